@@ -2,7 +2,7 @@
 
 use crate::collection::form::{Form, Prefilter};
 use crate::pg::error::{OrRaise, check_interrupts, too_large};
-use crate::pg::partitions::{PartWork, Partitions};
+use crate::pg::partitions::Partitions;
 use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::{BigintSort, SortedBigints};
@@ -80,9 +80,10 @@ impl Batch {
         };
         for &under in self.ways() {
             let find = |entries, check: &mut dyn FnMut()| self.find(under, entries, sides, check);
-            self.in_key_order(under, &find, &mut |found| {
-                self.put_all(under, &found, sides, &mut put);
-            });
+            self.partitions(under)
+                .work_on(SEARCHING, &find, &mut |found| {
+                    self.put_all(under, &found, sides, &mut put);
+                });
         }
         Pairs::of(pairs, &groups)
     }
@@ -98,7 +99,7 @@ impl Batch {
         sort_distinct(&mut entries, check);
         keep_groups(&mut entries);
         let (mut pairs, mut done, mut loaded) = (Vec::new(), 0, 0);
-        for group in entries.chunk_by(same_key) {
+        'search: for group in entries.chunk_by(same_key) {
             if done >= loaded {
                 loaded = entries.len().min(done + AHEAD);
                 let ahead = entries[done..loaded].iter();
@@ -116,11 +117,7 @@ impl Batch {
                 failed?;
                 done += 1;
                 if pairs.len() >= PAIRS {
-                    return Ok(FoundPairs {
-                        pairs,
-                        entries,
-                        done,
-                    });
+                    break 'search;
                 }
             }
         }
@@ -187,11 +184,12 @@ impl Batch {
             sort_distinct(&mut entries, check);
             Ok(entries)
         };
-        self.in_key_order(under, &sort, &mut |entries| {
-            for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
-                visit(Group::of(group).or_raise());
-            }
-        });
+        self.partitions(under)
+            .work_on(SEARCHING, &sort, &mut |entries| {
+                for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
+                    visit(Group::of(group).or_raise());
+                }
+            });
     }
 
     /// Returns the sets of kept items that `similar` ones connect, comparing as few as will do.
@@ -235,7 +233,8 @@ impl Batch {
             }
             Ok(likely)
         };
-        self.in_key_order(Under::Tokens, &work, &mut |likely: Vec<u32>| {
+        let tokens = self.partitions(Under::Tokens);
+        tokens.work_on(SEARCHING, &work, &mut |likely: Vec<u32>| {
             for kept in likely {
                 is_likely[kept as usize] = true;
             }
@@ -244,27 +243,13 @@ impl Batch {
         likely.filter_map(|(kept, is_likely)| is_likely.then_some(kept))
     }
 
-    /// Works on the entries of all keys, in parts; the entries of a key are in one part.
-    fn in_key_order<R: Send>(&self, under: Under, work: &PartWork<'_, R>, take: &mut dyn FnMut(R)) {
-        self.partitions(under)
-            .work_on("searching bands", work, take);
-    }
-
     /// Returns the number of keys under which kept items look for partners.
     fn keys(&self, under: Under) -> usize {
-        let rows = 0..self.tokens.rows();
-        match under {
-            Under::Tokens => rows.map(|kept| self.tokens.keys(kept).count()).sum(),
-            Under::Elements => rows
-                .map(|kept| {
-                    self.tokens
-                        .prefix(kept)
-                        .map(<[u32]>::len)
-                        .iter()
-                        .sum::<usize>()
-                })
-                .sum(),
-        }
+        let of_row = |kept| match under {
+            Under::Tokens => self.tokens.keys(kept).count(),
+            Under::Elements => self.tokens.prefix(kept).iter().map(|part| part.len()).sum(),
+        };
+        (0..self.tokens.rows()).map(of_row).sum()
     }
 
     /// Returns the entries of all kept items, divided by keys.
@@ -297,6 +282,9 @@ impl Batch {
         }
     }
 }
+
+/// The stage of every pass over the keys.
+const SEARCHING: &str = "searching bands";
 
 /// Pairs of kept items, in the order in which they are best compared.
 pub struct Pairs {

@@ -213,26 +213,17 @@ fn low_bits(tokens: &[u8]) -> u8 {
 fn divide(mut kept: Records, form: Form, sets: UnionFind) -> Vec<Records> {
     let rows = kept.len();
     let most = (work_mem_bytes() / 2 / form.len()).max(rows.div_ceil(most_files()));
-    // The size of each set, at its first row; then its part.
-    let mut part_of = filled(0u32, rows).or_raise();
-    for row in 0..rows as u32 {
-        part_of[sets.find(row) as usize] += 1;
-    }
-    let (mut part, mut in_part) = (0, 0);
-    for place in part_of.iter_mut().filter(|size| **size > 0) {
-        let size = *place as usize;
-        if in_part > 0 && in_part + size > most {
-            (part, in_part) = (part + 1, 0);
-        }
-        (*place, in_part) = (part, in_part + size);
-    }
+    let part_of = sets.batches(
+        filled(1, rows).or_raise(),
+        u32::try_from(most).unwrap_or(u32::MAX),
+    );
+    let part = part_of.iter().copied().max().unwrap_or(0);
     let budget = work_mem_bytes() / 4 / (part as usize + 1);
     let empty = (0..=part).map(|_| Records::new(budget));
     let mut parts = collected(empty).or_raise();
     let mut buffer = Vec::new();
     for row in over("dividing documents", 0..rows) {
-        let part = part_of[sets.find(row as u32) as usize];
-        parts[part as usize].push(kept.read(row, &mut buffer));
+        parts[part_of[row] as usize].push(kept.read(row, &mut buffer));
     }
     parts
 }

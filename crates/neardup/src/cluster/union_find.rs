@@ -65,6 +65,32 @@ impl UnionFind {
         }
     }
 
+    /// Returns the batch of every row, given the weight of each: whole sets, in the order of their first rows,
+    /// up to `most` in weight or one set.
+    pub fn batches(&self, mut weights: Vec<u32>, most: u32) -> Vec<u32> {
+        for row in 0..weights.len() {
+            let first = self.find(row as u32) as usize;
+            if first != row {
+                weights[first] = weights[first].saturating_add(weights[row]);
+            }
+        }
+        let (mut batch, mut weight) = (0, 0u32);
+        for row in 0..weights.len() {
+            let first = self.find(row as u32) as usize;
+            if first != row {
+                weights[row] = weights[first];
+                continue;
+            }
+            let more = weights[row];
+            if more > 0 && weight > 0 && weight.saturating_add(more) > most {
+                (batch, weight) = (batch + 1, 0);
+            }
+            weight = weight.saturating_add(more);
+            weights[row] = batch;
+        }
+        weights
+    }
+
     /// Joins the similar rows of a group, one of each pair among the first `meet_any`. Rows that are in one set
     /// already are not compared, so that a group of copies takes one comparison a row.
     ///

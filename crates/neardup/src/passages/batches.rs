@@ -119,29 +119,8 @@ impl Groups {
 
     /// Returns the batch of every document: whole groups, in the order of their first documents, up to
     /// `most` boundaries or one group.
-    pub fn batches(mut self, most: u32) -> Vec<u32> {
-        let batches = &mut self.boundaries;
-        for document in 0..batches.len() {
-            let first = self.links.find(document as u32) as usize;
-            if first != document {
-                batches[first] = batches[first].saturating_add(batches[document]);
-            }
-        }
-        let (mut batch, mut boundaries) = (0, 0u32);
-        for document in 0..batches.len() {
-            let first = self.links.find(document as u32) as usize;
-            if first == document {
-                let more = batches[document];
-                if more > 0 && boundaries > 0 && boundaries.saturating_add(more) > most {
-                    (batch, boundaries) = (batch + 1, 0);
-                }
-                boundaries = boundaries.saturating_add(more);
-                batches[document] = batch;
-            } else {
-                batches[document] = batches[first];
-            }
-        }
-        self.boundaries
+    pub fn batches(self, most: u32) -> Vec<u32> {
+        self.links.batches(self.boundaries, most)
     }
 }
 
