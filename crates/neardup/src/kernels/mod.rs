@@ -91,7 +91,7 @@ impl Kernels {
         fold(self.fold_words, text, is_after_alone, row, room)
     }
 
-    /// Does [`Self::fold_words`] for characters, as the numbers that their bytes make, with white space collapsed.
+    /// Does [`Self::fold_words`] for characters, as code points, with white space collapsed.
     pub fn fold_chars(
         &self,
         text: &[u8],

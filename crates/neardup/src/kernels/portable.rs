@@ -125,7 +125,14 @@ pub fn sketch_with(
             }
         }
         // A slot that is filled meanwhile stays open for a few rounds, which cannot lower it.
-        let rounds = (2 * slots.len() / hashes.len()).clamp(1, slots.len() - round);
+        let rounds = 2 * slots.len() / hashes.len();
+        // Vectors of eight rounds are full.
+        let rounds = if rounds > 4 {
+            rounds.next_multiple_of(8)
+        } else {
+            rounds
+        };
+        let rounds = rounds.clamp(1, slots.len() - round);
         later_rounds(slots, hashes, round..round + rounds, &open);
         round += rounds;
     }

@@ -139,12 +139,7 @@ fn folded_run(
         let len = if has(ONE_BYTE) { 1 } else { c.len_utf8() };
         let bytes: Vec<u8> = row.bytes[..len].iter().map(|bytes| bytes[place]).collect();
         if !(has(SPACE) && is_space) {
-            let bytes = str::from_utf8(&bytes).unwrap();
-            chars.extend(bytes.chars().map(|c| {
-                let mut bytes = [0; 4];
-                c.encode_utf8(&mut bytes);
-                u32::from_le_bytes(bytes)
-            }));
+            chars.extend(str::from_utf8(&bytes).unwrap().chars().map(u32::from));
         }
         if has(ALONE) || is_alone && has(LETTER) {
             words.push(b' ');

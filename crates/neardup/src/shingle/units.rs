@@ -157,8 +157,7 @@ const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
-/// Code points, as the numbers that their UTF-8 bytes make; white space collapsed unless the text is
-/// to be taken as it is.
+/// Code points; white space collapsed unless the text is to be taken as it is.
 pub(super) struct CharText<'a, 'b> {
     pub shingler: &'a mut Shingler<'b>,
     pub hashes: &'a mut CharHashes,
@@ -184,11 +183,7 @@ impl Units for CharText<'_, '_> {
             return (end, end + cell.len());
         }
         let is_collapsed = self.is_folded && cell.is_space();
-        items[end] = if is_collapsed {
-            COLLAPSED
-        } else {
-            cell.bytes()
-        };
+        items[end] = if is_collapsed { COLLAPSED } else { cell.code() };
         (end, end + usize::from(!(is_collapsed && before.is_space())))
     }
 
@@ -245,9 +240,7 @@ impl Units for CharText<'_, '_> {
             [kept @ .., COLLAPSED] if self.is_folded => kept,
             all => all,
         };
-        let hashes = &mut *self.hashes;
-        let tokens = kept.iter().map(|c| hashes.get(*c));
-        self.shingler.tokens.extend(tokens);
+        self.hashes.push(kept, &mut self.shingler.tokens);
         self.shingler.flush_if_full();
         kept.len()
     }
@@ -267,41 +260,52 @@ fn widen(bytes: &[u8], items: &mut [u32]) {
 /// Token hashes of characters that are remembered from one document to the next.
 pub(super) struct CharHashes {
     key: Key,
-    entries: Vec<(u32, u64)>,
+    /// By code point, 0 where it has not been met; the last stands for all beyond, and stays 0.
+    hashes: Box<[u64; Self::PLACES]>,
 }
 
 impl CharHashes {
-    const BITS: u32 = 12;
+    const PLACES: usize = 1 << 16;
 
     /// Returns the hashes of a key, if need be in place of another's.
-    #[allow(clippy::disallowed_macros, reason = "64 KiB")]
+    #[allow(
+        clippy::disallowed_macros,
+        reason = "512 KiB, of which texts touch few pages"
+    )]
     pub fn of<'a>(key: &Key, kept: &'a mut Option<Self>) -> &'a mut Self {
         if kept.as_ref().is_some_and(|kept| kept.key != *key) {
             *kept = None;
         }
         kept.get_or_insert_with(|| Self {
             key: *key,
-            entries: vec![(u32::MAX, 0); 1 << Self::BITS],
+            hashes: vec![0; Self::PLACES].try_into().expect("as many"),
         })
     }
 
-    #[inline(always)]
-    fn get(&mut self, c: u32) -> u64 {
-        let place = c.wrapping_mul(0x9E37_79B1) >> (32 - Self::BITS);
-        let entry = &mut self.entries[place as usize];
-        if entry.0 != c {
-            *entry = (c, hash_char(c, &self.key));
+    /// Appends the token hashes of code points.
+    fn push(&mut self, codes: &[u32], tokens: &mut Vec<u64>) {
+        let place = |code: u32| code.min(Self::PLACES as u32 - 1) as usize;
+        for codes in codes.chunks(RUN) {
+            let start = tokens.len();
+            tokens.extend(codes.iter().map(|code| self.hashes[place(*code)]));
+            if tokens[start..].contains(&0) {
+                for (token, code) in tokens[start..].iter_mut().zip(codes) {
+                    if *token == 0 {
+                        *token = hash_char(*code, &self.key);
+                        self.hashes[place(*code)] = *token;
+                    }
+                }
+                // U+FFFF is no character, but may be in a text.
+                self.hashes[Self::PLACES - 1] = 0;
+            }
         }
-        entry.1
     }
 }
 
-#[inline(never)]
-fn hash_char(c: u32, key: &Key) -> u64 {
-    let bytes = c.to_le_bytes();
-    let len = bytes
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .map_or(1, |last| last + 1);
-    key.token_hash(&bytes[..len])
+/// Characters whose hashes are looked up without a branch.
+const RUN: usize = 64;
+
+fn hash_char(code: u32, key: &Key) -> u64 {
+    let c = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+    key.token_hash(c.encode_utf8(&mut [0; 4]).as_bytes())
 }

@@ -14,21 +14,19 @@ const FEW: usize = 32;
 
 /// Finds the terms of a block that occur more than once; keeps its memory for the next document.
 ///
-/// Every term puts its position into the place that its bits choose. One that reads another position
-/// there repeats the term at that position, or shares the place by chance and is looked for again
-/// by other bits. Places need not be emptied, since each is written before it is read, and no
-/// branch depends on a term: 0.4 us for the 260 words of a news article, where counting in a hash
-/// table takes 1 us. Terms that somebody chose to be of equal bits cost a sort, no more.
+/// Every term puts its position into the place that its bits choose. What stays there stands for its term: all
+/// others that find it count it. One that finds another term shares the place by chance, and is looked for
+/// again by other bits. Places need not be emptied, since each is written before it is read, and no
+/// branch depends on a term: 0.5 us for the 450 words of a Japanese text, where counting in a hash
+/// table takes 2 us. Terms that somebody chose to be of equal bits cost a sort, no more.
 pub(super) struct Repeats {
     places: [u16; PLACES],
     /// Positions of terms that are looked for.
     positions: [u16; BLOCK],
-    /// Number of positions of the same term that each stands for besides itself; zeros between
-    /// documents.
-    more: [u16; BLOCK],
-    /// The positions that stand for others.
-    holders: [u16; BLOCK],
-    found: usize,
+    /// The frequency of the term that each position stands for; zeros between documents.
+    frequencies: [u16; BLOCK],
+    /// The positions that stand for repeated terms.
+    repeated: [u16; BLOCK],
     terms: Vec<u64>,
     counts: Vec<u32>,
 }
@@ -38,9 +36,8 @@ impl Default for Repeats {
         Self {
             places: [0; PLACES],
             positions: [0; BLOCK],
-            more: [0; BLOCK],
-            holders: [0; BLOCK],
-            found: 0,
+            frequencies: [0; BLOCK],
+            repeated: [0; BLOCK],
             terms: Vec::new(),
             counts: Vec::new(),
         }
@@ -50,7 +47,6 @@ impl Default for Repeats {
 impl Repeats {
     /// Returns the terms, of at most [`BLOCK`], that occur more than once, with their frequencies.
     pub(super) fn find(&mut self, terms: &[u64]) -> (&[u64], &[u32]) {
-        self.found = 0;
         let mut left = self.search(terms, 0..terms.len() as u16, SHIFTS[0]);
         for shift in &SHIFTS[1..] {
             if left > FEW {
@@ -59,21 +55,26 @@ impl Repeats {
             }
         }
         self.compare(terms, left);
-        let holders = &self.holders[..self.found];
-        let holders = holders.iter().map(|holder| usize::from(*holder));
+        let frequencies = &mut self.frequencies[..terms.len()];
+        let mut repeated = 0;
+        for (position, frequency) in frequencies.iter().enumerate() {
+            self.repeated[repeated % BLOCK] = position as u16;
+            repeated += usize::from(*frequency > 1);
+        }
+        let repeated = &self.repeated[..repeated];
+        let repeated = repeated.iter().map(|position| usize::from(*position));
         self.terms.clear();
         self.terms
-            .extend(holders.clone().map(|holder| terms[holder]));
+            .extend(repeated.clone().map(|position| terms[position]));
         self.counts.clear();
-        self.counts.extend(holders.map(|holder| {
-            let more = std::mem::take(&mut self.more[holder]);
-            u32::from(more) + 1
-        }));
+        self.counts
+            .extend(repeated.map(|position| u32::from(frequencies[position])));
+        frequencies.fill(0);
         (&self.terms, &self.counts)
     }
 
-    /// Counts the repeated terms that hold their place, and keeps the positions of those that lost
-    /// it to another term: the number of them.
+    /// Counts the terms that stay in their place, and keeps the positions of those that find another term
+    /// there: the number of them.
     fn search(
         &mut self,
         terms: &[u64],
@@ -85,29 +86,15 @@ impl Repeats {
         for position in positions.clone() {
             self.places[place(position)] = position;
         }
-        let mut earlier = 0;
-        for position in positions {
-            self.positions[earlier % BLOCK] = position;
-            earlier += usize::from(self.places[place(position)] != position);
-        }
         let mut left = 0;
-        for i in 0..earlier {
-            let position = self.positions[i % BLOCK];
-            let holder = self.places[place(position)];
-            let is_equal = term(holder) == term(position);
+        for position in positions {
+            let found = self.places[place(position)];
+            let is_equal = term(found) == term(position);
+            self.frequencies[usize::from(found) % BLOCK] += u16::from(is_equal);
             self.positions[left % BLOCK] = position;
             left += usize::from(!is_equal);
-            self.count(holder, u16::from(is_equal));
         }
         left
-    }
-
-    #[inline]
-    fn count(&mut self, holder: u16, times: u16) {
-        let more = &mut self.more[usize::from(holder) % BLOCK];
-        self.holders[self.found % BLOCK] = holder;
-        self.found += usize::from(*more == 0 && times > 0);
-        *more += times;
     }
 
     /// Counts the terms that are left, with all their bits.
@@ -118,7 +105,7 @@ impl Repeats {
             .collect();
         left.sort_unstable();
         for equal in left.chunk_by(|a, b| a.0 == b.0) {
-            self.count(equal[0].1, equal.len() as u16 - 1);
+            self.frequencies[usize::from(equal[0].1)] += equal.len() as u16;
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::kernels::fold;
 
 use super::properties::{Info, Mapped, WordClass};
+use super::quick::decode;
 use unicode_normalization::char::compose;
 
 /// Result of folding one code point, in 64 bits: its UTF-8 bytes, how many they are, its part in
@@ -155,6 +156,15 @@ impl Cell {
         (self.0 >> BYTES_SHIFT) as u32
     }
 
+    /// Returns the code point, where it is one.
+    #[inline(always)]
+    pub fn code(self) -> u32 {
+        match self.len() {
+            1 => self.bytes(),
+            _ => decode(self.bytes() as usize).0 as u32,
+        }
+    }
+
     #[inline(always)]
     pub fn len(self) -> usize {
         (self.0 & LEN) as usize
@@ -235,9 +245,6 @@ impl Cell {
     }
 
     fn char(self) -> char {
-        let bytes = self.bytes().to_le_bytes();
-        let text = str::from_utf8(&bytes[..self.len()]);
-        let c = text.ok().and_then(|text| text.chars().next());
-        c.unwrap_or(char::REPLACEMENT_CHARACTER)
+        char::from_u32(self.code()).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 }

@@ -195,10 +195,8 @@ impl<U: Units> FoldedItems<'_, U> {
         };
         let mut single = 1;
         loop {
-            let next = text[reached.at..].first_chunk::<RUN>();
-            let is_ascii = next.is_some_and(|next| next.is_ascii());
-            let is_short =
-                !is_ascii && reached.write_run(&self.units, self.items, table, text) < RUN / 2;
+            let done = reached.write_run(&self.units, self.items, table, text);
+            let is_short = done < RUN / 2;
             // Where runs are short, code points one by one take less time.
             single = if is_short { 2 * single } else { 1 };
             let until = text.len().min(reached.at + single);
@@ -405,7 +403,7 @@ fn high_bits(bytes: &[u8; SHORT_RUN]) -> u64 {
 /// Returns the first code point of a text, which is not ASCII and given by its first bytes, the first
 /// lowest, and its length.
 #[inline(always)]
-fn decode(bytes: usize) -> (usize, usize) {
+pub(super) fn decode(bytes: usize) -> (usize, usize) {
     let (second, third) = (bytes >> 8 & 0x3F, bytes >> 16 & 0x3F);
     match bytes & 0xFF {
         ..0xE0 => ((bytes & 0x1F) << 6 | second, 2),

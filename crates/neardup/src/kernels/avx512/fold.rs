@@ -4,13 +4,14 @@ use super::super::fold::{
     ALONE, BLOCK, BLOCK_ROOM, DROPPED, FoldRow, Folded, LETTER, MARK, MOVES, ONE_BYTE, SPACE,
     UNCHANGED, VALID,
 };
-use super::{load, store};
+use super::{load, load_quarter, store};
 use std::arch::x86_64::{
-    __m512i, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask, _mm512_cmpge_epu8_mask,
-    _mm512_cvtepu8_epi16, _mm512_extracti64x4_epi64, _mm512_mask_mov_epi8,
-    _mm512_mask_permutexvar_epi8, _mm512_maskz_compress_epi8, _mm512_maskz_expand_epi8,
-    _mm512_maskz_permutex2var_epi8, _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi16,
-    _mm512_slli_epi16, _mm512_test_epi8_mask, _pdep_u64, _pext_u64,
+    __m512i, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
+    _mm512_cmpge_epu8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32, _mm512_extracti64x4_epi64,
+    _mm512_mask_mov_epi8, _mm512_mask_or_epi32, _mm512_mask_permutexvar_epi8,
+    _mm512_maskz_compress_epi8, _mm512_maskz_compress_epi32, _mm512_maskz_permutex2var_epi8,
+    _mm512_movepi8_mask, _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32,
+    _mm512_slli_epi16, _mm512_slli_epi32, _mm512_test_epi8_mask, _pdep_u64,
 };
 
 type Row<'a> = &'a dyn Fn(usize) -> &'static FoldRow;
@@ -22,7 +23,8 @@ type Row<'a> = &'a dyn Fn(usize) -> &'static FoldRow;
 pub fn fold_words(text: &[u8], is_after_alone: bool, row: Row<'_>, room: &mut [u8]) -> Folded {
     let items = |block: &FoldedBlock, state| block.words(state);
     let write = |items: &BlockItems, kept, room: &mut _| write_words(items, kept, room);
-    fold(text, is_after_alone, row, room, items, write)
+    let ascii = |block: &FoldedBlock, state, room: &mut _| block.write_ascii_words(state, room);
+    fold(text, is_after_alone, row, room, items, write, ascii)
 }
 
 /// [`super::super::Kernels::fold_chars`].
@@ -32,10 +34,11 @@ pub fn fold_words(text: &[u8], is_after_alone: bool, row: Row<'_>, room: &mut [u
 pub fn fold_chars(text: &[u8], is_after_space: bool, row: Row<'_>, room: &mut [u32]) -> Folded {
     let items = |block: &FoldedBlock, state| block.chars(state);
     let write = |items: &BlockItems, kept, room: &mut _| write_chars(items, kept, room);
-    fold(text, is_after_space, row, room, items, write)
+    let ascii = |block: &FoldedBlock, state, room: &mut _| block.write_ascii_chars(state, room);
+    fold(text, is_after_space, row, room, items, write, ascii)
 }
 
-/// Folds blocks, given how their items are found and written.
+/// Folds blocks, given how their items are found and written, and how a block of ASCII is, without the last.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
@@ -47,6 +50,7 @@ fn fold<T>(
     room: &mut [T],
     items: impl Fn(&FoldedBlock, bool) -> BlockItems,
     write: impl Fn(&BlockItems, u64, &mut [T; BLOCK_ROOM]) -> usize,
+    write_ascii: impl Fn(&FoldedBlock, bool, &mut [T; BLOCK_ROOM]) -> (usize, bool),
 ) -> Folded {
     let mut all = Folded {
         is_after,
@@ -56,6 +60,14 @@ fn fold<T>(
     while let Some(room) = room[all.written..].first_chunk_mut() {
         let rest = &text[all.done..];
         let (block, end) = match rest.first_chunk() {
+            Some(bytes) if is_ascii(bytes) => {
+                let block = FoldedBlock::of_ascii(bytes, ascii);
+                let (written, is_after) = write_ascii(&block, all.is_after, room);
+                all.written += written;
+                all.done += BLOCK - 1;
+                all.is_after = is_after;
+                continue;
+            }
             Some(bytes) => (FoldedBlock::new(bytes, ascii, row), BLOCK),
             None => {
                 let mut bytes = [0; BLOCK + 2];
@@ -64,7 +76,7 @@ fn fold<T>(
             }
         };
         let starts = (block.ascii | block.leads) & before(end);
-        if block.ascii == u64::MAX && end == BLOCK || starts == 0 {
+        if starts == 0 {
             break;
         }
         let items = items(&block, all.is_after);
@@ -85,6 +97,12 @@ fn fold<T>(
     all
 }
 
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn is_ascii(text: &[u8; BLOCK + 2]) -> bool {
+    _mm512_movepi8_mask(load::<[u8; 64]>(text.first_chunk().expect("64 bytes"))) == 0
+}
+
 /// A block with the folded forms of its code points in their places.
 struct FoldedBlock {
     bytes: __m512i,
@@ -97,24 +115,33 @@ struct FoldedBlock {
 }
 
 impl FoldedBlock {
+    /// Returns a block with the folded forms of its ASCII alone.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn of_ascii(text: &[u8; BLOCK + 2], [low, high]: [&FoldRow; 2]) -> Self {
+        let bytes = load::<[u8; 64]>(text.first_chunk().expect("64 bytes"));
+        let at_least = |byte: u8| _mm512_cmpge_epu8_mask(bytes, all(byte));
+        let ascii = !at_least(0x80);
+        let of_ascii =
+            |low, high| _mm512_maskz_permutex2var_epi8(ascii, load(low), bytes, load(high));
+        Self {
+            bytes: of_ascii(&low.bytes[0], &high.bytes[0]),
+            flags: of_ascii(&low.flags, &high.flags),
+            ascii,
+            leads: at_least(0xC0),
+            long: at_least(0xE0),
+        }
+    }
+
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1")]
-    fn new(text: &[u8; BLOCK + 2], [low, high]: [&FoldRow; 2], row: Row<'_>) -> Self {
+    fn new(text: &[u8; BLOCK + 2], ascii: [&FoldRow; 2], row: Row<'_>) -> Self {
         let shifted = |by: usize| load::<[u8; 64]>(text[by..].first_chunk().expect("64 bytes"));
         let (bytes, next, third) = (shifted(0), shifted(1), shifted(2));
         let at_least = |bytes, byte: u8| _mm512_cmpge_epu8_mask(bytes, all(byte));
         let equal = |bytes, byte: u8| _mm512_cmpeq_epi8_mask(bytes, all(byte));
-        let (ascii, leads) = (!at_least(bytes, 0x80), at_least(bytes, 0xC0));
-        let long = at_least(bytes, 0xE0);
-        let of_ascii =
-            |low, high| _mm512_maskz_permutex2var_epi8(ascii, load(low), bytes, load(high));
-        let mut block = Self {
-            bytes: of_ascii(&low.bytes[0], &high.bytes[0]),
-            flags: of_ascii(&low.flags, &high.flags),
-            ascii,
-            leads,
-            long,
-        };
+        let mut block = Self::of_ascii(text, ascii);
+        let (leads, long) = (block.leads, block.long);
         let mut rest = leads & !long;
         while rest != 0 {
             let first = text[rest.trailing_zeros() as usize];
@@ -167,6 +194,44 @@ impl FoldedBlock {
     #[target_feature(enable = "avx512f,avx512bw")]
     fn with(&self, flag: u8) -> u64 {
         _mm512_test_epi8_mask(self.flags, all(flag))
+    }
+
+    /// Writes the words of a block of ASCII but for the last character, which stays what it is whatever follows
+    /// the others. Returns the bytes written, and that the text ends with no word of one character.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn write_ascii_words(
+        &self,
+        is_after_alone: bool,
+        room: &mut [u8; BLOCK_ROOM],
+    ) -> (usize, bool) {
+        let letters = self.with(LETTER);
+        let gap = usize::from(is_after_alone) & letters as usize & 1;
+        room[0] = b' ';
+        let room = room[gap..].first_chunk_mut::<64>();
+        let text = _mm512_mask_mov_epi8(all(b' '), letters, self.bytes);
+        store(room.expect("room for a space"), text);
+        (BLOCK - 1 + gap, false)
+    }
+
+    /// Writes the characters of a block of ASCII but for the last. Returns their number, and whether white space
+    /// is the last of them.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
+    fn write_ascii_chars(
+        &self,
+        is_after_space: bool,
+        room: &mut [u32; BLOCK_ROOM],
+    ) -> (usize, bool) {
+        let spaces = self.with(SPACE);
+        let kept = !(spaces & (spaces << 1 | u64::from(is_after_space)));
+        let mut text = [0; BLOCK];
+        store(&mut text, _mm512_maskz_compress_epi8(kept, self.bytes));
+        for (bytes, room) in text.as_chunks().0.iter().zip(room.as_chunks_mut::<16>().0) {
+            store(room, _mm512_cvtepu8_epi32(load_quarter(bytes)));
+        }
+        let count = (kept & before(BLOCK - 1)).count_ones() as usize;
+        (count, spaces >> (BLOCK - 2) & 1 == 1)
     }
 
     #[inline]
@@ -285,32 +350,39 @@ fn write_words(items: &BlockItems, kept: u64, room: &mut [u8; BLOCK_ROOM]) -> us
     written
 }
 
-/// Writes the characters kept, as the numbers that their bytes make. Returns their number.
+/// Writes the code points kept. Returns their number.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn write_chars(items: &BlockItems, kept: u64, room: &mut [u32; BLOCK_ROOM]) -> usize {
-    let mut bytes = _mm512_maskz_compress_epi8(kept, items.text);
-    let at_least = |byte: u8| _mm512_cmpge_epu8_mask(bytes, all(byte));
+    let mut text = [0; BLOCK + 16];
+    store(text.first_chunk_mut().expect("64 bytes"), items.text);
+    let at_least = |byte: u8| _mm512_cmpge_epu8_mask(items.text, all(byte));
+    // By the folded text: a letter may become several of ASCII.
     let continues = at_least(0x80) & !at_least(0xC0);
-    let mut starts = !continues & before(kept.count_ones() as usize);
-    let (mut second, mut third) = (continues >> 1, continues >> 1 & continues >> 2);
+    let (starts, continuing) = (kept & !continues, kept & continues);
+    let two_or_more = starts & continuing >> 1;
+    let three = two_or_more & continuing >> 2;
     let mut written = 0;
-    while starts != 0 {
-        let [two, three] = [second, third].map(|bits| _pext_u64(bits, starts) & 0xFFFF);
-        let places = 0x1111_1111_1111_1111
-            | _pdep_u64(two, 0x2222_2222_2222_2222)
-            | _pdep_u64(three, 0x4444_4444_4444_4444);
+    for quarter in (0..BLOCK).step_by(16) {
+        let in_quarter = |places: u64| (places >> quarter) as u16;
+        let bits = |place: usize, bits| {
+            let bytes = text[quarter + place..].first_chunk();
+            let bytes = _mm512_cvtepu8_epi32(load_quarter(bytes.expect("16 bytes")));
+            _mm512_and_si512(bytes, _mm512_set1_epi32(bits))
+        };
+        let mut codes = bits(0, 0xFF);
+        if two_or_more != 0 {
+            let upper = _mm512_slli_epi32::<6>(bits(0, 0x1F));
+            codes = _mm512_mask_or_epi32(codes, in_quarter(two_or_more), upper, bits(1, 0x3F));
+        }
+        if three != 0 {
+            let upper = _mm512_and_si512(_mm512_slli_epi32::<6>(codes), _mm512_set1_epi32(0xFFFF));
+            codes = _mm512_mask_or_epi32(codes, in_quarter(three), upper, bits(2, 0x3F));
+        }
         let room = room[written..].first_chunk_mut::<16>();
-        store(
-            room.expect("a number a byte"),
-            _mm512_maskz_expand_epi8(places, bytes),
-        );
-        written += starts.count_ones().min(16) as usize;
-        let used = places.count_ones();
-        bytes = _mm512_maskz_compress_epi8(u64::MAX << used, bytes);
-        starts >>= used;
-        second >>= used;
-        third >>= used;
+        let kept = _mm512_maskz_compress_epi32(in_quarter(starts), codes);
+        store(room.expect("a number a byte"), kept);
+        written += in_quarter(starts).count_ones() as usize;
     }
     written
 }

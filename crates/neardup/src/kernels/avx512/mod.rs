@@ -12,9 +12,8 @@ mod words;
 use super::lanes::Lanes;
 use super::{Kernels, avx2, bit_sums, portable};
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm256_loadu_si256, _mm512_add_epi64, _mm512_loadu_si512, _mm512_mul_epu32,
-    _mm512_mullo_epi32, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srli_epi64,
-    _mm512_storeu_si512,
+    __m128i, __m256i, __m512i, _mm_loadu_si128, _mm256_loadu_si256, _mm512_loadu_si512,
+    _mm512_set1_epi64, _mm512_storeu_si512,
 };
 
 /// Returns whether this processor has the instructions of [`KERNELS`].
@@ -22,6 +21,7 @@ pub fn is_available() -> bool {
     avx2::is_available()
         && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
         && is_x86_feature_detected!("avx512vbmi2")
@@ -43,7 +43,7 @@ pub static KERNELS: Kernels = Kernels {
     add_weight,
 };
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
     portable::combine_windows(tokens, k, 8, out);
 }
@@ -79,14 +79,30 @@ fn load_half<T: Lanes<32>>(lanes: &T) -> __m256i {
     unsafe { _mm256_loadu_si256(std::ptr::from_ref(lanes).cast()) }
 }
 
-/// Returns the low 64 bits of the products with a factor.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_quarter(bytes: &[u8; 16]) -> __m128i {
+    // SAFETY: 16 initialized bytes; the load needs no alignment.
+    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+/// Returns the low 64 bits of the products with a factor, by the instruction of AVX512DQ, which the compiler
+/// is not to use elsewhere.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply(x: __m512i, factor: u64) -> __m512i {
-    let low = _mm512_mul_epu32(x, _mm512_set1_epi64(factor as i64));
-    let crossed = _mm512_mullo_epi32(x, _mm512_set1_epi64(factor.rotate_left(32) as i64));
-    let high = _mm512_add_epi64(crossed, _mm512_srli_epi64::<32>(crossed));
-    _mm512_add_epi64(low, _mm512_slli_epi64::<32>(high))
+    let product;
+    // SAFETY: works on registers alone, and [`is_available`] has looked for the instruction.
+    unsafe {
+        std::arch::asm!(
+            "vpmullq {product}, {x}, {factor}",
+            product = lateout(zmm_reg) product,
+            x = in(zmm_reg) x,
+            factor = in(zmm_reg) _mm512_set1_epi64(factor as i64),
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    product
 }
 
 /// Returns the products of the lower halves of the lanes. The compiler makes products of 64 bits,

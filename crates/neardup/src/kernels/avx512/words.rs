@@ -3,12 +3,12 @@
 use super::super::siphash::LONGEST;
 use super::super::words::{PieceText, Positions, Steps, WordLimits, hash_words};
 use super::siphash::SipStateOfEight;
-use super::{load, load_half, store};
+use super::{load, load_half, load_quarter, store};
 use crate::hash::Key;
 use std::arch::x86_64::{
-    __m128i, __m512i, _mm_loadu_si128, _mm256_and_si256, _mm256_set1_epi32, _mm256_srli_epi32,
-    _mm256_sub_epi32, _mm512_add_epi16, _mm512_castsi128_si512, _mm512_castsi512_si256,
-    _mm512_cmpgt_epu64_mask, _mm512_cmpneq_epi8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu32_epi64,
+    __m512i, _mm256_and_si256, _mm256_set1_epi32, _mm256_srli_epi32, _mm256_sub_epi32,
+    _mm512_add_epi16, _mm512_castsi128_si512, _mm512_castsi512_si256, _mm512_cmpgt_epu64_mask,
+    _mm512_cmpneq_epi8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu32_epi64,
     _mm512_extracti64x4_epi64, _mm512_inserti32x4, _mm512_maskz_compress_epi8, _mm512_set1_epi8,
     _mm512_set1_epi16, _mm512_set1_epi64, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
@@ -71,13 +71,6 @@ fn two_blocks(
         _mm512_unpacklo_epi64(even, odd),
         _mm512_unpackhi_epi64(even, odd),
     )
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_quarter(bytes: &[u8; 16]) -> __m128i {
-    // SAFETY: 16 initialized bytes; the load needs no alignment.
-    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
 /// Returns the lengths of eight words.
