@@ -1,5 +1,7 @@
 //! Folding runs of text in which the folded form of every code point takes as many bytes as itself, or one.
 
+use std::sync::OnceLock;
+
 /// Bytes that are folded at once.
 pub const BLOCK: usize = 64;
 
@@ -20,6 +22,35 @@ impl FoldRow {
         bytes: [[0; 64]; 3],
         flags: [0; 64],
     };
+}
+
+/// Rows of [`FoldRows`] that are made at once.
+pub const ROWS_AT_ONCE: usize = 4;
+
+/// The rows of all code points under one fold, made when they are first needed.
+pub struct FoldRows {
+    rows: [OnceLock<Box<[FoldRow; ROWS_AT_ONCE]>>; Self::ALL / ROWS_AT_ONCE],
+    make: fn(usize) -> Box<[FoldRow; ROWS_AT_ONCE]>,
+}
+
+impl FoldRows {
+    const ALL: usize = (char::MAX as usize + 1) / 64;
+
+    /// Takes a function that makes the rows from its argument times [`ROWS_AT_ONCE`] on.
+    pub const fn new(make: fn(usize) -> Box<[FoldRow; ROWS_AT_ONCE]>) -> Self {
+        Self {
+            rows: [const { OnceLock::new() }; Self::ALL / ROWS_AT_ONCE],
+            make,
+        }
+    }
+
+    /// Returns the row of the code points from 64 times its number on. Inlined: a call would drive the vectors
+    /// of a block out of their registers.
+    #[inline(always)]
+    pub fn row(&'static self, number: usize) -> &'static FoldRow {
+        let rows = &self.rows[number / ROWS_AT_ONCE];
+        &rows.get_or_init(|| (self.make)(number / ROWS_AT_ONCE))[number % ROWS_AT_ONCE]
+    }
 }
 
 /// A run can contain it.

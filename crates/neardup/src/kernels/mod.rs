@@ -30,10 +30,10 @@ mod tests;
 mod words;
 
 use crate::hash::Key;
-use fold::{FoldRow, Folded};
+use fold::{FoldRows, Folded};
 use std::sync::OnceLock;
 
-type FoldRun<T> = unsafe fn(&[u8], bool, &dyn Fn(usize) -> &'static FoldRow, &mut [T]) -> Folded;
+type FoldRun<T> = unsafe fn(&[u8], bool, &'static FoldRows, &mut [T]) -> Folded;
 
 /// One implementation of every kernel. Those that [`available`] returns are safe to call: this
 /// processor has their instructions.
@@ -80,15 +80,14 @@ pub fn available() -> impl Iterator<Item = &'static Kernels> {
 
 impl Kernels {
     /// Folds the beginning of a text to words with spaces between them, as far as there is room and a fast way.
-    /// `row` returns the row of the code points from its number times 64 on.
     pub fn fold_words(
         &self,
         text: &[u8],
         is_after_alone: bool,
-        row: &dyn Fn(usize) -> &'static FoldRow,
+        rows: &'static FoldRows,
         room: &mut [u8],
     ) -> Folded {
-        fold(self.fold_words, text, is_after_alone, row, room)
+        fold(self.fold_words, text, is_after_alone, rows, room)
     }
 
     /// Does [`Self::fold_words`] for characters, as code points, with white space collapsed.
@@ -96,10 +95,10 @@ impl Kernels {
         &self,
         text: &[u8],
         is_after_space: bool,
-        row: &dyn Fn(usize) -> &'static FoldRow,
+        rows: &'static FoldRows,
         room: &mut [u32],
     ) -> Folded {
-        fold(self.fold_chars, text, is_after_space, row, room)
+        fold(self.fold_chars, text, is_after_space, rows, room)
     }
 
     /// Appends the token hash of every word of a text: of every maximal run of bytes that are no
@@ -162,12 +161,12 @@ fn fold<T>(
     run: Option<FoldRun<T>>,
     text: &[u8],
     is_after: bool,
-    row: &dyn Fn(usize) -> &'static FoldRow,
+    rows: &'static FoldRows,
     room: &mut [T],
 ) -> Folded {
     match run {
         // SAFETY: `available` lists only kernels whose instructions this processor has.
-        Some(run) => unsafe { run(text, is_after, row, room) },
+        Some(run) => unsafe { run(text, is_after, rows, room) },
         None => Folded {
             is_after,
             ..Folded::default()

@@ -127,7 +127,7 @@ fn folded_run(
 ) -> FoldedRun {
     let (mut words, mut chars, mut before) = (Vec::new(), Vec::new(), 0);
     for c in run.chars() {
-        let (row, place) = (table.row(c as usize / 64), c as usize % 64);
+        let (row, place) = (table.rows().row(c as usize / 64), c as usize % 64);
         let flags = row.flags[place];
         let has = |flag| flags & flag != 0;
         assert!(has(VALID) && !(has(MOVES) && before & MOVES != 0), "{run}");
@@ -163,7 +163,6 @@ fn every_path_folds_runs_as_defined() {
         let text = code_points(&mut numbers);
         let table = Table::of([Fold::None, Fold::Case, Fold::Marks][numbers.below(3)]);
         let is_after = numbers.below(2) == 0;
-        let row = |number| table.row(number);
         let check = |done: usize, kernels: &Kernels| {
             let (run, rest) = text.split_at(done);
             // Nothing behind the run changes it.
@@ -180,11 +179,11 @@ fn every_path_folds_runs_as_defined() {
         };
         for kernels in available() {
             let (mut words, mut chars) = ([0; 1200], [0; 1200]);
-            let folded = kernels.fold_words(text.as_bytes(), is_after, &row, &mut words);
+            let folded = kernels.fold_words(text.as_bytes(), is_after, table.rows(), &mut words);
             let ((defined, _, [is_alone, _]), about) = check(folded.done, kernels);
             assert_eq!(words[..folded.written], defined, "{about}");
             assert_eq!(folded.is_after, is_alone, "{about}");
-            let folded = kernels.fold_chars(text.as_bytes(), is_after, &row, &mut chars);
+            let folded = kernels.fold_chars(text.as_bytes(), is_after, table.rows(), &mut chars);
             let ((_, defined, [_, is_space]), about) = check(folded.done, kernels);
             assert_eq!(chars[..folded.written], defined, "{about}");
             assert_eq!(folded.is_after, is_space, "{about}");
@@ -199,7 +198,7 @@ fn unchanged_rows_are_as_in_the_tables() {
             |[first, second]: [u8; 2]| usize::from(first & 0xF) << 6 | usize::from(second & 0x3F);
         for c in (row(first) * 64..row(last) * 64 + 64).filter_map(|c| char::from_u32(c as u32)) {
             for fold in [Fold::None, Fold::Case, Fold::Marks] {
-                let (row, place) = (Table::of(fold).row(c as usize / 64), c as usize % 64);
+                let (row, place) = (Table::of(fold).rows().row(c as usize / 64), c as usize % 64);
                 assert_eq!(
                     c.to_string().as_bytes(),
                     row.bytes.map(|bytes| bytes[place])

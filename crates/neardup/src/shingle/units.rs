@@ -85,8 +85,7 @@ impl Units for WordText<'_, '_> {
         table: &'static Table,
         before: Cell,
     ) -> Folded {
-        let row = |number| table.row(number);
-        active().fold_words(text, before.is_alone(), &row, items)
+        active().fold_words(text, before.is_alone(), table.rows(), items)
     }
 
     fn take(&mut self, text: &[u8], is_last: bool) -> usize {
@@ -230,8 +229,7 @@ impl Units for CharText<'_, '_> {
         table: &'static Table,
         before: Cell,
     ) -> Folded {
-        let row = |number| table.row(number);
-        active().fold_chars(text, before.is_space(), &row, items)
+        active().fold_chars(text, before.is_space(), table.rows(), items)
     }
 
     fn take(&mut self, chars: &[u32], _: bool) -> usize {

@@ -6,7 +6,7 @@
 
 use super::Fold;
 use super::cell::Cell;
-use crate::kernels::fold::FoldRow;
+use crate::kernels::fold::{FoldRow, FoldRows};
 
 use super::properties::{Info, Mapped, Properties};
 use std::sync::OnceLock;
@@ -19,24 +19,27 @@ struct TablePage {
     infos: [Info; PAGE],
     expansions: Vec<Info>,
     cells: [Cell; PAGE],
-    rows: [FoldRow; PAGE / 64],
 }
+
+type PageRows = [FoldRow; PAGE / 64];
 
 /// The infos of all code points under one fold.
 pub(crate) struct Table {
     fold: Fold,
     pages: [OnceLock<Box<TablePage>>; PAGES],
+    rows: FoldRows,
 }
 
-static NONE: Table = Table::new(Fold::None);
-static CASE: Table = Table::new(Fold::Case);
-static MARKS: Table = Table::new(Fold::Marks);
+static NONE: Table = Table::new(Fold::None, |page| NONE.read_rows(page));
+static CASE: Table = Table::new(Fold::Case, |page| CASE.read_rows(page));
+static MARKS: Table = Table::new(Fold::Marks, |page| MARKS.read_rows(page));
 
 impl Table {
-    const fn new(fold: Fold) -> Self {
+    const fn new(fold: Fold, read_rows: fn(usize) -> Box<PageRows>) -> Self {
         Self {
             fold,
             pages: [const { OnceLock::new() }; PAGES],
+            rows: FoldRows::new(read_rows),
         }
     }
 
@@ -59,9 +62,24 @@ impl Table {
         self.page(code / PAGE).cells[code % PAGE]
     }
 
-    /// Returns the row of the 64 code points from 64 times its number on.
-    pub fn row(&'static self, number: usize) -> &'static FoldRow {
-        &self.page(number / 4).rows[number % 4]
+    /// Returns the rows by which kernels fold.
+    pub fn rows(&'static self) -> &'static FoldRows {
+        &self.rows
+    }
+
+    #[cold]
+    fn read_rows(&'static self, page: usize) -> Box<PageRows> {
+        let mut rows = Box::new([const { FoldRow::EMPTY }; PAGE / 64]);
+        for (i, cell) in self.page(page).cells.iter().enumerate() {
+            let len = char::from_u32((page * PAGE + i) as u32).map_or(0, char::len_utf8);
+            let is_collapsed = self.fold != Fold::None && cell.is_space();
+            let row = &mut rows[i / 64];
+            for (place, byte) in cell.bytes().to_le_bytes()[..3].iter().enumerate() {
+                row.bytes[place][i % 64] = if is_collapsed { b' ' } else { *byte };
+            }
+            row.flags[i % 64] = cell.flags(len, is_collapsed);
+        }
+        rows
     }
 
     #[inline(always)]
@@ -87,7 +105,6 @@ impl TablePage {
             infos: [Info::DROPPED; PAGE],
             expansions: Vec::new(),
             cells: [Cell::BEFORE; PAGE],
-            rows: [const { FoldRow::EMPTY }; PAGE / 64],
         };
         for (i, info) in page.infos.iter_mut().enumerate() {
             // Surrogates occur in no text.
@@ -112,15 +129,6 @@ impl TablePage {
             };
         }
         page.cells = std::array::from_fn(|i| Cell::new(&page.mapped(i), fold == Fold::None));
-        for (i, cell) in page.cells.iter().enumerate() {
-            let len = char::from_u32((number * PAGE + i) as u32).map_or(0, char::len_utf8);
-            let is_collapsed = fold != Fold::None && cell.is_space();
-            let row = &mut page.rows[i / 64];
-            for (place, byte) in cell.bytes().to_le_bytes()[..3].iter().enumerate() {
-                row.bytes[place][i % 64] = if is_collapsed { b' ' } else { *byte };
-            }
-            row.flags[i % 64] = cell.flags(len, is_collapsed);
-        }
         Box::new(page)
     }
 

@@ -1,8 +1,8 @@
 //! Folding runs of text: the code points of a row are looked up at once.
 
 use super::super::fold::{
-    ALONE, BLOCK, BLOCK_ROOM, DROPPED, FoldRow, Folded, LETTER, MARK, MOVES, ONE_BYTE, SPACE,
-    UNCHANGED, VALID,
+    ALONE, BLOCK, BLOCK_ROOM, DROPPED, FoldRow, FoldRows, Folded, LETTER, MARK, MOVES, ONE_BYTE,
+    SPACE, UNCHANGED, VALID,
 };
 use super::{load, load_quarter, store};
 use std::arch::x86_64::{
@@ -14,28 +14,36 @@ use std::arch::x86_64::{
     _mm512_slli_epi16, _mm512_slli_epi32, _mm512_test_epi8_mask, _pdep_u64,
 };
 
-type Row<'a> = &'a dyn Fn(usize) -> &'static FoldRow;
-
 /// [`super::super::Kernels::fold_words`].
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn fold_words(text: &[u8], is_after_alone: bool, row: Row<'_>, room: &mut [u8]) -> Folded {
+pub fn fold_words(
+    text: &[u8],
+    is_after_alone: bool,
+    rows: &'static FoldRows,
+    room: &mut [u8],
+) -> Folded {
     let items = |block: &FoldedBlock, state| block.words(state);
     let write = |items: &BlockItems, kept, room: &mut _| write_words(items, kept, room);
     let ascii = |block: &FoldedBlock, state, room: &mut _| block.write_ascii_words(state, room);
-    fold(text, is_after_alone, row, room, items, write, ascii)
+    fold(text, is_after_alone, rows, room, items, write, ascii)
 }
 
 /// [`super::super::Kernels::fold_chars`].
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub fn fold_chars(text: &[u8], is_after_space: bool, row: Row<'_>, room: &mut [u32]) -> Folded {
+pub fn fold_chars(
+    text: &[u8],
+    is_after_space: bool,
+    rows: &'static FoldRows,
+    room: &mut [u32],
+) -> Folded {
     let items = |block: &FoldedBlock, state| block.chars(state);
     let write = |items: &BlockItems, kept, room: &mut _| write_chars(items, kept, room);
     let ascii = |block: &FoldedBlock, state, room: &mut _| block.write_ascii_chars(state, room);
-    fold(text, is_after_space, row, room, items, write, ascii)
+    fold(text, is_after_space, rows, room, items, write, ascii)
 }
 
 /// Folds blocks, given how their items are found and written, and how a block of ASCII is, without the last.
@@ -46,7 +54,7 @@ pub fn fold_chars(text: &[u8], is_after_space: bool, row: Row<'_>, room: &mut [u
 fn fold<T>(
     text: &[u8],
     is_after: bool,
-    row: Row<'_>,
+    rows: &'static FoldRows,
     room: &mut [T],
     items: impl Fn(&FoldedBlock, bool) -> BlockItems,
     write: impl Fn(&BlockItems, u64, &mut [T; BLOCK_ROOM]) -> usize,
@@ -56,7 +64,7 @@ fn fold<T>(
         is_after,
         ..Folded::default()
     };
-    let ascii = [row(0), row(1)];
+    let ascii = [rows.row(0), rows.row(1)];
     while let Some(room) = room[all.written..].first_chunk_mut() {
         let rest = &text[all.done..];
         let (block, end) = match rest.first_chunk() {
@@ -68,11 +76,11 @@ fn fold<T>(
                 all.is_after = is_after;
                 continue;
             }
-            Some(bytes) => (FoldedBlock::new(bytes, ascii, row), BLOCK),
+            Some(bytes) => (FoldedBlock::new(bytes, ascii, rows), BLOCK),
             None => {
                 let mut bytes = [0; BLOCK + 2];
                 bytes[..rest.len()].copy_from_slice(rest);
-                (FoldedBlock::new(&bytes, ascii, row), rest.len())
+                (FoldedBlock::new(&bytes, ascii, rows), rest.len())
             }
         };
         let starts = (block.ascii | block.leads) & before(end);
@@ -135,7 +143,7 @@ impl FoldedBlock {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1")]
-    fn new(text: &[u8; BLOCK + 2], ascii: [&FoldRow; 2], row: Row<'_>) -> Self {
+    fn new(text: &[u8; BLOCK + 2], ascii: [&FoldRow; 2], rows: &'static FoldRows) -> Self {
         let shifted = |by: usize| load::<[u8; 64]>(text[by..].first_chunk().expect("64 bytes"));
         let (bytes, next, third) = (shifted(0), shifted(1), shifted(2));
         let at_least = |bytes, byte: u8| _mm512_cmpge_epu8_mask(bytes, all(byte));
@@ -145,7 +153,7 @@ impl FoldedBlock {
         let mut rest = leads & !long;
         while rest != 0 {
             let first = text[rest.trailing_zeros() as usize];
-            let (places, row) = (equal(bytes, first), row(usize::from(first & 0x1F)));
+            let (places, row) = (equal(bytes, first), rows.row(usize::from(first & 0x1F)));
             block.put(places, next, row, &[next, bytes]);
             rest &= !places;
         }
@@ -166,7 +174,7 @@ impl FoldedBlock {
             let at = rest.trailing_zeros() as usize;
             let [first, second] = [text[at], text[at + 1]];
             let places = equal(bytes, first) & equal(next, second);
-            let row = row(usize::from(first & 0xF) << 6 | usize::from(second & 0x3F));
+            let row = rows.row(usize::from(first & 0xF) << 6 | usize::from(second & 0x3F));
             block.put(places, third, row, &[third, next, bytes]);
             rest &= !places;
         }
