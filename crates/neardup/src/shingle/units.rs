@@ -258,43 +258,50 @@ fn widen(bytes: &[u8], items: &mut [u32]) {
 /// Token hashes of characters that are remembered from one document to the next.
 pub(super) struct CharHashes {
     key: Key,
-    /// By code point, 0 where it has not been met; the last stands for all beyond, and stays 0.
-    hashes: Box<[u64; Self::PLACES]>,
+    /// By the low bits of a code point, so that those of one script do not share a place: the one that was met
+    /// last, and its hash.
+    codes: Vec<u32>,
+    hashes: Vec<u64>,
 }
 
 impl CharHashes {
-    const PLACES: usize = 1 << 16;
+    const PLACES: usize = 1 << 13;
 
     /// Returns the hashes of a key, if need be in place of another's.
-    #[allow(
-        clippy::disallowed_macros,
-        reason = "512 KiB, of which texts touch few pages"
-    )]
+    #[allow(clippy::disallowed_macros, reason = "96 KiB")]
     pub fn of<'a>(key: &Key, kept: &'a mut Option<Self>) -> &'a mut Self {
         if kept.as_ref().is_some_and(|kept| kept.key != *key) {
             *kept = None;
         }
         kept.get_or_insert_with(|| Self {
             key: *key,
-            hashes: vec![0; Self::PLACES].try_into().expect("as many"),
+            codes: vec![u32::MAX; Self::PLACES],
+            hashes: vec![0; Self::PLACES],
         })
     }
 
     /// Appends the token hashes of code points.
     fn push(&mut self, codes: &[u32], tokens: &mut Vec<u64>) {
-        let place = |code: u32| code.min(Self::PLACES as u32 - 1) as usize;
+        let place = |code: u32| code as usize % Self::PLACES;
+        let known: &mut [u32; Self::PLACES] = self.codes.first_chunk_mut().expect("as many");
+        let hashes: &mut [u64; Self::PLACES] = self.hashes.first_chunk_mut().expect("as many");
         for codes in codes.chunks(RUN) {
             let start = tokens.len();
-            tokens.extend(codes.iter().map(|code| self.hashes[place(*code)]));
-            if tokens[start..].contains(&0) {
-                for (token, code) in tokens[start..].iter_mut().zip(codes) {
-                    if *token == 0 {
-                        *token = hash_char(*code, &self.key);
-                        self.hashes[place(*code)] = *token;
-                    }
+            let mut unknown = 0;
+            tokens.extend(codes.iter().map(|code| {
+                unknown |= known[place(*code)] ^ code;
+                hashes[place(*code)]
+            }));
+            if unknown == 0 {
+                continue;
+            }
+            for (token, code) in tokens[start..].iter_mut().zip(codes) {
+                let place = place(*code);
+                if known[place] != *code {
+                    known[place] = *code;
+                    hashes[place] = hash_char(*code, &self.key);
                 }
-                // U+FFFF is no character, but may be in a text.
-                self.hashes[Self::PLACES - 1] = 0;
+                *token = hashes[place];
             }
         }
     }
