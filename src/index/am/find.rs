@@ -43,23 +43,19 @@ impl Remaining {
                 (here, Needed::Elements(1))
             }
         };
-        let place = |found: &FoundRow| rows::page_of(found.row);
-        let pages = || here.chunk_by(|a, b| place(a) == place(b));
-        table.ask_ahead(pages().map(|here| place(&here[0])));
-        for here in pages() {
-            check_interrupts();
-            let Some(page) = table.page(place(&here[0])) else {
-                continue;
-            };
-            for found in here {
-                if let Some(entry) = rows::live_entry(&page, found.row)
+        let pages = here.chunk_by(|a, b| rows::page_of(a.row) == rows::page_of(b.row));
+        let pages: Vec<&[FoundRow]> = pages.collect();
+        let firsts: Vec<u64> = pages.iter().map(|here| here[0].row).collect();
+        table.for_each_page(&firsts, &mut |table, number, page| {
+            for found in pages[number] {
+                if let Some(entry) = rows::live_entry(page, found.row)
                     && needed.is_reached(found.shared as usize, entry.keys.into())
                 {
                     table.ensure_in_table(&entry.tid);
                     visit(found.row, entry);
                 }
             }
-        }
+        });
         !here.is_empty()
     }
 }

@@ -4,13 +4,15 @@
 //! Row numbers only grow. A row whose place is blank is dead, and stays so. Pages of the table are
 //! found through a directory of two levels, whose highest pages the metapage knows.
 
+use super::ahead::PageReader;
 use super::hold;
 use super::meta::{Meta, TOPS};
 use super::page::{
     Image, Index, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType, raise_corrupted,
 };
 use super::segment::Stop;
-use crate::pg::error::check_interrupts;
+use crate::pg::error::{OrRaise, check_interrupts};
+use neardup::postings::PageAhead;
 use pgrx::pg_sys;
 
 const ENTRY_LEN: usize = size_of::<RowEntry>();
@@ -149,17 +151,44 @@ impl<'a> RowTable<'a> {
 
     /// Finds the block of a page of the table, and that of the directory page that says so.
     fn find(&mut self, page: u64) -> PagePlace {
+        match self.directory_of(page) {
+            Ok(directory) => self.block_on(directory, PageType::RowsDirectory, page),
+            Err(other) => other,
+        }
+    }
+
+    /// Does [`Self::find`] for pages, ascending, looking once into each page of the directory.
+    fn find_all(&mut self, pages: &[u64]) -> Vec<PagePlace> {
+        let mut found = Vec::with_capacity(pages.len());
+        for pages in pages.chunk_by(|a, b| a / FANOUT == b / FANOUT) {
+            match self.directory_of(pages[0]) {
+                Ok(directory) => {
+                    let directory = self.index.read(directory);
+                    let places = pages
+                        .iter()
+                        .map(|page| place_on(&directory, PageType::RowsDirectory, *page));
+                    found.extend(places);
+                }
+                Err(other) => found.extend(pages.iter().map(|_| other)),
+            }
+        }
+        found
+    }
+
+    /// Returns the block of the page of the directory that leads to a page of the table, or where else that
+    /// is.
+    fn directory_of(&mut self, page: u64) -> Result<u32, PagePlace> {
         let place = page / FANOUT;
-        let known = self.directory.filter(|(known, _)| *known == place);
-        let directory = match known {
-            Some((_, block)) => block,
-            None => match self.find_directory(place) {
-                PagePlace::At { block, .. } => block,
-                other => return other,
-            },
-        };
-        self.directory = Some((place, directory));
-        self.block_on(directory, PageType::RowsDirectory, page)
+        if let Some((_, block)) = self.directory.filter(|(known, _)| *known == place) {
+            return Ok(block);
+        }
+        match self.find_directory(place) {
+            PagePlace::At { block, .. } => {
+                self.directory = Some((place, block));
+                Ok(block)
+            }
+            other => Err(other),
+        }
     }
 
     /// Finds the block of a page of the directory, and that of the highest page that says so.
@@ -170,16 +199,9 @@ impl<'a> RowTable<'a> {
 
     /// Finds the block that a page of the directory names for a page of the level below.
     fn block_on(&self, parent: u32, kind: PageType, below: u64) -> PagePlace {
-        if parent == NO_BLOCK {
-            return PagePlace::Nowhere;
-        }
-        let page = self.index.read(parent);
-        if !page.is(kind, below / FANOUT) {
-            return PagePlace::Moved(parent);
-        }
-        match block_at(&page, below % FANOUT) {
+        match parent {
             NO_BLOCK => PagePlace::Nowhere,
-            block => PagePlace::At { parent, block },
+            parent => place_on(&self.index.read(parent), kind, below),
         }
     }
 
@@ -202,13 +224,34 @@ impl<'a> RowTable<'a> {
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 
-    /// Asks the storage for the pages of the table at some places.
-    pub fn ask_ahead(&mut self, places: impl Iterator<Item = u64>) {
-        let index = self.index;
-        index.ask_ahead(places.filter_map(|place| match self.find(place) {
-            PagePlace::At { block, .. } => Some(block),
+    /// Calls `look` with the number of every row, ascending, whose page is there, and the page, locked for reading.
+    /// No two rows are on the same page. The storage is asked for all pages before the first is waited for.
+    pub fn for_each_page(&mut self, rows: &[u64], look: &mut dyn FnMut(&mut Self, usize, &Page)) {
+        let places: Vec<u64> = rows.iter().map(|row| page_of(*row)).collect();
+        let found = self.find_all(&places);
+        hold::point("row_table_finds_page");
+        let ahead = |(row, found): (&u64, &PagePlace)| match *found {
+            PagePlace::At { block, .. } => Some(PageAhead {
+                block,
+                place: place_of(*row) as f32 / ROWS_PER_PAGE as f32,
+            }),
             _ => None,
-        }));
+        };
+        let ahead: Vec<PageAhead> = rows.iter().zip(&found).filter_map(ahead).collect();
+        let mut pages = PageReader::new(self.index);
+        pages.announce_pages(ahead.into_iter()).or_raise();
+        for (number, (place, found)) in places.into_iter().zip(found).enumerate() {
+            check_interrupts();
+            let announced = match found {
+                PagePlace::At { block, .. } => Some(pages.page(block)),
+                PagePlace::Nowhere => continue,
+                PagePlace::Moved(_) => None,
+            };
+            let is_there = |page: &Page| page.is(PageType::Rows, place);
+            if let Some(page) = announced.filter(is_there).or_else(|| self.page(place)) {
+                look(self, number, &page);
+            }
+        }
     }
 
     /// Returns the page of the table at a place, locked for reading; None if all its rows are dead.
@@ -272,6 +315,7 @@ impl<'a> RowTable<'a> {
 }
 
 /// Where a page of the table is.
+#[derive(Clone, Copy)]
 enum PagePlace {
     /// There is none, or none any more.
     Nowhere,
@@ -408,6 +452,20 @@ pub fn put_block(image: &mut Image, place: u64, block: u32) {
     image.payload()[start..end].copy_from_slice(&block.to_ne_bytes());
     let used = image.used().max(end);
     image.set_used(used);
+}
+
+/// Finds the block that a page which may be one of the directory names for a page of the level below.
+fn place_on(parent: &Page, kind: PageType, below: u64) -> PagePlace {
+    if !parent.is(kind, below / FANOUT) {
+        return PagePlace::Moved(parent.block());
+    }
+    match block_at(parent, below % FANOUT) {
+        NO_BLOCK => PagePlace::Nowhere,
+        block => PagePlace::At {
+            parent: parent.block(),
+            block,
+        },
+    }
 }
 
 fn block_at(page: &Page, place: u64) -> u32 {
