@@ -256,7 +256,7 @@ thread_local! {
 pub unsafe fn ask_ahead(
     relation: pg_sys::Relation,
     wanted: impl Iterator<Item = u32>,
-    ask: impl Fn(u32) -> bool,
+    mut ask: impl FnMut(u32) -> bool,
 ) {
     // SAFETY: vouched for by the caller.
     let tablespace = unsafe { (*(*relation).rd_rel).reltablespace };

@@ -16,6 +16,8 @@ pub struct PageReader<'a> {
     /// Pages that are read next, and those behind them, the last first.
     pinned: VecDeque<Pinned<'a>>,
     announced: Vec<PageAhead>,
+    /// Which of those asked for had to be read.
+    is_read: Vec<bool>,
 }
 
 impl<'a> PageReader<'a> {
@@ -24,6 +26,7 @@ impl<'a> PageReader<'a> {
             index,
             pinned: VecDeque::with_capacity(PINNED),
             announced: Vec::new(),
+            is_read: Vec::new(),
         }
     }
 
@@ -35,15 +38,46 @@ impl<'a> PageReader<'a> {
         &mut self,
         pages: impl ExactSizeIterator<Item = PageAhead>,
     ) -> neardup::Result<()> {
+        self.set_announced(pages)?;
+        if self.announced.len() > 1 {
+            let blocks = self.announced.iter().rev().map(|page| page.block);
+            self.index.ask_ahead(blocks, |_| ());
+        }
+        self.pin_ahead();
+        Ok(())
+    }
+
+    /// Announces the pages that are read next. Where some have to be read from the storage, those in memory are put
+    /// first, before they make room for them.
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub fn announce_in_any_order<T>(
+        &mut self,
+        pages: &mut [T],
+        ahead: impl Fn(&T) -> PageAhead,
+    ) -> neardup::Result<()> {
+        self.is_read.clear();
+        self.is_read.try_reserve(pages.len())?;
+        if pages.len() > 1 {
+            let blocks = pages.iter().map(|page| ahead(page).block);
+            self.index
+                .ask_ahead(blocks, |is_read| self.is_read.push(is_read));
+        }
+        let in_memory = (0..self.is_read.len()).filter(|&place| !self.is_read[place]);
+        for (first, place) in in_memory.enumerate() {
+            pages.swap(first, place);
+        }
+        self.set_announced(pages.iter().map(ahead))?;
+        self.pin_ahead();
+        Ok(())
+    }
+
+    fn set_announced(&mut self, pages: impl Iterator<Item = PageAhead>) -> neardup::Result<()> {
         self.pinned.clear();
         self.announced.clear();
         self.announced.try_extend(pages)?;
-        if self.announced.len() > 1 {
-            let blocks = self.announced.iter().map(|page| page.block);
-            self.index.ask_ahead(blocks);
-        }
         self.announced.reverse();
-        self.pin_ahead();
         Ok(())
     }
 

@@ -238,11 +238,18 @@ impl<'a> Index<'a> {
         pinned
     }
 
-    /// Asks the storage for blocks that will be read, without waiting for them.
-    pub fn ask_ahead(&self, blocks: impl Iterator<Item = u32>) {
+    /// Asks the storage for blocks that will be read, without waiting for them. Calls `asked` for each with whether
+    /// it has to be read; not for the rest where none has to be.
+    pub fn ask_ahead(&self, blocks: impl Iterator<Item = u32>, mut asked: impl FnMut(bool)) {
         let index = self.relation;
         // SAFETY: the relation is open.
-        unsafe { relation::ask_ahead(index, blocks, |block| recent::ask_ahead(index, block)) }
+        unsafe {
+            relation::ask_ahead(index, blocks, |block| {
+                let is_read = recent::ask_ahead(index, block);
+                asked(is_read);
+                is_read
+            });
+        }
     }
 
     /// Returns the pinned buffer of a block.

@@ -56,8 +56,12 @@ impl Stop {
 impl Pages for PageReader<'_> {
     type Error = Stop;
 
-    fn announce(&mut self, pages: impl ExactSizeIterator<Item = PageAhead>) -> Result<(), Stop> {
-        Ok(self.announce_pages(pages)?)
+    fn announce<T>(
+        &mut self,
+        pages: &mut [T],
+        ahead: impl Fn(&T) -> PageAhead,
+    ) -> Result<(), Stop> {
+        Ok(self.announce_in_any_order(pages, ahead)?)
     }
 
     fn read<R>(

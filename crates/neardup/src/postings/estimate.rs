@@ -348,10 +348,8 @@ fn read<P: Pages>(
     let leaves = lists
         .chunk_by(|a, b| a.leaf == b.leaf)
         .take(most_pages.min(AHEAD));
-    let blocks: Vec<u32> = leaves.map(|same| same[0].leaf.block).collect();
-    if !blocks.is_empty() {
-        pages.announce(blocks.iter().map(|&block| PageAhead { block, place: 0.0 }))?;
-    }
+    let mut blocks: Vec<u32> = leaves.map(|same| same[0].leaf.block).collect();
+    pages.announce(&mut blocks, |&block| PageAhead { block, place: 0.0 })?;
     for same in lists.chunk_by_mut(|a, b| a.leaf == b.leaf).take(most_pages) {
         read_lists(pages, part, same[0].leaf, same)?;
         count += same.len();

@@ -172,14 +172,15 @@ pub enum PageKind {
 pub trait Pages {
     type Error: From<Damaged> + From<crate::Error>;
 
-    /// Announces pages that are read next, in this order and at most [`AHEAD`] of them, so that the
-    /// storage is asked for all of them before the first is waited for.
+    /// Announces pages that are read next, at most [`AHEAD`] of them, so that the storage is asked for all of them
+    /// before the first is waited for. Where some have to be read, those in memory are put first.
     ///
     /// # Errors
     /// Fails where a page cannot be read.
-    fn announce(
+    fn announce<T>(
         &mut self,
-        pages: impl ExactSizeIterator<Item = PageAhead>,
+        pages: &mut [T],
+        ahead: impl Fn(&T) -> PageAhead,
     ) -> Result<(), Self::Error>;
 
     /// Calls `look` with the payload of a page, which may be followed by anything.

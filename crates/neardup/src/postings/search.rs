@@ -122,12 +122,9 @@ fn look_up<P: Pages>(
         search.push_roots(number, &lists, &mut levels)?;
     }
     for level in (0..levels.len()).rev() {
-        let visits = std::mem::take(&mut levels[level]);
-        for together in visits.chunks(AHEAD) {
-            let ahead = together
-                .iter()
-                .map(|visit| visit.ahead(&searches[visit.search].lists));
-            pages.announce(ahead)?;
+        let mut visits = std::mem::take(&mut levels[level]);
+        for together in visits.chunks_mut(AHEAD) {
+            pages.announce(together, |visit| visit.ahead(&searches[visit.search].lists))?;
             for visit in together {
                 pages.interrupt()?;
                 let search = &mut searches[visit.search];

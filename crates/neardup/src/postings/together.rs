@@ -122,7 +122,7 @@ impl Queries {
             return Ok(());
         }
         let root = PageForKeys::root(part, start..end);
-        hits.look_at(pages, part, keys, part.segment.depth, &[root])
+        hits.look_at(pages, part, keys, part.segment.depth, &mut [root])
     }
 
     /// Calls `found` with the rows that were hit as often as is needed.
@@ -150,17 +150,16 @@ impl Hits {
         part: &SegmentPart,
         keys: &[u64],
         level: u8,
-        visits: &[PageForKeys],
+        visits: &mut [PageForKeys],
     ) -> Result<(), P::Error> {
         let key = |place: usize| key_of(keys[place]);
-        for together in visits.chunks(AHEAD) {
+        for together in visits.chunks_mut(AHEAD) {
             pages.interrupt()?;
             if level == 0 {
-                let ahead = together.iter().map(|visit| PageAhead {
+                pages.announce(together, |visit| PageAhead {
                     block: visit.page.block,
                     place: 0.0,
-                });
-                pages.announce(ahead)?;
+                })?;
             }
             for visit in together {
                 if level == 0 {
@@ -176,7 +175,7 @@ impl Hits {
                     let put = |page| below.try_push(page);
                     visit.below(&directory, part, key, put, |_, _| ())
                 })?;
-                self.look_at(pages, part, keys, level - 1, &below)?;
+                self.look_at(pages, part, keys, level - 1, &mut below)?;
             }
         }
         Ok(())

@@ -252,11 +252,19 @@ impl Directories for SegmentDirectories<'_> {
 impl Pages for Store {
     type Error = Failure;
 
-    fn announce(&mut self, pages: impl ExactSizeIterator<Item = PageAhead>) -> Result<(), Failure> {
-        assert!((1..=AHEAD).contains(&pages.len()));
-        for page in pages {
-            self.there.entry(page.block).or_insert(self.waits + 1);
+    /// Puts the pages in another order, as one does of which a part is in memory.
+    fn announce<T>(
+        &mut self,
+        pages: &mut [T],
+        ahead: impl Fn(&T) -> PageAhead,
+    ) -> Result<(), Failure> {
+        assert!(pages.len() <= AHEAD);
+        for page in &*pages {
+            self.there
+                .entry(ahead(page).block)
+                .or_insert(self.waits + 1);
         }
+        pages.rotate_left(pages.len() / 2);
         Ok(())
     }
 
