@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use postgres::SimpleQueryMessage;
 use serde_json::Value;
 use testbed::progress::bar;
+use testbed::server::cluster::Cluster;
 use testbed::server::database::Database;
 
 use crate::context::Bench;
@@ -36,16 +37,18 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
     let database = Database::with_extension(&cluster, "planning")?;
     let session = Session::open(&database)?;
-    let progress = bar(TABLES.len() as u64, "plans of lookups")?;
+    let progress = bar(TABLES.len() as u64 + 2, "plans of lookups")?;
     let about = format!(
         "EXPLAIN of a lookup among {} documents, {} new sessions each: the first of a session, and the second. \
-         Pages: of catalogs and indexes, touched while planning. Compared with the lookup of a row by its \
+         Pages: of catalogs and indexes, touched while planning. A server is restarted before each session, so that \
+         its buffers are empty, or keeps running. Compared with the lookup of a row by its \
          number, through a B-tree.",
         bench.scale.documents, bench.scale.rounds
     );
     let columns = [
         "table",
         "value",
+        "server",
         "first, ms",
         "second, ms",
         "first, pages",
@@ -56,6 +59,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         "B-tree's second, pages",
     ];
     let mut table = Table::new("planning", about, &columns);
+    let mut tables = Vec::new();
     for (number, (name, partitions, target, group)) in TABLES.iter().enumerate() {
         let docs = format!("docs_{number}");
         session.execute(&create(
@@ -66,35 +70,39 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
             bench.scale.documents,
         ))?;
         session.vacuum(&docs)?;
-        let value: String = session
-            .row(
-                &format!("SELECT quote_literal(body) FROM {docs} WHERE i = 1"),
-                &[],
-            )?
-            .get(0);
-        let tree = plan(
-            bench,
-            &database,
-            &format!("SELECT i FROM {docs} WHERE i = 1"),
-        )?;
-        for (kind, value) in [
-            ("constant", value),
-            ("subquery", format!("(SELECT body FROM {docs} WHERE i = 1)")),
-        ] {
-            let query = format!("SELECT i FROM {docs} WHERE near_dup(body, {value}, 0.8)");
-            let ours = plan(bench, &database, &query)?;
-            table.push(row![
-                *name,
-                kind,
-                ours.milliseconds[0],
-                ours.milliseconds[1],
-                ours.pages[0],
-                ours.pages[1],
-                tree.milliseconds[0],
-                tree.milliseconds[1],
-                tree.pages[0],
-                tree.pages[1]
-            ]);
+        let value = format!("SELECT quote_literal(body) FROM {docs} WHERE i = 1");
+        tables.push((name, session.row(&value, &[])?.get::<_, String>(0), docs));
+        progress.inc(1);
+    }
+    // A restart ends the session.
+    drop(session);
+    for restarted in [None, Some(&*cluster)] {
+        for (name, value, docs) in &tables {
+            let by_number = format!("SELECT i FROM {docs} WHERE i = 1");
+            let tree = plan(bench, &database, restarted, &by_number)?;
+            for (kind, value) in [
+                ("constant", value),
+                (
+                    "subquery",
+                    &format!("(SELECT body FROM {docs} WHERE i = 1)"),
+                ),
+            ] {
+                let query = format!("SELECT i FROM {docs} WHERE near_dup(body, {value}, 0.8)");
+                let ours = plan(bench, &database, restarted, &query)?;
+                table.push(row![
+                    **name,
+                    kind,
+                    restarted.map_or("", |_| "restarted"),
+                    ours.milliseconds[0],
+                    ours.milliseconds[1],
+                    ours.pages[0],
+                    ours.pages[1],
+                    tree.milliseconds[0],
+                    tree.milliseconds[1],
+                    tree.pages[0],
+                    tree.pages[1]
+                ]);
+            }
         }
         progress.inc(1);
     }
@@ -128,11 +136,20 @@ struct Planned {
     pages: [f64; 2],
 }
 
-/// Returns the medians over new sessions.
-fn plan(bench: &Bench<'_>, database: &Database<'_>, query: &str) -> Result<Planned> {
+/// Returns the medians over new sessions, before each of which the server named is restarted.
+fn plan(
+    bench: &Bench<'_>,
+    database: &Database<'_>,
+    restarted: Option<&Cluster>,
+    query: &str,
+) -> Result<Planned> {
     let explain = format!("EXPLAIN (BUFFERS, FORMAT JSON) {query}");
     let (mut seconds, mut pages) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for _ in 0..bench.scale.rounds {
+        if let Some(server) = restarted {
+            server.stop()?;
+            server.start()?;
+        }
         let mut client = database.connect()?;
         for (seconds, pages) in seconds.iter_mut().zip(&mut pages) {
             let start = Instant::now();
