@@ -7,16 +7,6 @@ COMMENT ON FUNCTION _near_dup_sel(internal, oid, internal, integer) IS
     'planner support for <@ and @>: share of rows';
 COMMENT ON FUNCTION _near_dup_sel(internal, oid, internal, smallint, internal) IS
     'planner support for <@ and @>: share of pairs';
-CREATE FUNCTION _ball(m minhash_signature, threshold double precision) RETURNS _ball
-IMMUTABLE STRICT PARALLEL SAFE COST 20
-LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_ball_wrapper';
-CREATE FUNCTION _within(m minhash_signature, ball _ball) RETURNS boolean
-IMMUTABLE STRICT PARALLEL SAFE COST 10
-LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_in_ball_wrapper';
-CREATE FUNCTION _contains(ball _ball, m minhash_signature) RETURNS boolean
-IMMUTABLE STRICT PARALLEL SAFE COST 10
-LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_ball_contains_wrapper';
-
 COMMENT ON FUNCTION _within(minhash_signature, _ball) IS
     'implementation of <@ operator';
 COMMENT ON FUNCTION _contains(_ball, minhash_signature) IS

@@ -152,16 +152,6 @@ impl Ball<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Returns the stored center, which may be no signature, and the threshold; None for a center of another kind,
-    /// and a threshold out of range.
-    #[inline]
-    pub fn stored_signature(&self) -> Option<(&[u8], f64)> {
-        let (kind, bytes) = self.0.split_last()?;
-        let (threshold, center) = bytes.split_first_chunk()?;
-        let threshold = f64::from_le_bytes(*threshold);
-        (*kind == OF_SIGNATURE && is_signature_threshold(threshold)).then_some((center, threshold))
-    }
-
     /// Returns center and bound.
     ///
     /// # Errors
@@ -184,7 +174,7 @@ fn parse(bytes: &[u8]) -> Option<Within<'_>> {
     let (head, rest) = bytes.split_first_chunk()?;
     let bound = f64::from_le_bytes(*head);
     match *kind {
-        OF_SIGNATURE if is_signature_threshold(bound) => {
+        OF_SIGNATURE if bound == EVERYTHING || options::is_threshold(bound) => {
             Some(Within::Signature(Signature::from_bytes(rest).ok()?, bound))
         }
         OF_BITS => {
@@ -212,10 +202,6 @@ fn parse(bytes: &[u8]) -> Option<Within<'_>> {
         }
         _ => None,
     }
-}
-
-fn is_signature_threshold(bound: f64) -> bool {
-    bound == EVERYTHING || options::is_threshold(bound)
 }
 
 /// Returns the elements of a set; None unless they are whole, and ascend.

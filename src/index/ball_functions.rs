@@ -7,68 +7,22 @@ use crate::minhash::incomparable::never_near;
 use crate::options;
 use crate::pg::arrays::Bigints;
 use crate::pg::bits::Bits;
-use crate::pg::call::{argument, finfo};
-use crate::pg::error::OrRaise;
-use crate::pg::memo::{Document, Remembered, memory, remembered};
+use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
-use crate::pg::varlena::new_varlena;
 use crate::text::measures::{is_contained, is_resembling, shingle_set};
-use neardup::memory::copied;
-use neardup::minhash::{estimate_alike, least_similarity, near_duplicates};
-use pgrx::pg_sys::{self, Datum, FunctionCallInfo};
+use neardup::minhash::{least_similarity, near_duplicates};
+use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// The last ball that a call site has made of a signature: PostgreSQL asks for the same one for every row that
-/// it rechecks.
-#[derive(Default)]
-struct LastBall {
-    /// A varlena in the memory of the call site.
-    ball: Option<Datum>,
-    center: Vec<u8>,
-    threshold: f64,
-}
-
-/// Returns every signature whose `minhash_sim` to the center is at least `threshold`. The ball is the call site's
-/// until its next call.
+/// Returns every signature whose `minhash_sim` to the center is at least `threshold`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-///
-/// # Safety
-/// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.
-#[pg_guard]
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn minhash_ball_wrapper(fcinfo: FunctionCallInfo) -> Datum {
-    // SAFETY: of the declared types, and they outlive the call.
-    let (center, threshold) = unsafe {
-        let center = StoredSignature::from_raw(argument(fcinfo, 0));
-        (center, f64::from_bits(argument(fcinfo, 1).value() as u64))
-    };
-    // SAFETY: the call is running; nothing else is kept at its site.
-    let last = unsafe { memory::<LastBall>(fcinfo) };
-    if let Some(ball) = last.ball
-        && last.threshold == threshold
-        && last.center == center.bytes()
-    {
-        return ball;
-    }
-    center.read();
-    let NewBall(bytes) = NewBall::of_signature(center.bytes(), options::threshold(threshold));
-    last.center = copied(center.bytes()).or_raise();
-    last.threshold = threshold;
-    // SAFETY: the ball before was allocated here, and is no longer used when another one is asked for.
-    unsafe {
-        if let Some(before) = last.ball.take() {
-            pg_sys::pfree(before.cast_mut_ptr());
-        }
-        let before = pg_sys::MemoryContextSwitchTo((*(*fcinfo).flinfo).fn_mcxt);
-        let ball = new_varlena(&bytes);
-        pg_sys::MemoryContextSwitchTo(before);
-        *last.ball.insert(ball)
-    }
+#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball")]
+fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewBall {
+    m.read();
+    NewBall::of_signature(m.bytes(), options::threshold(threshold))
 }
-
-finfo!(pg_finfo_minhash_ball_wrapper);
 
 /// Returns every signature whose `minhash_sim` to the center is at least `bound`, or whose
 /// `minhash_distance` from it is at most `bound`, or more: all where all have such a similarity; NULL,
@@ -112,13 +66,8 @@ fn set_ball(elements: Bigints<'_>, threshold: f64) -> NewBall {
 
 /// Returns whether the signature is in the ball; not if it is empty or was made with other
 /// parameters, nor in one of another kind.
-#[inline]
-fn minhash_in_ball(m: &StoredSignature<'_>, ball: &Ball<'_>) -> bool {
-    if let Some((center, threshold)) = ball.stored_signature()
-        && let Some(similarity) = estimate_alike(m.bytes(), center)
-    {
-        return similarity >= threshold;
-    }
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_within")]
+pub fn minhash_in_ball(m: StoredSignature<'_>, ball: Ball<'_>) -> bool {
     let Within::Signature(center, threshold) = ball.read() else {
         return false;
     };
@@ -127,39 +76,11 @@ fn minhash_in_ball(m: &StoredSignature<'_>, ball: &Ball<'_>) -> bool {
             .unwrap_or_else(|| never_near(&m.read().header, &center.header))
 }
 
-/// Implements `signature <@ ball`.
-///
-/// # Safety
-/// As of [`minhash_ball_wrapper`].
-#[pg_guard]
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn minhash_in_ball_wrapper(fcinfo: FunctionCallInfo) -> Datum {
-    // SAFETY: of the declared types, and they outlive the call.
-    let is_in = unsafe {
-        let m = StoredSignature::from_raw(argument(fcinfo, 0));
-        minhash_in_ball(&m, &Ball::from_raw(argument(fcinfo, 1)))
-    };
-    Datum::from(is_in)
+/// Does [`minhash_in_ball`] with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_contains")]
+pub fn minhash_ball_contains(ball: Ball<'_>, m: StoredSignature<'_>) -> bool {
+    minhash_in_ball(m, ball)
 }
-
-finfo!(pg_finfo_minhash_in_ball_wrapper);
-
-/// Implements `ball @> signature`.
-///
-/// # Safety
-/// As of [`minhash_ball_wrapper`].
-#[pg_guard]
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn minhash_ball_contains_wrapper(fcinfo: FunctionCallInfo) -> Datum {
-    // SAFETY: of the declared types, and they outlive the call.
-    let is_in = unsafe {
-        let ball = Ball::from_raw(argument(fcinfo, 0));
-        minhash_in_ball(&StoredSignature::from_raw(argument(fcinfo, 1)), &ball)
-    };
-    Datum::from(is_in)
-}
-
-finfo!(pg_finfo_minhash_ball_contains_wrapper);
 
 /// Returns whether the bit string is in the ball; not if its length differs from the center's, nor in
 /// one of another kind.
@@ -264,6 +185,8 @@ pgrx::extension_sql_file!(
         "ball_type",
         near_dup_ballsel,
         near_dup_balljoinsel,
+        minhash_in_ball,
+        minhash_ball_contains,
         bit_in_ball,
         bit_ball_contains,
         set_contains,

@@ -42,11 +42,11 @@ pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<Opti
     })
 }
 
-/// Returns the estimate of two stored values whose headers agree byte by byte, as the headers of a table's rows
-/// do, so that one of them is read: reading and comparing both takes longer than comparing 128 slots.
-/// `None` for other values, for empty documents and corrupt values. Takes time linear in the slots.
+/// Returns the estimate where the headers agree byte by byte, as the headers of a table's rows do, so
+/// that one of them is read: reading and comparing both takes longer than comparing 128 slots.
+/// `None` for empty documents and corrupt values.
 #[inline]
-pub fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
+fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
     let (header, a_slots) = a.split_first_chunk::<HEADER_LEN>()?;
     let (other, b_slots) = b.split_first_chunk::<HEADER_LEN>()?;
     if header != other || a.len() != b.len() {

@@ -11,8 +11,8 @@ pub mod sketch;
 
 pub use crate::hash::slot::{MAX_SLOTS, UNFILLED};
 pub use estimate::{
-    equal_slots_needed, estimate, estimate_alike, estimate_stored, is_estimate_between,
-    least_similarity, near_duplicates, near_duplicates_stored, similarity,
+    equal_slots_needed, estimate, estimate_stored, is_estimate_between, least_similarity,
+    near_duplicates, near_duplicates_stored, similarity,
 };
 pub use signature::{Header, Signature, SignatureUnit, is_slot_bits};
 pub use sketch::{Signing, Sketch};
