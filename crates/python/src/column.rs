@@ -1,16 +1,38 @@
 //! Columns of texts or of bytes, as Python's libraries have them.
 
+use std::ops::Deref;
+
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFloat, PyList, PyString, PyTuple};
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyFloat, PyIterator, PyList, PyString, PyTuple};
 
 use crate::arrow::Array;
 use crate::error::at_item;
 
-/// A column, kept alive while its values are borrowed.
+/// A column.
 pub enum Column<'py> {
-    Objects(Vec<Bound<'py, PyAny>>),
+    Objects(Bound<'py, PyIterator>),
     Arrow(Vec<Array>),
+}
+
+/// A value that other threads may read; an object's stays alive with it.
+pub enum Value<'a> {
+    Text(PyBackedStr),
+    Bytes(PyBackedBytes),
+    Arrow(&'a [u8]),
+}
+
+impl Deref for Value<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+            Self::Arrow(value) => value,
+        }
+    }
 }
 
 impl<'py> Column<'py> {
@@ -34,17 +56,17 @@ impl<'py> Column<'py> {
             true => column.try_iter()?,
             false => column.call_method0("tolist")?.try_iter()?,
         };
-        Ok(Self::Objects(values.collect::<PyResult<_>>()?))
+        Ok(Self::Objects(values))
     }
 
     /// Returns the texts in UTF-8.
     ///
     /// # Errors
     /// TypeError unless each item is a text, ValueError for unpaired surrogates; both name the item.
-    pub fn texts(&self) -> impl Iterator<Item = PyResult<Option<&[u8]>>> {
+    pub fn texts(&self) -> impl Iterator<Item = PyResult<Option<Value<'_>>>> {
         self.values("a text", |value| {
-            let text = value.cast::<PyString>().ok()?;
-            Some(text.to_str().map(str::as_bytes))
+            let text = value.cast::<PyString>().ok()?.clone();
+            Some(PyBackedStr::try_from(text).map(Value::Text))
         })
     }
 
@@ -52,30 +74,34 @@ impl<'py> Column<'py> {
     ///
     /// # Errors
     /// TypeError unless each item is a bytes object; it names the item.
-    pub fn bytes(&self) -> impl Iterator<Item = PyResult<Option<&[u8]>>> {
+    pub fn bytes(&self) -> impl Iterator<Item = PyResult<Option<Value<'_>>>> {
         self.values("a bytes object", |value| {
-            let bytes = value.cast::<PyBytes>().ok()?;
-            Some(Ok(bytes.as_bytes()))
+            let bytes = value.cast::<PyBytes>().ok()?.clone();
+            Some(Ok(Value::Bytes(bytes.into())))
         })
     }
 
     fn values<'a>(
         &'a self,
         expected: &'static str,
-        read: impl Fn(&'a Bound<'py, PyAny>) -> Option<PyResult<&'a [u8]>> + 'a,
-    ) -> impl Iterator<Item = PyResult<Option<&'a [u8]>>> {
-        let (chunks, objects): (&[Array], &[Bound<'py, PyAny>]) = match self {
-            Self::Arrow(chunks) => (chunks, &[]),
-            Self::Objects(objects) => (&[], objects),
+        read: impl Fn(&Bound<'py, PyAny>) -> Option<PyResult<Value<'a>>>,
+    ) -> impl Iterator<Item = PyResult<Option<Value<'a>>>> {
+        let (chunks, objects): (&[Array], _) = match self {
+            Self::Arrow(chunks) => (chunks, None),
+            Self::Objects(objects) => (&[], Some(objects.clone())),
         };
-        let value = move |(item, value): (usize, &'a Bound<'py, PyAny>)| match read(value) {
-            Some(Ok(value)) => Ok(Some(value)),
-            Some(Err(error)) => Err(PyValueError::new_err(at_item(item, &error))),
-            None if is_missing(value) => Ok(None),
-            None => Err(unexpected(item, value, expected)),
+        let value = move |(item, value): (usize, PyResult<Bound<'py, PyAny>>)| {
+            let value = value?;
+            match read(&value) {
+                Some(Ok(value)) => Ok(Some(value)),
+                Some(Err(error)) => Err(PyValueError::new_err(at_item(item, &error))),
+                None if is_missing(&value) => Ok(None),
+                None => Err(unexpected(item, &value, expected)),
+            }
         };
-        let of_chunks = chunks.iter().flat_map(Array::values);
-        of_chunks.chain(objects.iter().enumerate().map(value))
+        let of_chunk = |chunk: &'a Array| chunk.values().map(|value| Ok(value?.map(Value::Arrow)));
+        let of_objects = objects.into_iter().flatten().enumerate().map(value);
+        chunks.iter().flat_map(of_chunk).chain(of_objects)
     }
 }
 

@@ -1,7 +1,5 @@
 //! From documents to signatures, SimHashes and fingerprints.
 
-use std::convert::identity;
-
 use neardup::arguments;
 use neardup::error::within;
 use neardup::minhash::{Header, Signing, Sketch};
@@ -22,6 +20,7 @@ fn shingling(k: i64, unit: &str, fold: &str) -> PyResult<Shingling> {
 }
 
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 pub fn signatures<'py>(
     py: Python<'py>,
     texts: &Bound<'py, PyAny>,
@@ -30,7 +29,8 @@ pub fn signatures<'py>(
     fold: &str,
     #[pyo3(from_py_with = integer)] slots: i64,
     #[pyo3(from_py_with = seed)] seed: i64,
-) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+    made: &Bound<'py, PyAny>,
+) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
     let signing = Signing {
         shingling: shingling(k, unit, fold)?,
         slots: arguments::slots(slots).map_err(raised)?,
@@ -39,7 +39,7 @@ pub fn signatures<'py>(
     let column = Column::read(texts)?;
     let sign = |text: &[u8]| signing.sign(text, &mut || {});
     parallel::map(py, column.texts(), sign, |signature| {
-        PyBytes::new(py, &signature)
+        made.call1((PyBytes::new(py, &signature),))
     })
 }
 
@@ -100,7 +100,7 @@ pub fn simhashes(
         let digit = |bit: bool| if bit { '1' } else { '0' };
         Ok(bits.map(|bits| bits.iter().by_vals().map(digit).collect::<String>()))
     };
-    let hashed = parallel::map(py, column.texts(), hash, identity)?;
+    let hashed = parallel::map(py, column.texts(), hash, Ok)?;
     Ok(hashed.into_iter().map(Option::flatten).collect())
 }
 
@@ -121,5 +121,5 @@ pub fn winnow(
     let select = |text: &[u8]| -> Result<Vec<i64>> {
         shingle::winnow(text, &shingling, &key, window as usize, &mut || ())
     };
-    parallel::map(py, column.texts(), select, identity)
+    parallel::map(py, column.texts(), select, Ok)
 }

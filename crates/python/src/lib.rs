@@ -8,6 +8,10 @@ mod error;
 mod parallel;
 mod signatures;
 
+/// Threads do not wait for each other where one lets go what another made.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Module `neardup._native`. Its functions are documented in `python/neardup`.
 #[pyo3::pymodule]
 mod _native {

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::ops::Deref;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,46 +20,51 @@ const BLOCK_BYTES: usize = 1 << 16;
 /// Documents that a thread takes at once, at most.
 const BLOCK_DOCUMENTS: usize = 1 << 10;
 
+/// Blocks for each processor that are looked up before threads ask for them.
+const AHEAD: usize = 4;
+
 /// The longest wait of Ctrl-C, besides a block.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Returns what `finish` makes of the result of `work` on each document, None for None. `work` runs in
-/// several threads without the interpreter's lock, while documents are looked up, and results finished,
-/// under it.
+/// several threads without the interpreter's lock, while documents are looked up and let go, and results
+/// finished, under it.
 ///
 /// # Errors
 /// The first error of a document's lookup or of `work`, and any exception of a signal handler.
-pub fn map<'a, T: Send, R>(
+pub fn map<D: Deref<Target = [u8]> + Send, T: Send, R>(
     py: Python<'_>,
-    mut documents: impl Iterator<Item = PyResult<Option<&'a [u8]>>>,
+    mut documents: impl Iterator<Item = PyResult<Option<D>>>,
     work: impl Fn(&[u8]) -> Result<T> + Sync,
-    finish: impl Fn(T) -> R,
+    finish: impl Fn(T) -> PyResult<R>,
 ) -> PyResult<Vec<Option<R>>> {
     let (queue, work) = (&Queue::default(), &work);
     let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut finished = thread::scope(|scope| {
         let _end = End(queue);
         let mut signals = Signals::new(py);
-        let (mut blocks, mut first, mut helpers) = (0, 0, Vec::new());
-        while let Some(block) = Block::next(first, &mut documents)? {
+        let (mut read, mut is_read, mut finished, mut helpers) = (0, false, Vec::new(), Vec::new());
+        loop {
             signals.check()?;
-            first += block.documents.len();
-            blocks += 1;
-            queue.lock().waiting.push_back(block);
-            queue.changed.notify_one();
-            if (2..=processors).contains(&blocks) {
-                helpers.push(scope.spawn(|| queue.help(work)));
-            }
-        }
-        let mut finished = Vec::with_capacity(blocks);
-        while finished.len() < blocks {
-            signals.check()?;
-            match queue.next() {
-                Next::Finish(first, results) => {
-                    let results = results?.into_iter().map(|result| result.map(&finish));
-                    finished.push((first, results.collect::<Vec<_>>()));
+            match queue.next(if is_read { 0 } else { AHEAD * processors }) {
+                Next::Finish(done) => {
+                    let results = done.results?.into_iter();
+                    let results = results.map(|result| result.map(&finish).transpose());
+                    finished.push((done.first, results.collect::<PyResult<Vec<_>>>()?));
                 }
+                Next::Read => match Block::next(read, &mut documents)? {
+                    None => is_read = true,
+                    Some(block) => {
+                        let is_busy = read > 0;
+                        read += block.documents.len();
+                        queue.push(block);
+                        if is_busy && helpers.len() + 1 < processors {
+                            helpers.push(scope.spawn(|| queue.help(work)));
+                        }
+                    }
+                },
                 Next::Work(block) => py.detach(|| queue.done(block.run(work))),
+                Next::End => break,
                 // A helper that ended has panicked, which `scope` raises again.
                 Next::Wait if helpers.iter().any(|helper| helper.is_finished()) => break,
                 Next::Wait => py.detach(|| queue.wait()),
@@ -95,25 +101,29 @@ impl<'py> Signals<'py> {
 }
 
 /// Documents that follow each other.
-struct Block<'a> {
+struct Block<D> {
     /// The place of the first among all.
     first: usize,
-    documents: Vec<Option<&'a [u8]>>,
+    documents: Vec<Option<D>>,
 }
 
-/// The place of the first document of a block, and the results of all.
-type Done<T> = (usize, PyResult<Vec<Option<T>>>);
+/// The results of a block, and its documents, which only the thread with the interpreter's lock lets go.
+struct Done<D, T> {
+    first: usize,
+    results: PyResult<Vec<Option<T>>>,
+    _documents: Vec<Option<D>>,
+}
 
-impl<'a> Block<'a> {
+impl<D: Deref<Target = [u8]>> Block<D> {
     /// Returns the next block of documents, None after the last.
     fn next(
         first: usize,
-        documents: &mut impl Iterator<Item = PyResult<Option<&'a [u8]>>>,
+        documents: &mut impl Iterator<Item = PyResult<Option<D>>>,
     ) -> PyResult<Option<Self>> {
         let (mut block, mut bytes) = (Vec::new(), 0);
         for document in documents {
             let document = document?;
-            bytes += document.map_or(0, <[u8]>::len);
+            bytes += document.as_deref().map_or(0, <[u8]>::len);
             block.push(document);
             if bytes >= BLOCK_BYTES || block.len() >= BLOCK_DOCUMENTS {
                 break;
@@ -123,39 +133,47 @@ impl<'a> Block<'a> {
         Ok((!documents.is_empty()).then_some(Self { first, documents }))
     }
 
-    fn run<T>(self, work: &impl Fn(&[u8]) -> Result<T>) -> Done<T> {
-        let one = |(item, document): (usize, Option<&[u8]>)| {
-            let result = document.map(work).transpose();
+    fn run<T>(self, work: &impl Fn(&[u8]) -> Result<T>) -> Done<D, T> {
+        let one = |(item, document): (usize, &Option<D>)| {
+            let result = document.as_deref().map(work).transpose();
             result.map_err(|error| raised_at(item, error))
         };
-        let results = (self.first..).zip(self.documents).map(one);
-        (self.first, results.collect())
+        let results = (self.first..).zip(&self.documents).map(one).collect();
+        Done {
+            first: self.first,
+            results,
+            _documents: self.documents,
+        }
     }
 }
 
 /// Blocks that wait for a thread, and results that wait for the interpreter's lock.
-struct Queue<'a, T> {
-    state: Mutex<State<'a, T>>,
+struct Queue<D, T> {
+    state: Mutex<State<D, T>>,
     changed: Condvar,
 }
 
-struct State<'a, T> {
-    waiting: VecDeque<Block<'a>>,
-    done: Vec<Done<T>>,
+struct State<D, T> {
+    waiting: VecDeque<Block<D>>,
+    working: usize,
+    done: Vec<Done<D, T>>,
     is_ended: bool,
 }
 
 /// The next thing for the thread that holds the interpreter's lock.
-enum Next<'a, T> {
-    Finish(usize, PyResult<Vec<Option<T>>>),
-    Work(Block<'a>),
+enum Next<D, T> {
+    Finish(Done<D, T>),
+    Read,
+    Work(Block<D>),
     Wait,
+    End,
 }
 
-impl<T> Default for Queue<'_, T> {
+impl<D, T> Default for Queue<D, T> {
     fn default() -> Self {
         let state = State {
             waiting: VecDeque::new(),
+            working: 0,
             done: Vec::new(),
             is_ended: false,
         };
@@ -166,17 +184,30 @@ impl<T> Default for Queue<'_, T> {
     }
 }
 
-impl<'a, T> Queue<'a, T> {
-    fn lock(&self) -> MutexGuard<'_, State<'a, T>> {
+impl<D: Deref<Target = [u8]>, T> Queue<D, T> {
+    fn lock(&self) -> MutexGuard<'_, State<D, T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next(&self) -> Next<'a, T> {
+    fn push(&self, block: Block<D>) {
+        self.lock().waiting.push_back(block);
+        self.changed.notify_one();
+    }
+
+    /// Returns the next thing to do, where up to `ahead` blocks wait.
+    fn next(&self, ahead: usize) -> Next<D, T> {
         let mut state = self.lock();
-        if let Some((first, results)) = state.done.pop() {
-            return Next::Finish(first, results);
+        if let Some(done) = state.done.pop() {
+            return Next::Finish(done);
         }
-        state.waiting.pop_front().map_or(Next::Wait, Next::Work)
+        if state.waiting.len() < ahead {
+            return Next::Read;
+        }
+        match state.take() {
+            Some(block) => Next::Work(block),
+            None if state.working > 0 => Next::Wait,
+            None => Next::End,
+        }
     }
 
     /// Waits for a result, or as long as signals may.
@@ -188,21 +219,23 @@ impl<'a, T> Queue<'a, T> {
         drop(waited);
     }
 
-    fn done(&self, done: Done<T>) {
-        self.lock().done.push(done);
+    fn done(&self, done: Done<D, T>) {
+        let mut state = self.lock();
+        state.working -= 1;
+        state.done.push(done);
         self.changed.notify_all();
     }
 
     /// Works on blocks until the end.
     fn help(&self, work: &impl Fn(&[u8]) -> Result<T>) {
-        let is_idle = |state: &mut State<'a, T>| state.waiting.is_empty() && !state.is_ended;
+        let is_idle = |state: &mut State<D, T>| state.waiting.is_empty() && !state.is_ended;
         loop {
             let waited = self.changed.wait_while(self.lock(), is_idle);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner);
             if state.is_ended {
                 return;
             }
-            let block = state.waiting.pop_front();
+            let block = state.take();
             drop(state);
             if let Some(block) = block {
                 self.done(block.run(work));
@@ -211,10 +244,18 @@ impl<'a, T> Queue<'a, T> {
     }
 }
 
-/// Ends a queue's helpers when it is dropped.
-struct End<'q, 'a, T>(&'q Queue<'a, T>);
+impl<D, T> State<D, T> {
+    fn take(&mut self) -> Option<Block<D>> {
+        let block = self.waiting.pop_front();
+        self.working += usize::from(block.is_some());
+        block
+    }
+}
 
-impl<T> Drop for End<'_, '_, T> {
+/// Ends a queue's helpers when it is dropped.
+struct End<'q, D: Deref<Target = [u8]>, T>(&'q Queue<D, T>);
+
+impl<D: Deref<Target = [u8]>, T> Drop for End<'_, D, T> {
     fn drop(&mut self) {
         self.0.lock().is_ended = true;
         self.0.changed.notify_all();

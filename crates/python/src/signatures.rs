@@ -1,7 +1,5 @@
 //! Functions of signatures: measures, properties, and new signatures from old ones.
 
-use std::convert::identity;
-
 use neardup::bands::{Bands, band_keys};
 use neardup::minhash::signature::VERSION;
 use neardup::minhash::{Signature, combine, estimate_stored, measures, near_duplicates_stored};
@@ -76,7 +74,7 @@ pub fn distances(
     read(signature)?;
     let column = Column::read(others)?;
     let distance = |other: &[u8]| Ok(1.0 - estimate_stored(signature, other)?);
-    parallel::map(py, column.bytes(), distance, identity)
+    parallel::map(py, column.bytes(), distance, Ok)
 }
 
 #[pyfunction]

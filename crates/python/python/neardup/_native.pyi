@@ -1,5 +1,5 @@
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 __all__ = [
     "VERSION",
@@ -25,7 +25,11 @@ __all__ = [
 
 VERSION: Final[str]
 
-def signatures(texts: Any, k: int, unit: str, fold: str, slots: int, seed: int) -> list[bytes | None]: ...
+_T = TypeVar("_T")
+
+def signatures(
+    texts: Any, k: int, unit: str, fold: str, slots: int, seed: int, made: Callable[[bytes], _T]
+) -> list[_T | None]: ...
 def set_signature(elements: Iterable[str | int | None], slots: int, seed: int) -> bytes: ...
 def simhashes(
     texts: Any, k: int, unit: str, fold: str, bits: int, weighting: str, seed: int
