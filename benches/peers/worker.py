@@ -33,6 +33,13 @@ def documents(file):
 
 
 @functools.cache
+def arrow(file):
+    import pyarrow
+
+    return pyarrow.array(documents(file))
+
+
+@functools.cache
 def shingled(file):
     return [shingles(text) for text in documents(file)]
 
@@ -141,6 +148,8 @@ def clickhouse_word_functions():
 SIGN = {
     "neardup": prepared(documents, neardup_on_one),
     "neardup, all processors": prepared(documents, neardup_on_all),
+    "neardup, Arrow": prepared(arrow, neardup_on_one),
+    "neardup, Arrow, all processors": prepared(arrow, neardup_on_all),
     "datasketch": prepared(encoded, lambda sets: [datasketch(given) for given in sets]),
     "datasketch with shingling": prepared(
         documents, lambda texts: [datasketch([s.encode() for s in shingles(text)]) for text in texts]

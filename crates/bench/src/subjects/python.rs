@@ -15,6 +15,8 @@ const OURS: &str = "neardup";
 const CONTENDERS: &[(&str, usize)] = &[
     (OURS, 1),
     ("neardup, all processors", 1),
+    ("neardup, Arrow", 1),
+    ("neardup, Arrow, all processors", 1),
     ("rensa rho", 1),
     ("rensa", 1),
     ("rensa with shingling", 1),
@@ -45,7 +47,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         contenders.collect(),
     )?;
     let about = "Signatures of 128 slots in Python, one processor each unless said otherwise. Ours always starts from \
-                 a list of texts; \"with shingling\" does so too, other rows of datasketch and rensa are given the \
+                 texts, in a list or in an Arrow array; \"with shingling\" does so too, other rows of datasketch and rensa are given the \
                  shingles.";
     let columns = ["who", "µs a document", "neardup, µs", "times neardup"];
     let mut table = Table::new("python.signatures", about, &columns);
