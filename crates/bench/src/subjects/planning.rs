@@ -32,6 +32,9 @@ const TABLES: &[(&str, u32, u32, &str)] = &[
     ("60 partitions", 60, 100, "i"),
 ];
 
+/// New sessions of each query of which the server is restarted before, at most.
+const RESTARTS: usize = 5;
+
 /// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
@@ -39,8 +42,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let session = Session::open(&database)?;
     let progress = bar(TABLES.len() as u64 + 2, "plans of lookups")?;
     let about = format!(
-        "EXPLAIN of a lookup among {} documents, {} new sessions each: the first of a session, and the second. \
-         Pages: of catalogs and indexes, touched while planning. A server is restarted before each session, so that \
+        "EXPLAIN of a lookup among {} documents, {} new sessions each ({RESTARTS} where a server is restarted): the first of a \
+         session, and the second. Pages: of catalogs and indexes, touched while planning. A server is restarted before each session, so that \
          its buffers are empty, or keeps running. Compared with the lookup of a row by its \
          number, through a B-tree.",
         bench.scale.documents, bench.scale.rounds
@@ -145,7 +148,11 @@ fn plan(
 ) -> Result<Planned> {
     let explain = format!("EXPLAIN (BUFFERS, FORMAT JSON) {query}");
     let (mut seconds, mut pages) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
-    for _ in 0..bench.scale.rounds {
+    let rounds = match restarted {
+        None => bench.scale.rounds,
+        Some(_) => bench.scale.rounds.min(RESTARTS),
+    };
+    for _ in 0..rounds {
         if let Some(server) = restarted {
             server.stop()?;
             server.start()?;
