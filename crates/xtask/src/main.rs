@@ -41,6 +41,8 @@ enum Task {
     Install,
     /// Make a Debian package and a tarball of the extension
     Package,
+    /// Print the licenses of the libraries that are linked into the Python package
+    Notices,
     /// Stop the private server
     Stop,
     /// Remove the private server and everything else that was set up for this checkout
@@ -56,6 +58,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Task::Docs => return docs::run(&cli.postgres),
         Task::Install => install::run(&cli.postgres)?,
         Task::Package => package::run(&cli.postgres)?,
+        Task::Notices => package::print_notices()?,
         Task::Stop => stop::run()?,
         Task::Clean => clean::run()?,
     }

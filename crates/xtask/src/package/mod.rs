@@ -53,6 +53,16 @@ pub fn run(choice: &PostgresChoice) -> Result<()> {
     Ok(())
 }
 
+/// Prints the licenses of the libraries that are linked into the Python package.
+pub fn print_notices() -> Result<()> {
+    print!("{}", notices::text("neardup-python", None)?);
+    Ok(())
+}
+
+fn extension_notices(pg: &PgConfig) -> Result<String> {
+    notices::text("pg_neardup", Some(&pg.feature()))
+}
+
 /// Builds the extension and packs it, into `dist` in Cargo's target directory.
 pub fn make(pg: &PgConfig) -> Result<Packages> {
     let built = extension::package(pg)?;
@@ -91,7 +101,7 @@ fn make_image(pg: &PgConfig, built: &Path) -> Result<PathBuf> {
         &workspace::root().join("LICENSE"),
         &image.join("licenses/LICENSE"),
     )?;
-    fs::write(image.join("licenses/THIRD-PARTY"), notices::text(pg)?)?;
+    fs::write(image.join("licenses/THIRD-PARTY"), extension_notices(pg)?)?;
     set_modes(&image)?;
     Ok(image)
 }
@@ -189,7 +199,7 @@ fn doc_dir(pg: &PgConfig, package: &str) -> PathBuf {
 fn add_documents(pg: &PgConfig, stage: &Path, doc_dir: &Path) -> Result<()> {
     let target = below(stage, doc_dir);
     fs::create_dir_all(&target)?;
-    fs::write(target.join("THIRD-PARTY"), notices::text(pg)?)?;
+    fs::write(target.join("THIRD-PARTY"), extension_notices(pg)?)?;
     for name in DOCUMENTS {
         copy_file(&workspace::root().join(name), &target.join(name))?;
     }

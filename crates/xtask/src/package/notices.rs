@@ -1,4 +1,4 @@
-//! The licenses of the libraries that are linked into the extension.
+//! The licenses of the libraries that are linked into the extension, or into the Python package.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,14 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use testbed::pg_config::PgConfig;
 use testbed::{shell, workspace};
 
 /// Beginnings of the names of files with a license.
 const FILES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
 
-/// Returns the name, version and license of every library, with the texts that its package has.
-pub fn text(pg: &PgConfig) -> Result<String> {
+/// Returns the name, version and license of every library that is linked into a package of the workspace, with
+/// the texts that the library's package has. The extension depends on a feature, the version of PostgreSQL.
+pub fn text(package: &str, feature: Option<&str>) -> Result<String> {
     let mut command = workspace::cargo();
     command.args([
         "metadata",
@@ -21,21 +21,23 @@ pub fn text(pg: &PgConfig) -> Result<String> {
         "--locked",
         "--no-default-features",
     ]);
-    command.arg("--features").arg(pg.feature());
+    command.args(feature.map(|feature| format!("--features={feature}")));
     let metadata: Value = serde_json::from_str(&shell::run_quietly(&mut command)?)?;
     let packages = by_id(&metadata["packages"]);
     let nodes = by_id(&metadata["resolve"]["nodes"]);
-    let root = packages
-        .iter()
-        .find(|(_, package)| package["name"] == "pg_neardup");
+    let root = packages.iter().find(|(_, found)| found["name"] == package);
     let mut reached = BTreeSet::new();
-    let mut next = vec![*root.context("no pg_neardup in the metadata")?.0];
+    let mut next = vec![
+        *root
+            .with_context(|| format!("no {package} in the metadata"))?
+            .0,
+    ];
     while let Some(id) = next.pop() {
         if reached.insert(id) {
             next.extend(linked(nodes[id]));
         }
     }
-    let mut text = String::from("Libraries that are linked into pg_neardup, and their licenses.\n");
+    let mut text = format!("Libraries that are linked into {package}, and their licenses.\n");
     for id in reached {
         let package = packages[id];
         // Those of the workspace come with the license of pg_neardup.
@@ -89,4 +91,26 @@ fn add(package: &Value, text: &mut String) -> Result<()> {
         *text += &format!("\n{}\n", fs::read_to_string(file)?.trim());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    #[test]
+    fn names_what_is_linked_in() {
+        let extension = text("pg_neardup", Some("pg15")).unwrap();
+        let python = text("neardup-python", None).unwrap();
+        for (name, is_in_extension, is_in_python) in [
+            ("pgrx ", true, false),
+            ("pyo3 ", false, true),
+            ("siphasher ", true, true),
+            ("proptest ", false, false),
+        ] {
+            let heading = format!("\n{}\n{name}", "=".repeat(80));
+            assert_eq!(extension.contains(&heading), is_in_extension, "{name}");
+            assert_eq!(python.contains(&heading), is_in_python, "{name}");
+        }
+        assert!(python.contains("Permission is hereby granted"));
+    }
 }

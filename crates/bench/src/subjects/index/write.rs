@@ -1,7 +1,8 @@
 //! Inserting in bulk and row by row, and replacing every row.
 
 use std::ops::Range;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use testbed::progress::bar;
@@ -92,6 +93,7 @@ pub fn wal_table() -> Table {
 
 impl Collection<'_> {
     pub fn log(&self, table: &mut Table) -> Result<()> {
+        self.stop_autovacuum()?;
         let bulk = self.session.number("SELECT count(*) FROM bulk")?;
         let rows = (self.rows as f64 / 20.0).floor().min(bulk).max(1.0);
         let indexes = [
@@ -138,6 +140,18 @@ impl Collection<'_> {
     }
 
     /// Returns the bytes of WAL that a statement writes.
+    /// Ends automatic VACUUM, whose WAL nothing tells from that of a statement.
+    fn stop_autovacuum(&self) -> Result<()> {
+        self.session.execute("ALTER SYSTEM SET autovacuum = off")?;
+        self.session.execute("SELECT pg_reload_conf()")?;
+        let workers =
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'";
+        while self.session.number(workers)? > 0.0 {
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+
     fn wal(&self, statement: &str) -> Result<f64> {
         let position = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
         let before = self.session.number(position)?;
