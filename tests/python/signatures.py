@@ -159,6 +159,15 @@ def name_items():
             raise AssertionError(f"no error: {message}")
         except (TypeError, ValueError) as error:
             assert message in str(error), f"{error} is not {message}"
+    # Of several errors the first, whichever thread meets it.
+    column = [signature] * 10_000
+    column[4000], column[7000], column[9000] = other, other, "a"
+    for _ in range(50):
+        try:
+            neardup.distances(signature, column)
+            raise AssertionError("no error")
+        except ValueError as error:
+            assert "item 4000:" in str(error), error
     assert neardup.signature(None) is neardup.simhash(None) is None
     assert neardup.signatures([None]) == neardup.simhashes([None]) == neardup.winnow([None], 1, 1) == [None]
 

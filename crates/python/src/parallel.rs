@@ -31,7 +31,8 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// finished, under it.
 ///
 /// # Errors
-/// The first error of a document's lookup or of `work`, and any exception of a signal handler.
+/// The error of the first block with one, of a document's lookup or of `work`, and any exception of a signal
+/// handler. After an error no more documents are looked up.
 pub fn map<D: Deref<Target = [u8]> + Send, T: Send, R>(
     py: Python<'_>,
     mut documents: impl Iterator<Item = PyResult<Option<D>>>,
@@ -48,19 +49,25 @@ pub fn map<D: Deref<Target = [u8]> + Send, T: Send, R>(
             signals.check()?;
             match queue.next(if is_read { 0 } else { AHEAD * processors }) {
                 Next::Finish(done) => {
-                    let results = done.results?.into_iter();
-                    let results = results.map(|result| result.map(&finish).transpose());
-                    finished.push((done.first, results.collect::<PyResult<Vec<_>>>()?));
+                    let finish = |result: Option<T>| result.map(&finish).transpose();
+                    let results = |results: Vec<_>| results.into_iter().map(finish).collect();
+                    let results: PyResult<Vec<_>> = done.results.and_then(results);
+                    is_read |= results.is_err();
+                    finished.push((done.first, results));
                 }
-                Next::Read => match Block::next(read, &mut documents)? {
-                    None => is_read = true,
-                    Some(block) => {
+                Next::Read => match Block::next(read, &mut documents) {
+                    Ok(None) => is_read = true,
+                    Ok(Some(block)) => {
                         let is_busy = read > 0;
                         read += block.documents.len();
                         queue.push(block);
                         if is_busy && helpers.len() + 1 < processors {
                             helpers.push(scope.spawn(|| queue.help(work)));
                         }
+                    }
+                    Err(error) => {
+                        is_read = true;
+                        finished.push((read, Err(error)));
                     }
                 },
                 Next::Work(block) => py.detach(|| queue.done(block.run(work))),
@@ -73,10 +80,9 @@ pub fn map<D: Deref<Target = [u8]> + Send, T: Send, R>(
         Ok::<_, PyErr>(finished)
     })?;
     finished.sort_unstable_by_key(|(first, _)| *first);
-    Ok(finished
-        .into_iter()
-        .flat_map(|(_, results)| results)
-        .collect())
+    let results = finished.into_iter().map(|(_, results)| results);
+    let results = results.collect::<PyResult<Vec<_>>>()?;
+    Ok(results.into_iter().flatten().collect())
 }
 
 /// Looks for signals of the interpreter now and then.
