@@ -1,8 +1,7 @@
 //! Inserting in bulk and row by row, and replacing every row.
 
 use std::ops::Range;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use testbed::progress::bar;
@@ -16,6 +15,9 @@ const CHUNK: usize = 1000;
 
 /// Every row is replaced in as many portions, with a VACUUM after each.
 const PORTIONS: usize = 10;
+
+/// INSERTs, each followed by a VACUUM, in which a table grows tenfold.
+const STEPS: usize = 90;
 
 /// One in `FLUSHED` single rows is inserted with every commit on disk before the next.
 const FLUSHED: i64 = 10;
@@ -77,83 +79,93 @@ pub fn churn_table() -> Table {
 }
 
 pub fn wal_table() -> Table {
-    let about = "WAL in bytes a row: of building each index, of inserting 5 % more rows in one statement after a checkpoint, and \
-        of the VACUUM behind them, by the rows inserted. Those of the table without an index are taken off.";
+    let about = format!(
+        "WAL in bytes a row while a table grows tenfold: of building each index on the first tenth, and then of {STEPS} \
+         INSERTs and the VACUUM after each, by the rows inserted and without what the table itself writes. Before every \
+         statement is a checkpoint, so that each page's first change brings an image of the page."
+    );
     let columns = [
         "documents",
         "rows before",
-        "rows",
+        "rows inserted",
         "index",
         "build",
-        "insert",
+        "INSERT",
         "VACUUM",
+        "VACUUM / INSERT",
+        "index, bytes a row",
     ];
     Table::new("index.wal", about, &columns)
 }
 
 impl Collection<'_> {
     pub fn log(&self, table: &mut Table) -> Result<()> {
-        self.stop_autovacuum()?;
-        let bulk = self.session.number("SELECT count(*) FROM bulk")?;
-        let rows = (self.rows as f64 / 20.0).floor().min(bulk).max(1.0);
-        let indexes = [
-            ("none", None),
-            (GIN.name, Some(GIN.method)),
-            (NEARDUP.name, Some(NEARDUP.method)),
-            ("B-tree of signatures", Some("btree (sig)")),
-        ];
-        let mut bare = [0.0; 2];
-        for (name, method) in indexes {
-            let source = NEARDUP.table;
-            self.session.execute(&format!(
-                "DROP TABLE IF EXISTS logged; CREATE TABLE logged AS SELECT id, others, sig FROM {source}"
-            ))?;
-            let built = match method {
-                Some(method) => {
-                    let method = method.replace("THRESHOLD", "0.8");
-                    self.wal(&format!("CREATE INDEX ON logged USING {method}"))?
-                }
-                None => 0.0,
-            };
-            self.session.vacuum("logged")?;
-            self.session.execute("CHECKPOINT")?;
-            let inserted = self.wal(&format!(
-                "INSERT INTO logged SELECT id, others, sig FROM bulk WHERE n < {rows}"
-            ))?;
-            let vacuumed = self.wal("VACUUM logged")?;
-            if method.is_none() {
-                bare = [inserted, vacuumed];
-                continue;
-            }
-            let before = self.session.number("SELECT count(*) FROM logged")? - rows;
+        self.session.execute(&format!(
+            "CREATE UNLOGGED TABLE grown AS SELECT row_number() OVER (ORDER BY id) - 1 AS n, id, others, sig FROM {};
+             ALTER TABLE grown ADD PRIMARY KEY (n)",
+            NEARDUP.table
+        ))?;
+        self.session.vacuum("grown")?;
+        let rows = self.session.number("SELECT count(*) FROM grown")? as usize;
+        let first = rows / 10;
+        let [_, bare_inserts, bare_vacuums] = self.grow(None, first, rows)?;
+        for (name, method) in [
+            (GIN.name, GIN.method),
+            (NEARDUP.name, NEARDUP.method),
+            ("B-tree of signatures", "btree (sig)"),
+        ] {
+            let [built, inserts, vacuums] = self.grow(Some(method), first, rows)?;
+            let by_row = 1.0 / (rows - first) as f64;
+            let bytes = self.session.number("SELECT pg_indexes_size('logged')")?;
+            let (inserted, vacuumed) = (inserts - bare_inserts, vacuums - bare_vacuums);
             table.push(row![
                 self.origin,
-                before,
-                rows,
+                first as f64,
+                (rows - first) as f64,
                 name,
-                built / before,
-                (inserted - bare[0]) / rows,
-                (vacuumed - bare[1]) / rows,
+                built / first as f64,
+                inserted * by_row,
+                vacuumed * by_row,
+                vacuumed / inserted,
+                bytes / rows as f64,
             ]);
         }
-        self.session.execute("DROP TABLE logged")
+        self.session.execute("DROP TABLE logged, grown")
     }
 
-    /// Returns the bytes of WAL that a statement writes.
-    /// Ends automatic VACUUM, whose WAL nothing tells from that of a statement.
-    fn stop_autovacuum(&self) -> Result<()> {
-        self.session.execute("ALTER SYSTEM SET autovacuum = off")?;
-        self.session.execute("SELECT pg_reload_conf()")?;
-        let workers =
-            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'";
-        while self.session.number(workers)? > 0.0 {
-            thread::sleep(Duration::from_millis(100));
+    /// Fills `logged` anew; returns the bytes of WAL of building its index on the first rows, of inserting the others, and
+    /// of the VACUUMs between.
+    fn grow(&self, method: Option<&str>, first: usize, rows: usize) -> Result<[f64; 3]> {
+        self.session.execute(&format!(
+            "DROP TABLE IF EXISTS logged; CREATE TABLE logged AS SELECT id, others, sig FROM grown WHERE n < {first}"
+        ))?;
+        self.session.vacuum("logged")?;
+        let built = match method {
+            Some(method) => {
+                let method = method.replace("THRESHOLD", "0.8");
+                self.wal(&format!("CREATE INDEX ON logged USING {method}"))?
+            }
+            None => 0.0,
+        };
+        let [mut inserted, mut vacuumed] = [0.0; 2];
+        let progress = bar(STEPS as u64, "growing a table")?;
+        for step in 0..STEPS {
+            let [from, to] = [step, step + 1].map(|step| first + (rows - first) * step / STEPS);
+            inserted += self.wal(&format!(
+                "INSERT INTO logged SELECT id, others, sig FROM grown WHERE n >= {from} AND n < {to}"
+            ))?;
+            vacuumed += self.wal("VACUUM logged")?;
+            progress.inc(1);
         }
-        Ok(())
+        progress.finish_and_clear();
+        Ok([built, inserted, vacuumed])
     }
 
+    /// Returns the bytes of WAL that a statement writes after a checkpoint. Nobody else uses the server, and
+    /// `SERVER_SETTINGS` has autovacuum off.
     fn wal(&self, statement: &str) -> Result<f64> {
-        let position = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
+        let position = "SELECT pg_current_wal_insert_lsn() - '0/0'";
+        self.session.execute("CHECKPOINT")?;
         let before = self.session.number(position)?;
         self.session.execute(statement)?;
         Ok(self.session.number(position)? - before)
