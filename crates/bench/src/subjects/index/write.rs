@@ -81,8 +81,8 @@ pub fn churn_table() -> Table {
 pub fn wal_table() -> Table {
     let about = format!(
         "WAL in bytes a row while a table grows tenfold: of building each index on the first tenth, and then of {STEPS} \
-         INSERTs and the VACUUM after each, by the rows inserted and without what the table itself writes. Before every \
-         statement is a checkpoint, so that each page's first change brings an image of the page."
+         INSERTs and the VACUUM after each, by the rows inserted and without what the table itself writes. Without images \
+         of whole pages (full_page_writes is off)."
     );
     let columns = [
         "documents",
@@ -161,11 +161,10 @@ impl Collection<'_> {
         Ok([built, inserted, vacuumed])
     }
 
-    /// Returns the bytes of WAL that a statement writes after a checkpoint. Nobody else uses the server, and
-    /// `SERVER_SETTINGS` has autovacuum off.
+    /// Returns the bytes of WAL that a statement writes. Nobody else uses the server, and `SERVER_SETTINGS` has
+    /// autovacuum off.
     fn wal(&self, statement: &str) -> Result<f64> {
         let position = "SELECT pg_current_wal_insert_lsn() - '0/0'";
-        self.session.execute("CHECKPOINT")?;
         let before = self.session.number(position)?;
         self.session.execute(statement)?;
         Ok(self.session.number(position)? - before)
