@@ -42,9 +42,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let session = Session::open(&database)?;
     let progress = bar(TABLES.len() as u64 + 2, "plans of lookups")?;
     let about = format!(
-        "EXPLAIN of a lookup among {} documents, {} new sessions each ({RESTARTS} where a server is restarted): the first of a \
-         session, and the second. Pages: of catalogs and indexes, touched while planning. A server is restarted before each session, so that \
-         its buffers are empty, or keeps running. Compared with the lookup of a row by its \
+        "EXPLAIN of a lookup among {} documents, {} new sessions each ({RESTARTS} where a server is restarted): the first \
+         of a session, and the second. Pages: of catalogs and indexes, touched while planning. A server is restarted \
+         before each session, so that its buffers are empty, or keeps running. Compared with the lookup of a row by its \
          number, through a B-tree.",
         bench.scale.documents, bench.scale.rounds
     );
