@@ -1,18 +1,17 @@
 //! The code points of two documents, numbered together.
 
-use super::numbered::Numbered;
 use super::pace::Pace;
 use super::suffixes::within_limit;
 use crate::Result;
 use crate::memory::collected;
 use crate::text::pieces;
 
-/// Returns the code points of two documents, numbered together. A byte that is not UTF-8 (possible in an
-/// SQL_ASCII database) is a character of its own.
+/// Returns the code points of two documents. A byte that is not UTF-8 (possible in an SQL_ASCII database) is a
+/// character of its own.
 ///
 /// # Errors
 /// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.
-pub(super) fn numbered_characters(docs: [&[u8]; 2], pace: &mut Pace) -> Result<Numbered> {
+pub(super) fn code_points(docs: [&[u8]; 2], pace: &mut Pace) -> Result<[Vec<u32>; 2]> {
     let counts = docs.map(|doc| count_characters(doc, pace));
     within_limit(counts[0] + counts[1], "characters")?;
     let mut read = |doc| {
@@ -21,8 +20,7 @@ pub(super) fn numbered_characters(docs: [&[u8]; 2], pace: &mut Pace) -> Result<N
             character
         }))
     };
-    let [a, b] = [read(docs[0])?, read(docs[1])?];
-    Numbered::new([&a, &b], pace)
+    Ok([read(docs[0])?, read(docs[1])?])
 }
 
 /// Returns every code point and its length in bytes. A byte that is not UTF-8 has a value above all code

@@ -1,6 +1,6 @@
 //! Edit distance in characters.
 
-use super::characters::numbered_characters;
+use super::characters::code_points;
 use super::costs::Costs;
 use super::edit_band::banded_distance;
 use super::pace::Pace;
@@ -32,8 +32,8 @@ pub fn edit_distance(
         ));
     }
     let mut pace = Pace::new(check);
-    let characters = numbered_characters([a, b], &mut pace)?;
-    let (a, b) = without_common_ends(&characters.a, &characters.b);
+    let [a, b] = code_points([a, b], &mut pace)?;
+    let (a, b) = without_common_ends(&a, &b);
     let max = max.unwrap_or(i64::MAX);
     if costs.insert + costs.delete == 0 {
         return Ok(Some(0));
@@ -57,6 +57,9 @@ pub(super) fn common_ends(a: &[u32], b: &[u32]) -> [usize; 2] {
     let end = a.iter().rev().zip(b.iter().rev()).take_while(same).count();
     [start, end]
 }
+
+/// The first number of edits allowed: the band of 63 columns takes one machine word.
+const FIRST_BOUND: usize = 31;
 
 /// Costs under which the distance is a linear function of a number of edits. With I insertions, D
 /// deletions and S substitutions, I - D is the difference of the lengths, so that
@@ -94,13 +97,12 @@ impl Uniform {
     /// dynamic programming as narrow as the distance.
     fn edits(&self, a: &[u32], b: &[u32], most: usize, pace: &mut Pace) -> Result<Option<usize>> {
         reserve_for_crate(a.len() + b.len())?;
-        let mut bound = 31.max(a.len().abs_diff(b.len())).min(most);
+        let mut bound = FIRST_BOUND.max(a.len().abs_diff(b.len())).min(most);
+        if self.substitutions {
+            return Ok(levenshtein_within(a, b, bound, most, pace));
+        }
         loop {
-            let found = if self.substitutions {
-                levenshtein_within(a, b, bound, pace)
-            } else {
-                indel_within(a, b, bound, pace)
-            };
+            let found = indel_within(a, b, bound, pace);
             if found.is_some() || bound == most {
                 return Ok(found);
             }
@@ -121,14 +123,20 @@ fn reserve_for_crate(characters: usize) -> Result<()> {
     with_room::<u8>(BYTES * characters + SMALL).map(drop)
 }
 
-/// Insertions, deletions and substitutions, if no more than `bound`.
-fn levenshtein_within(a: &[u32], b: &[u32], bound: usize, pace: &mut Pace) -> Option<usize> {
+/// Insertions, deletions and substitutions, if no more than `most`. The crate doubles the bound.
+fn levenshtein_within(
+    a: &[u32],
+    b: &[u32],
+    bound: usize,
+    most: usize,
+    pace: &mut Pace,
+) -> Option<usize> {
     let pace = RefCell::new(pace);
-    let work = column_work(a, b, bound);
+    let work = column_work(a, b, most);
     levenshtein::distance_with_args(
         Paced::new(a, work, &pace),
         Paced::new(b, work, &pace),
-        &levenshtein::Args::default().score_cutoff(bound),
+        &levenshtein::Args::default().score_cutoff(most).score_hint(bound),
     )
 }
 

@@ -1,7 +1,8 @@
 //! The longest run of characters that two documents share.
 
-use super::characters::{bytes_of_first, numbered_characters};
+use super::characters::{bytes_of_first, code_points};
 use super::information::longest_matches;
+use super::numbered::Numbered;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use crate::Result;
@@ -28,7 +29,8 @@ pub struct Substring {
 /// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.
 pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Substring> {
     let pace = &mut Pace::new(check);
-    let characters = numbered_characters([a, b], pace)?;
+    let [code_points_a, code_points_b] = code_points([a, b], pace)?;
+    let characters = Numbered::new([&code_points_a, &code_points_b], pace)?;
     let suffixes = Suffixes::new(&characters.a, &characters.b, characters.distinct, pace)?;
     let longest = longest_matches(&suffixes, pace)?;
     let in_a = (0..).zip(&longest[..suffixes.split as usize]);
