@@ -197,7 +197,7 @@ impl Collection {
             }
             Labels::Pairs(condition) => format!(
                 "SELECT p.a, p.b, {condition} AS same
-                 FROM near_dup_pairs(NULL::bigint, 'SELECT id, minhash(body, 1), body FROM docs', 0.4) p
+                 FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.4, k => 1) p
                  JOIN docs x ON x.id = p.a JOIN docs y ON y.id = p.b
                  WHERE length(x.body) <= 400 AND length(y.body) <= 400
                  ORDER BY hashint8(p.a * 1000003 + p.b) LIMIT {POEM_PAIRS}"
