@@ -55,7 +55,7 @@ pub struct Collection {
     pub values: Records,
     /// Documents, where rows are compared by these.
     pub documents: Option<Documents>,
-    /// Of all rows; those of bit strings and of sets are digests alone.
+    /// The outlines of all rows; outlines of bit strings and of sets are digests alone.
     pub outlines: Records,
     /// The parameters of the outlines of signatures.
     pub outlining: Option<Outlining>,
@@ -280,7 +280,7 @@ impl Collection {
         });
     }
 
-    /// Adds a row to those of [`Self::of_bound`], of a value of the bound's kind.
+    /// Adds a row, with a value of the bound's kind, to the rows of [`Self::of_bound`].
     pub fn push(&mut self, key: Option<pg_sys::Datum>, value: Option<pg_sys::Datum>) {
         let kind = self.kind.expect("the bound has a kind");
         let is_full = |(_, piece): &(Keys, Piece)| piece.bytes() >= piece_bytes();

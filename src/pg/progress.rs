@@ -157,7 +157,7 @@ impl Progress {
     }
 }
 
-/// Returns the items, each of which is a step of a stage of that name.
+/// Returns the items; each is one step of the stage named `stage`.
 pub fn over<T>(
     stage: &'static str,
     items: impl ExactSizeIterator<Item = T>,

@@ -269,7 +269,7 @@ impl Meta {
         self.log_start = start;
     }
 
-    /// Returns a new segment, without postings, of the rows from `lo` to before `hi`, of which `rows` have keys.
+    /// Returns a new segment, without postings, for the rows `lo..hi`; `rows` of them have keys.
     pub fn new_segment(&mut self, lo: u64, hi: u64, rows: u64) -> StoredSegment {
         self.next_segment += 1;
         StoredSegment {

@@ -37,7 +37,7 @@ struct Prefix {
 }
 
 impl Prefixes {
-    /// Returns the prefixes of `rows` rows none of which is hot, for similarities of at least `threshold`.
+    /// Returns the prefixes of `rows` rows, none of them hot, for similarities of at least `threshold`.
     ///
     /// # Errors
     /// `OutOfMemory`.

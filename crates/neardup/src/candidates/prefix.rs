@@ -9,8 +9,8 @@ use crate::Result;
 use crate::bands::{Occurrence, element_key};
 use crate::memory::Grow;
 
-/// Fills `tokens` with the tokens of a set's rarest elements, one of which every set has that contains the
-/// share `threshold` of it. Returns how many elements such a set contains; None for an empty set, which
+/// Fills `tokens` with the tokens of a set's rarest elements. Every set that contains the share
+/// `threshold` of it has at least one of these elements. Returns how many elements such a set contains; None for an empty set, which
 /// nothing contains.
 ///
 /// # Errors

@@ -192,7 +192,7 @@ impl LogQuery {
 
     /// Returns the number of the query's keys that a row has, never too low.
     ///
-    /// Where places count, a row of another number of keys shares none.
+    /// Where places count, a row with a different number of keys shares none.
     #[inline]
     pub fn shared(&self, row: LogRow) -> u32 {
         match self {

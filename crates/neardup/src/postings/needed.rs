@@ -8,7 +8,7 @@ use crate::set::reaches;
 /// The number of a query's keys that every match has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Needed {
-    /// Keys count at their own places, as those of bands.
+    /// Keys count at their own places, as in bands.
     Bands(Occurrence),
     /// A number above 0; keys count in any order, as the elements of sets.
     Elements(usize),

@@ -258,8 +258,8 @@ fn widen(bytes: &[u8], items: &mut [u32]) {
 /// Token hashes of characters that are remembered from one document to the next.
 pub(super) struct CharHashes {
     key: Key,
-    /// By the low bits of a code point, so that those of one script do not share a place: the one that was met
-    /// last, and its hash.
+    /// Indexed by the low bits of a code point, so that code points of one script do not share a
+    /// place: the code point met last, and its hash.
     codes: Vec<u32>,
     hashes: Vec<u64>,
 }
