@@ -173,8 +173,8 @@ impl Refresh<'_> {
         changes
     }
 
-    /// Numbers the clusters of rows, those looked at in their `order`, and writes the log if `is_logged`. Returns the
-    /// numbers, and those of the refresh.
+    /// Numbers the clusters of the rows in `order`, one after another, and writes the log if `is_logged`. Returns
+    /// the numbers of the clusters, and the counts of changes that the refresh reports.
     fn number(
         &self,
         rows: &TrackedRows,

@@ -173,8 +173,8 @@ pub fn notice(message: &str) {
     }
 }
 
-/// The activity of this session as others see it: the statement, behind a comment of ours. It is the
-/// statement alone again when this goes.
+/// The activity of this session as others see it: the statement, behind a comment of ours. Dropping this
+/// value leaves the statement alone again.
 struct Activity {
     query_id: u64,
 }

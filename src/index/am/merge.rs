@@ -329,8 +329,8 @@ pub fn store(index: &Index, page: &mut Page, meta: &mut Meta, freed: &[u32]) {
     meta::release(index, &rest);
 }
 
-/// Sorts the postings of some rows, of which `with_keys` have some, and writes them as a segment that nothing
-/// refers to yet. Returns it, and the metapage to enter it in.
+/// Sorts the postings of `rows`, `with_keys` of which have keys, and writes them as a segment that nothing
+/// refers to yet. Returns the metapage, locked, to enter the segment in, and the segment.
 pub fn write_segment<'a>(
     index: &Index<'a>,
     rows: std::ops::Range<u64>,

@@ -267,7 +267,7 @@ pub(super) struct CharHashes {
 impl CharHashes {
     const PLACES: usize = 1 << 13;
 
-    /// Returns the hashes of a key, if need be in place of another's.
+    /// Returns the hashes under `key`; discards the hashes that `kept` has of another key.
     #[allow(clippy::disallowed_macros, reason = "96 KiB")]
     pub fn of<'a>(key: &Key, kept: &'a mut Option<Self>) -> &'a mut Self {
         if kept.as_ref().is_some_and(|kept| kept.key != *key) {
