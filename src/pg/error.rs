@@ -167,7 +167,7 @@ pub fn disable_backtraces() {
 }
 
 /// Returns the result of `work`; None if `work` raises an error with this code. Everything that `work` has
-/// opened, locked and pinned is then released; `work` changes nothing in the database.
+/// opened, locked and pinned is then released; `work` must change nothing in the database.
 pub fn unless<R>(code: PgSqlErrorCode, work: impl FnOnce() -> R) -> Option<R> {
     // SAFETY: the owner is a child of the current one, which releases it where another error goes on.
     unsafe {

@@ -9,9 +9,9 @@ use crate::Result;
 use crate::bands::{Occurrence, element_key};
 use crate::memory::Grow;
 
-/// Fills `tokens` with the tokens of a set's rarest elements. Every set that contains the share
-/// `threshold` of it has at least one of these elements. Returns how many elements such a set contains; None for an empty set, which
-/// nothing contains.
+/// Fills `tokens` with the tokens of a set's rarest elements. Every set that contains the share `threshold` of
+/// it has at least one of these. Returns the number of elements that such a set shares with it at least; None
+/// for an empty set, which nothing contains.
 ///
 /// # Errors
 /// `OutOfMemory`.
