@@ -19,7 +19,8 @@ const STORIES: &str = "
     ANALYZE stories";
 
 /// Tracks it, in a transaction of its own: rows may change unnoted in the one that makes the table.
-const TRACK: &str = "SELECT near_dup_track('stories', 'sig', 0.7, keep => 'published'); ANALYZE stories_clusters";
+const TRACK: &str =
+    "SELECT near_dup_track('stories', 'sig', 0.7, keep => 'published'); ANALYZE stories_clusters";
 
 /// Returns how long every example takes.
 pub fn measure(session: &Session) -> Result<Table> {

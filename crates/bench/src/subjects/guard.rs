@@ -4,6 +4,7 @@ use anyhow::Result;
 use testbed::documents::generator::{Generator, Plan};
 use testbed::documents::load_generated;
 use testbed::progress::bar;
+use testbed::server::cluster::Cluster;
 use testbed::server::database::Database;
 
 use crate::context::Bench;
@@ -62,9 +63,46 @@ const TURNS: u64 = 20;
 /// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
-    let database = Database::with_extension(&cluster, "guard")?;
+    let columns = [
+        "table",
+        "µs an insert",
+        "99 % of the turns, µs an insert",
+        "times indexed",
+    ];
+    let mut table = Table::new("pairs.guard", "", &columns);
+    let documents = bench.scale.documents / SHARE;
+    let mixed = Plan::mixed(documents);
+    let (turn, all) = inserts(bench, &cluster, mixed, TABLES)?;
+    let templated = Plan::mixed(documents).templated();
+    let (_, mut half) = inserts(bench, &cluster, templated, &[TABLES[1], TABLES[4]])?;
+    for times in &mut half {
+        times.name += ", half of the rows one template";
+    }
+    for (all, indexed) in [(&all, &all[1]), (&half, &half[0])] {
+        for times in all {
+            let slow = 1e6 * quantile(&times.seconds, 0.99) / turn as f64;
+            let name = times.name.clone();
+            table.push(row![name, times.microseconds(), slow, times.over(indexed)]);
+        }
+    }
+    table.about = format!(
+        "{} documents without near-duplicates, their signatures computed before, inserted row by row in one session, \
+         {turn} in turn into each table.",
+        turn * TURNS
+    );
+    Ok(vec![table])
+}
+
+/// Returns the number of inserts in a turn, and the times of the originals of a plan for each table.
+fn inserts(
+    bench: &Bench<'_>,
+    cluster: &Cluster,
+    plan: Plan,
+    tables: &[(&str, &str)],
+) -> Result<(u64, Vec<Times>)> {
+    let database = Database::with_extension(cluster, "guard")?;
     let session = Session::open(&database)?;
-    let generator = Generator::new(bench.words, Plan::mixed(bench.scale.documents / SHARE));
+    let generator = Generator::new(bench.words, plan);
     load_generated(&mut session.client(), "docs", &generator)?;
     // No near-duplicates: none of the tables rejects a row.
     session.execute(
@@ -77,7 +115,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let turn = (documents / TURNS).max(1);
     let progress = bar(TURNS, "inserts with and without the guard")?;
     let mut all = Vec::new();
-    for (number, (name, objects)) in TABLES.iter().enumerate() {
+    for (number, (name, objects)) in tables.iter().enumerate() {
         let table = format!("target_{number}");
         session.execute(&format!(
             "CREATE TABLE {table} (number bigint, body text, sig minhash_signature, day date, PRIMARY KEY (number, day)) {}",
@@ -104,26 +142,5 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let about = format!(
-        "{} documents without near-duplicates, their signatures computed before, inserted row by row in one session, \
-         {turn} in turn into each table.",
-        turn * TURNS
-    );
-    let columns = [
-        "table",
-        "µs an insert",
-        "99 % of the turns, µs an insert",
-        "times indexed",
-    ];
-    let mut table = Table::new("pairs.guard", about, &columns);
-    for times in &all {
-        let slow = 1e6 * quantile(&times.seconds, 0.99) / turn as f64;
-        table.push(row![
-            times.name.clone(),
-            times.microseconds(),
-            slow,
-            times.over(&all[1])
-        ]);
-    }
-    Ok(vec![table])
+    Ok((turn, all))
 }

@@ -13,7 +13,7 @@ use testbed::server::database::Database;
 use crate::context::Bench;
 use crate::measure::race::quantile;
 use crate::measure::session::Session;
-use crate::report::table::{Table, row};
+use crate::report::table::{Cell, Table, row};
 use crate::subjects::analytics;
 
 /// Changed rows before a refresh, and rounds.
@@ -27,6 +27,9 @@ const COMPARED: [(&str, &str, &str); 2] = [
 
 /// The part of the documents that make the largest group.
 const SHARE: u64 = 100;
+
+/// The part of the documents half of which are made from one template.
+const TEMPLATED_SHARE: u64 = 10;
 
 /// Tables that take rows one by one, and the tracker of each.
 const TRACKERS: &[(&str, &str)] = &[
@@ -62,10 +65,28 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let database = Database::with_extension(&cluster, "live")?;
     let session = Session::open(&database)?;
     let documents = bench.scale.documents;
+    let columns = ["what", "seconds", "share of anew"];
+    let about = format!(
+        "{documents} generated documents, threshold 0.8, and a tenth as many, half of them one template. Medians."
+    );
+    let mut refreshes = Table::new("live.refresh", about, &columns);
+    let few = documents / TEMPLATED_SHARE;
+    let plan = Plan::mixed(few).templated();
+    load_generated(
+        &mut session.client(),
+        "docs",
+        &Generator::new(bench.words, plan),
+    )?;
+    let templated = measure_changes(&session, few, ", half of them one template", &CHANGES[2..3])?;
+    session.execute("DROP TABLE docs")?;
     let generator = Generator::new(bench.words, Plan::mixed(documents));
     load_generated(&mut session.client(), "docs", &generator)?;
+    let rows = measure_changes(&session, documents, "", CHANGES)?;
+    rows.into_iter()
+        .chain(templated)
+        .for_each(|row| refreshes.push(row));
     Ok(vec![
-        measure_changes(&session, documents)?,
+        refreshes,
         measure_groups(&session, documents / SHARE)?,
         measure_commits(bench, &database, &session)?,
         analytics::measure(&session)?,
@@ -73,17 +94,21 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 }
 
 /// Returns how long refreshes take after changes of some rows.
-fn measure_changes(session: &Session, documents: u64) -> Result<Table> {
+/// Returns the rows of refreshes of both trackers after changes of the table `docs`.
+fn measure_changes(
+    session: &Session,
+    documents: u64,
+    of_table: &str,
+    changes: &[(u64, usize)],
+) -> Result<Vec<Vec<Cell>>> {
     session.execute(
         "ALTER TABLE docs ADD PRIMARY KEY (id), ADD sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED;
          CREATE INDEX ON docs USING neardup (sig); CREATE INDEX ON docs USING neardup (body)",
     )?;
     session.vacuum("docs")?;
-    let rounds = CHANGES.iter().filter(|(rows, _)| rows * 10 <= documents);
+    let rounds = changes.iter().filter(|(rows, _)| rows * 10 <= documents);
     let progress = bar(6 + 2 * rounds.clone().count() as u64, "refreshes")?;
-    let columns = ["what", "seconds", "share of anew"];
-    let about = format!("{documents} generated documents, threshold 0.8. Medians.");
-    let mut table = Table::new("live.refresh", about, &columns);
+    let mut table = Vec::new();
     let anew = COMPARED.map(|(_, column, _)| {
         session.seconds(&format!(
             "SELECT count(*) FROM near_dup_clusters(NULL::bigint, 'SELECT id, {column} FROM docs ORDER BY id DESC', 0.8)"
@@ -93,7 +118,8 @@ fn measure_changes(session: &Session, documents: u64) -> Result<Table> {
     let anew = [of_signatures?, of_documents?];
     let mut add = |what: String, seconds: [f64; 2]| {
         for (((of, ..), seconds), anew) in COMPARED.iter().zip(seconds).zip(anew) {
-            table.push(row![format!("{what}{of}"), seconds, seconds / anew]);
+            let what = format!("{what}{of}{of_table}");
+            table.push(row![what, seconds, seconds / anew]);
             progress.inc(1);
         }
     };

@@ -9,7 +9,7 @@ use testbed::server::memory;
 
 use crate::context::Bench;
 use crate::measure::session::Session;
-use crate::report::table::{Table, row};
+use crate::report::table::{Cell, Table, row};
 
 /// Steps, each in a fresh backend, and where they leave how many rows they found.
 const STEPS: &[(&str, &str)] = &[
@@ -35,8 +35,16 @@ const STEPS: &[(&str, &str)] = &[
              'SELECT id, CASE WHEN id % 10 = 0 THEN (SELECT sig FROM sigs LIMIT 1) ELSE sig END FROM sigs', 0.8)",
     ),
     (
-        "text to clusters",
+        "text to clusters, by signatures",
         "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, minhash(body) FROM docs', 0.8)",
+    ),
+];
+
+/// Steps that are also measured where half of the documents are made from one template.
+const TEMPLATED: &[(&str, &str)] = &[
+    (
+        "text to verified clusters",
+        "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs', 0.8)",
     ),
     (
         "text to verified pairs",
@@ -57,7 +65,20 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let session = Session::open(&database)?;
     let generator = Generator::new(bench.words, Plan::mixed(bench.scale.documents));
     load_generated(&mut session.client(), "docs", &generator)?;
-    Ok(vec![million(bench, &database, &session)?])
+    let mut table = million(bench, &database, &session)?;
+    session.execute("DROP TABLE docs")?;
+    let plan = Plan::mixed(bench.scale.documents).templated();
+    load_generated(
+        &mut session.client(),
+        "docs",
+        &Generator::new(bench.words, plan),
+    )?;
+    for (step, statement) in TEMPLATED {
+        let step = format!("{step}, half of them one template");
+        let row = measured(bench, &database, &session, &step, statement)?;
+        table.push(row);
+    }
+    Ok(vec![table])
 }
 
 fn million(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Result<Table> {
@@ -75,25 +96,11 @@ fn million(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Res
             "temporary files, MB",
         ],
     );
-    let progress = bar(STEPS.len() as u64, "pairs and clusters")?;
-    let mut before = session.temporary_bytes()?;
-    for (step, statement) in STEPS {
+    let steps = STEPS.len() + TEMPLATED.len();
+    let progress = bar(steps as u64, "pairs and clusters")?;
+    for (step, statement) in STEPS.iter().chain(TEMPLATED) {
         progress.set_message(*step);
-        session.execute("DROP TABLE IF EXISTS found")?;
-        let (seconds, kilobytes) = step_cost(database, statement)?;
-        let found = statement.split(' ').nth(3).unwrap_or_default();
-        let rows = session.number(&format!("SELECT count(*) FROM {found}"))?;
-        let after = session.temporary_bytes()?;
-        let temporary = (after - before) / 1e6;
-        before = after;
-        table.push(row![
-            *step,
-            seconds,
-            1e6 * seconds / documents,
-            rows,
-            kilobytes / 1e3,
-            temporary
-        ]);
+        table.push(measured(bench, database, session, step, statement)?);
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -107,6 +114,24 @@ fn million(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Res
          that are truly at or above 0.8 they hold {recall:.5}."
     );
     Ok(table)
+}
+
+/// Returns the row of a step.
+fn measured(
+    bench: &Bench<'_>,
+    database: &Database<'_>,
+    session: &Session,
+    step: &str,
+    statement: &str,
+) -> Result<Vec<Cell>> {
+    session.execute("DROP TABLE IF EXISTS found")?;
+    let before = session.temporary_bytes()?;
+    let (seconds, kilobytes) = step_cost(database, statement)?;
+    let found = statement.split(' ').nth(3).unwrap_or_default();
+    let rows = session.number(&format!("SELECT count(*) FROM {found}"))?;
+    let temporary = (session.temporary_bytes()? - before) / 1e6;
+    let each = 1e6 * seconds / bench.scale.documents as f64;
+    Ok(row![step, seconds, each, rows, kilobytes / 1e3, temporary])
 }
 
 /// Seconds and peak private memory, in kB, of a statement in a backend of its own.

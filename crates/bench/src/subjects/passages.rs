@@ -11,6 +11,7 @@ use postgres::Client;
 use testbed::documents::generator::{Generator, Plan};
 use testbed::documents::{load, load_generated};
 use testbed::progress::bar;
+use testbed::server::cluster::Cluster;
 use testbed::server::database::Database;
 use testbed::server::memory;
 
@@ -18,7 +19,7 @@ use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::peers::dir;
 use crate::peers::suffix_array::SuffixArrays;
-use crate::report::table::{Table, row};
+use crate::report::table::{Cell, Table, row};
 
 /// Growth is looked at from here on.
 const LEAST: u64 = 10_000;
@@ -97,36 +98,49 @@ fn growth(bench: &Bench<'_>) -> Result<Table> {
     let cluster = bench.started_cluster()?;
     let progress = bar(sizes.len() as u64, "passages")?;
     let mut costs = Vec::new();
-    for documents in sizes {
-        let database = Database::with_extension(&cluster, "passages")?;
-        let mut client = database.connect()?;
-        let generator = Generator::new(bench.words, Plan::mixed(documents));
-        load_generated(&mut client, "docs", &generator)?;
-        let bytes: i64 = client
-            .query_one("SELECT sum(octet_length(body)) FROM docs", &[])?
-            .get(0);
-        let call = call(&database, MIN_WORDS)?;
-        let cost = 1e6 * call.seconds / documents as f64;
+    for &documents in &sizes {
+        let (row, cost) = passages_of(
+            bench,
+            &cluster,
+            documents.to_string(),
+            Plan::mixed(documents),
+        )?;
         costs.push((documents as f64, cost));
-        let (text, memory) = (bytes as f64 / 1e6, call.memory as f64 / 1e3);
-        let files = call.files / 1e6;
-        table.push(row![
-            documents as f64,
-            text,
-            call.seconds,
-            cost,
-            memory,
-            files,
-            call.places
-        ]);
+        table.push(row);
         progress.inc(1);
     }
+    let documents = sizes[sizes.len() / 2];
+    let what = format!("{documents}, half of them one template");
+    let (templated, _) = passages_of(bench, &cluster, what, Plan::mixed(documents).templated())?;
     progress.finish_and_clear();
     if let [.., before, last] = costs[..] {
         let slope = (last.1 / before.1).ln() / (last.0 / before.0).ln();
         table.push(row!["slope", "", "", format!("{slope:.2}"), "", "", ""]);
     }
+    table.push(templated);
     Ok(table)
+}
+
+/// Returns the row of the documents of a plan, and the time for a document in microseconds.
+fn passages_of(
+    bench: &Bench<'_>,
+    cluster: &Cluster,
+    what: String,
+    plan: Plan,
+) -> Result<(Vec<Cell>, f64)> {
+    let documents = plan.documents() as f64;
+    let database = Database::with_extension(cluster, "passages")?;
+    let mut client = database.connect()?;
+    load_generated(&mut client, "docs", &Generator::new(bench.words, plan))?;
+    let bytes: i64 = client
+        .query_one("SELECT sum(octet_length(body)) FROM docs", &[])?
+        .get(0);
+    let call = call(&database, MIN_WORDS)?;
+    let cost = 1e6 * call.seconds / documents;
+    let (text, memory) = (bytes as f64 / 1e6, call.memory as f64 / 1e3);
+    let files = call.files / 1e6;
+    let row = row![what, text, call.seconds, cost, memory, files, call.places];
+    Ok((row, cost))
 }
 
 /// Compares both tools on the same bytes: the ranges of the suffix array that lie in our places.

@@ -136,7 +136,9 @@ fn levenshtein_within(
     levenshtein::distance_with_args(
         Paced::new(a, work, &pace),
         Paced::new(b, work, &pace),
-        &levenshtein::Args::default().score_cutoff(most).score_hint(bound),
+        &levenshtein::Args::default()
+            .score_cutoff(most)
+            .score_hint(bound),
     )
 }
 

@@ -20,8 +20,13 @@ impl<'a> Draft<'a> {
     /// Returns a new text of about `length` words, half to twice as many.
     pub fn draw(words: &'a Words, length: usize, rng: &mut Rng) -> Draft<'a> {
         let wanted = (length as f64 * 2f64.powf(rng.f64() * 2.0 - 1.0)) as usize;
+        Draft::of_length(words, wanted.max(1), rng)
+    }
+
+    /// Returns a new text of `length` words.
+    pub fn of_length(words: &'a Words, length: usize, rng: &mut Rng) -> Draft<'a> {
         let mut sentences = Vec::new();
-        let mut left = wanted.max(1);
+        let mut left = length;
         while left > 0 {
             let size = rng.usize(SENTENCE).min(left);
             sentences.push((0..size).map(|_| words.draw(rng)).collect());
