@@ -312,10 +312,11 @@ fn places(
     search: &PassageSearch,
 ) -> Numbering<TemporaryFile> {
     let mut numbering = Numbering::new(work_mem_bytes());
-    let work = |batch: BoundaryBatch, check: &mut dyn FnMut()| search.places(&batch, check);
+    let held = work_mem_bytes() / 4;
+    let work = |batch: BoundaryBatch, check: &mut dyn FnMut()| search.places(batch, held, check);
     let mut take = |(), places: Result<PassagePlaces>| {
         numbering
-            .add(places.or_raise(), &mut check_interrupts)
+            .add(places.or_raise(), search, &mut check_interrupts)
             .or_raise();
     };
     let mut progress = Progress::begin("finding repeats", Some(count as usize));

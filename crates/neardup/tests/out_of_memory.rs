@@ -398,7 +398,7 @@ fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
     let (mut batches, search) = candidates.batches(repeated, &mut |_| check())?;
     let mut numbering = Numbering::<NoScratch>::new(usize::MAX);
     while let Some(batch) = batches.next(check)? {
-        numbering.add(search.places(&batch, check)?, check)?;
+        numbering.add(search.places(batch, usize::MAX, check)?, &search, check)?;
     }
     let passages = numbering.passages(search, &mut |_| check())?;
     let (mut all, mut texts) = (0, Texts(documents));

@@ -64,7 +64,7 @@ fn passages(
     let (mut batches, search) = candidates.batches(repeated, &mut |_| check())?;
     let mut numbering = Numbering::<Vec<u8>>::new(memory);
     while let Some(batch) = batches.next(check)? {
-        numbering.add(search.places(&batch, check)?, check)?;
+        numbering.add(search.places(batch, memory, check)?, &search, check)?;
     }
     numbering.passages(search, &mut |_| check())
 }

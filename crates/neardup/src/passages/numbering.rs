@@ -2,9 +2,11 @@
 
 use super::file::Scratch;
 use super::place::{Chosen, PassagePlace, VisitPlace};
-use super::places::{PassagePlaces, PassageSearch};
+use super::places::{FoundPlaces, PassagePlaces, PassageSearch};
 use super::sort::{HEARTBEAT, Sort, SortedRecords};
 use crate::Result;
+use std::cell::RefCell;
+use std::ops::ControlFlow;
 
 /// Listed places, to be numbered.
 pub struct Numbering<S> {
@@ -22,15 +24,26 @@ impl<S: Scratch> Numbering<S> {
         }
     }
 
-    /// Takes the places of a batch, in any order.
+    /// Takes the places that a search has found in a batch. If they were too many to hold, it finds them again.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn add(&mut self, places: PassagePlaces, check: &mut dyn FnMut()) -> Result<()> {
-        for place in places.0 {
-            self.push(&place, check)?;
+    pub fn add(
+        &mut self,
+        places: PassagePlaces,
+        search: &PassageSearch,
+        check: &mut dyn FnMut(),
+    ) -> Result<()> {
+        match places.0 {
+            FoundPlaces::All(places) => places.iter().try_for_each(|place| self.push(place, check)),
+            FoundPlaces::TooMany(batch) => {
+                let check = RefCell::new(check);
+                search.for_each(&batch, &mut || check.borrow_mut()(), &mut |place| {
+                    self.push(place, &mut || check.borrow_mut()())
+                        .map(ControlFlow::Continue)
+                })
+            }
         }
-        Ok(())
     }
 
     fn push(&mut self, place: &Chosen, check: &mut dyn FnMut()) -> Result<()> {

@@ -8,6 +8,10 @@ use super::tree::{BoundaryTree, Node, ROOT};
 use crate::Result;
 use crate::align::Pace;
 use crate::memory::{Grow, filled};
+use std::ops::ControlFlow;
+
+/// Takes a place that is listed, and says whether to go on.
+type VisitChosen<'a> = dyn FnMut(&Chosen) -> Result<ControlFlow<()>> + 'a;
 
 /// The passages of a batch.
 pub(super) struct Chooser<'a> {
@@ -17,13 +21,13 @@ pub(super) struct Chooser<'a> {
 }
 
 impl Chooser<'_> {
-    /// Returns the places that are listed, in any order.
+    /// Visits the places that are listed, in any order, until `visit` breaks off.
     ///
     /// # Errors
-    /// `OutOfMemory`.
-    pub fn places(&self, pace: &mut Pace) -> Result<Vec<Chosen>> {
+    /// `OutOfMemory`; the errors of `visit`.
+    pub fn for_each(&self, pace: &mut Pace, visit: &mut VisitChosen<'_>) -> Result<()> {
         let mut is_listed = filled(false, self.tree.nodes.len())?;
-        let (mut stood_before, mut nodes, mut chosen) = (0, Vec::new(), Vec::new());
+        let (mut stood_before, mut nodes) = (0, Vec::new());
         for at in 0..self.sequences.firsts.len() as u32 {
             nodes.clear();
             nodes.try_extend(self.longest_again(at, &mut stood_before, pace))?;
@@ -34,14 +38,16 @@ impl Chooser<'_> {
             nodes.dedup();
             for &node in &nodes {
                 let first = self.tree.node(node).first;
-                if !is_listed[node as usize] && at != first {
-                    chosen.try_push(self.place(first, node))?;
-                }
+                let is_first_missing = !is_listed[node as usize] && at != first;
                 is_listed[node as usize] = true;
-                chosen.try_push(self.place(at, node))?;
+                for place in is_first_missing.then_some(first).into_iter().chain([at]) {
+                    if visit(&self.place(place, node))?.is_break() {
+                        return Ok(());
+                    }
+                }
             }
         }
-        Ok(chosen)
+        Ok(())
     }
 
     /// Returns the node of the longest run from `at` that stood before, if it does not lie within one.
@@ -152,15 +158,48 @@ pub struct PassageSearch {
 }
 
 /// The places of passages in a batch that are listed.
-pub struct PassagePlaces(pub(super) Vec<Chosen>);
+pub struct PassagePlaces(pub(super) FoundPlaces);
+
+pub(super) enum FoundPlaces {
+    All(Vec<Chosen>),
+    /// They take too much memory: documents of one template share many passages with all others.
+    TooMany(BoundaryBatch),
+}
 
 impl PassageSearch {
-    /// Returns the places of a batch that are listed. Linear time, but for those that lie within each
-    /// other.
+    /// Returns the places of a batch that are listed, if they take at most `memory` bytes. Time in proportion to
+    /// the boundaries and the places.
     ///
     /// # Errors
     /// `OutOfMemory`; `TooLarge` beyond 2^31 boundaries.
-    pub fn places(&self, batch: &BoundaryBatch, check: &mut dyn FnMut()) -> Result<PassagePlaces> {
+    pub fn places(
+        &self,
+        batch: BoundaryBatch,
+        memory: usize,
+        check: &mut dyn FnMut(),
+    ) -> Result<PassagePlaces> {
+        let mut places: Vec<Chosen> = Vec::new();
+        let mut are_many = false;
+        self.for_each(&batch, check, &mut |place| {
+            are_many = size_of_val(&places[..]) >= memory;
+            match are_many {
+                true => Ok(ControlFlow::Break(())),
+                false => places.try_push(*place).map(ControlFlow::Continue),
+            }
+        })?;
+        Ok(PassagePlaces(match are_many {
+            true => FoundPlaces::TooMany(batch),
+            false => FoundPlaces::All(places),
+        }))
+    }
+
+    /// Visits the places of a batch that are listed, until `visit` breaks off.
+    pub(super) fn for_each(
+        &self,
+        batch: &BoundaryBatch,
+        check: &mut dyn FnMut(),
+        visit: &mut VisitChosen<'_>,
+    ) -> Result<()> {
         let pace = &mut Pace::new(check);
         let sequences = Sequences::new(&batch.0, self.min_words, pace)?;
         let tree = BoundaryTree::new(&sequences, &self.starts, pace)?;
@@ -169,6 +208,6 @@ impl PassageSearch {
             tree: &tree,
             series: &self.series,
         };
-        chooser.places(pace).map(PassagePlaces)
+        chooser.for_each(pace, visit)
     }
 }

@@ -53,9 +53,10 @@ impl Plan {
     }
 
     /// Returns the plan of documents half of which are made from one template: resemblance 0.6 on average, and
-    /// below 0.75.
+    /// below 0.75. Copies are edited slightly: what a truncation leaves would be the template.
     pub fn templated(self) -> Plan {
         Plan {
+            edits: Edit::SLIGHT,
             is_templated: true,
             ..self
         }
