@@ -6,8 +6,8 @@ use neardup::memory::Grow;
 use neardup::postings::PageAhead;
 use std::collections::VecDeque;
 
-/// Pages that are pinned at a time, to be fetched while those before are read. Of more than 8 a backend
-/// keeps account in a hash table.
+/// Pages that are pinned at a time, to be fetched while the pages before them are read. A backend that pins
+/// more than 8 keeps track of them in a hash table.
 const PINNED: usize = 6;
 
 /// Reads pages, those announced quickly.
@@ -16,7 +16,7 @@ pub struct PageReader<'a> {
     /// Pages that are read next, and those behind them, the last first.
     pinned: VecDeque<Pinned<'a>>,
     announced: Vec<PageAhead>,
-    /// Which of those asked for had to be read.
+    /// Whether each page asked for had to be read.
     is_read: Vec<bool>,
 }
 
@@ -47,8 +47,8 @@ impl<'a> PageReader<'a> {
         Ok(())
     }
 
-    /// Announces the pages that are read next. Where some have to be read from the storage, those in memory are put
-    /// first, before they make room for them.
+    /// Announces the pages that are read next. If some have to be read from storage, the pages already in memory are
+    /// put first, before they are evicted.
     ///
     /// # Errors
     /// Too little memory.

@@ -29,7 +29,7 @@ impl NextPlaces {
 /// Kept in the relation's `rd_amcache`, which PostgreSQL frees when it invalidates the relation.
 struct Cached {
     places: NextPlaces,
-    /// Of the index's parameters, which are never removed, those that this session has seen.
+    /// The index's parameters that this session has seen. An index never removes parameters.
     parameters: [ValueParameters; MAX_PARAMETERS],
     parameters_count: usize,
 }

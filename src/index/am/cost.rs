@@ -21,7 +21,7 @@ enum Reading {
     Matches,
     /// The keys of the value ordered by; all other rows if its candidates do not suffice.
     Nearest,
-    /// Less than keys: all rows are read.
+    /// No keys: all rows are read.
     Everything,
 }
 
@@ -97,7 +97,7 @@ pub unsafe extern "C-unwind" fn estimate(
             Reading::Everything => (f64::from((*info).pages), rows),
             _ => lookup(root, info),
         };
-        // Of several scans each reads pages anew that the others have left no room for.
+        // Each of several scans rereads the pages that the others have evicted.
         *pages = match loop_count > 1.0 {
             true => {
                 let size = (*info).pages;
@@ -232,8 +232,8 @@ unsafe fn tail_cost(index: *const pg_sys::IndexOptInfo) -> f64 {
     }
 }
 
-/// Returns whether the rows within the index's own bound of a query are as many as are wanted, of
-/// those in a scope that keeps that share of the table.
+/// Returns whether enough rows are within the index's own bound of a query, in a scope that keeps the given
+/// share of the table.
 ///
 /// # Safety
 /// The index is one that the planner describes.

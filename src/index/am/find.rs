@@ -60,8 +60,8 @@ impl Remaining {
     }
 }
 
-/// Finds the rows of a search from a row number on, and maybe earlier ones; with `is_exact` all keys are counted
-/// that they share. `look` sees the metapage before. New rows are found without a look at the segments.
+/// Finds the rows of a search from a row number on, and maybe earlier ones. With `is_exact`, counts all keys that
+/// they share. Calls `look` with the metapage first. Finds new rows without reading the segments.
 pub fn find(
     index: Index,
     search: &KeySearch,

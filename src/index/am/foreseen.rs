@@ -25,8 +25,8 @@ const MOST_KEYS: usize = 1 << 19;
 /// Candidates of a search up to which those that the snapshot does not see are left out.
 pub const FEW: usize = 32;
 
-/// Candidates that have been found ahead under a snapshot. Until this is dropped, scans with such a
-/// search return them: of rows that the snapshot does not see some may be missing.
+/// Candidates that have been found ahead under a snapshot. Until this is dropped, scans with the same search
+/// return them. Rows that the snapshot does not see may be missing.
 pub struct Foreseen {
     /// Candidates that work_mem still has room for.
     room: Cell<usize>,
@@ -50,7 +50,7 @@ impl Foreseen {
         searches: &[KeySearch],
         snapshot: &Snapshot,
     ) -> Vec<Option<usize>> {
-        // SAFETY: vouched for by the caller; a lock as of a scan, for transactions that are serializable.
+        // SAFETY: vouched for by the caller. The lock is the one that a scan takes in serializable transactions.
         unsafe {
             let snapshot = snapshot.as_ptr();
             pg_sys::ffi::pg_guard_ffi_boundary(|| PredicateLockRelation(relation, snapshot));
@@ -77,8 +77,8 @@ impl Foreseen {
     }
 }
 
-/// Returns the keys of a search and how many of them a row needs; None of one for which that depends
-/// on the row, or that has no keys.
+/// Returns the keys of a search and how many of them a row needs; None if the number depends on the row, or
+/// if there are no keys.
 fn known_keys(search: &KeySearch) -> Option<(&[u32], usize)> {
     match search {
         KeySearch::Keys { keys, needed } if !needed.depends_on_row() => {

@@ -98,13 +98,13 @@ pub fn end(index: &Index, meta: &Meta) -> u64 {
 pub enum LogRoom {
     /// A row can be appended.
     Made,
-    /// So it can, and the log has one more page.
+    /// A row can be appended, and the log has one more page.
     NewPage,
     /// The log has as many pages as it can have.
     Full,
 }
 
-/// Adds the pages that lack to append a row: of the log, of the row table.
+/// Adds the pages of the log and of the row table that are missing to append a row.
 pub fn make_room(index: &Index, keys: usize) -> LogRoom {
     let (mut meta_page, mut meta) = Meta::lock(index);
     let mut made = LogRoom::Made;

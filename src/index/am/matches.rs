@@ -21,7 +21,7 @@ const HALF: usize = 32;
 /// Pages that are read at most to estimate the matches of one row in the segments that are searched together.
 const PAGES: usize = 40;
 
-/// The smallest share of all rows of a group that is searched; the others are taken to be like those.
+/// Groups with a smaller share of all rows are not searched; they are assumed to be like the searched ones.
 const SEARCHED: f64 = 1.0 / 16.0;
 
 /// The share of keys at which long lists are compared.

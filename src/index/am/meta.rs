@@ -127,7 +127,7 @@ pub struct Meta {
     pub segment_count: u32,
     pub merge_count: u32,
     pub free_count: u32,
-    /// More than the most that are kept if there were too many.
+    /// Above `MAX_PARAMETERS` if there were more than can be kept.
     pub parameters_count: u32,
     pub matches: RowMatches,
     /// Blocks of the highest pages of the row table's directory, used as a ring.

@@ -343,8 +343,8 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
     }
 }
 
-/// Takes the candidates of a scan's condition, whose search it is, or else those nearest to the query
-/// of the order.
+/// Takes the candidates of the scan's condition if the search is the condition's, or else the candidates
+/// nearest to the query of the order.
 fn start_ordered<'s>(
     index: Index<'s>,
     search: KeySearch,

@@ -40,7 +40,7 @@ impl Stop {
         }
     }
 
-    /// Ends the statement; where the search would have to start anew, because nobody has reused a page.
+    /// Ends the statement. A `Restart` is an error here, because nobody has reused a page.
     pub fn raise(self, index: &Index) -> ! {
         match self {
             Self::Restart(block) => {

@@ -177,8 +177,8 @@ impl Dead {
     }
 }
 
-/// Ends the merges in progress, merges segments that are crowded, and writes segments anew of whose rows
-/// many are dead. Dead rows lose their postings.
+/// Ends the merges in progress, merges segments that are crowded, and rewrites segments with many dead rows.
+/// Dead rows lose their postings.
 fn tidy(index: &Index) {
     Merging::wait(index).flush(1);
     // Rows that come meanwhile are left to the next VACUUM, or this one might not end.
@@ -307,8 +307,8 @@ fn reclaim_pages(index: &Index, blocks: &[u32]) {
     meta::release(index, &orphans);
 }
 
-/// Returns whether nothing refers to a page that is not free. So it seems of one of a segment that is being written,
-/// unless nobody else may write one.
+/// Returns whether nothing refers to a page that is not free. This is also true of the pages of a segment that is
+/// being written, unless the caller keeps others from writing segments.
 fn is_orphan(page: &Page, meta: &Meta) -> bool {
     let number = page.number();
     let is_used = match page.kind() {
