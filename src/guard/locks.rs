@@ -1,4 +1,4 @@
-//! Locks that say how far a transaction is with a root table. PostgreSQL keeps them with a prepared
+//! Locks that tell how far a transaction has got with a root table. PostgreSQL keeps them with a prepared
 //! transaction, releases them with a subtransaction that is rolled back, and after the transaction has
 //! ceased to be in progress.
 

@@ -10,7 +10,7 @@
 //! - any other one in progress came without the trigger that says so before the row enters an index (an
 //!   UPDATE, a trigger written by hand). Our transaction waits for it unless both rows are in one index
 //!   and ours came first: then it waits for us;
-//! - one that a transaction in progress deletes or changes counts or not as that one ends, and is waited for.
+//! - one that a transaction in progress deletes or changes is waited for; how that ends decides if it counts.
 //!
 //! A transaction says so by a lock (see `locks`), which others ask for and never take.
 //!

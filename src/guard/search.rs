@@ -152,7 +152,7 @@ impl OpenTable {
     }
 
     /// Visits every live row from a number on, committed or not, until `visit` returns false. Rows have
-    /// to be checked: the index finds too many. The own row is not visited.
+    /// to be checked: the index finds too many. Skips the row that is checked.
     pub fn for_each_live(
         &self,
         search: &KeySearch,
