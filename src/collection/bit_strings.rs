@@ -1,5 +1,5 @@
 //! The search for bit strings within a Hamming distance of each other, exactly, any lengths mixed. The record of
-//! one is the stored value: 4 bytes of length, then the bits.
+//! a string is the stored value: 4 bytes of length, then the bits.
 
 use crate::collection::form::Test;
 use crate::collection::items::Items;

@@ -97,7 +97,7 @@ fn calibrate(pairs: &mut LabeledPairs, methods: &[GridMethod], seed: i64) -> Vec
     calibrations
 }
 
-/// Pairs of documents, each the same or not.
+/// Pairs of documents, each labeled as the same or not.
 struct LabeledPairs {
     documents: [Records; 2],
     same: Vec<bool>,

@@ -23,7 +23,7 @@ use std::collections::BinaryHeap;
 const SLOTS: usize = 128;
 
 /// Two rows are compared if they share one of this many slots. A pair of similarity 0.1 shares none of them
-/// once in a thousand times.
+/// in one of a thousand cases.
 const BANDS: usize = 64;
 
 /// Implements `near_dup_sample_pairs(key, query, n, k, unit, fold, sample_rows, seed, params)`.

@@ -144,8 +144,8 @@ impl<'a> Neighborhood<'a> {
         text_array(numbers.iter().map(|row| rows.key(*row)))
     }
 
-    /// Returns rows, each with the unchanged canonical rows near it. All neighbors are read of rows that have
-    /// few, since most of these will be asked for.
+    /// Returns rows, each with the unchanged canonical rows near it. Reads all neighbors of rows that have
+    /// few, since most of them will be asked for.
     fn search(&self, ahead: Ahead) -> Vec<AffectedRow> {
         let counted = ahead.find(&self.foreseen, self.connection);
         let rows = |wanted: &dyn Fn(usize) -> bool| {

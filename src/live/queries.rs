@@ -96,7 +96,7 @@ pub mod canonicals {
 }
 
 /// Returns a query for the rows that were canonical near rows whose keys are the argument. Where canonical
-/// rows keep less than their values, the table has these.
+/// rows keep less than their values, the values come from the table.
 pub fn canonicals(shape: &Shape) -> String {
     let (measure, value) = (&shape.tracker.measure, shape.value_of("b"));
     let of_kept = measure.of_kept();

@@ -159,7 +159,7 @@ impl TrackedRows {
 }
 
 impl Standing {
-    /// Returns the canonical row of a row of this number, itself for a row that stands alone.
+    /// Returns the canonical row of the row with this number, itself for a row that stands alone.
     pub fn canonical(self, number: u32) -> u32 {
         match self {
             Self::Alone => number,
