@@ -6,7 +6,7 @@
 use crate::collection::compare::compare_pairs;
 use crate::collection::documents::read_set;
 use crate::collection::items::Items;
-use crate::collection::matches::Visit;
+use crate::collection::matches::{MakeOfSet, Visit};
 use crate::collection::reading::Collection;
 use crate::collection::rows::RecordKind;
 use crate::collection::sweep::{read_stored, sweep};
@@ -16,16 +16,12 @@ use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::RowSort;
 use crate::pg::spool::Records;
 use bitvec::vec::BitVec;
-use neardup::Result;
 use neardup::bands::element_key;
 use neardup::candidates::{Frequencies, rarest};
 use neardup::memory::{Grow, collected, filled};
 
 /// The most distinct sets: a bit of their numbers tells sets to look up from sets that were found.
 const MOST: u32 = u32::MAX / 2;
-
-/// Makes values of a set and appends them to a list, in any thread.
-pub type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
 
 /// Visits every ordered pair of different rows, of the two sides if there are two, where the second one contains the
 /// share of the first that is the collection's threshold, with that share.

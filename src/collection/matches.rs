@@ -6,7 +6,6 @@
 use crate::collection::batch::Batch;
 use crate::collection::bit_strings;
 use crate::collection::compare::compare_pairs;
-use crate::collection::containment::MakeOfSet;
 use crate::collection::documents::{Documents, set_of_document};
 use crate::collection::form::Test;
 use crate::collection::items::Items;
@@ -20,12 +19,16 @@ use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, invalid};
 use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
+use neardup::Result;
 use neardup::bands::element_key;
 use neardup::bands::plan::VerifiedPlan;
 use neardup::candidates::{Frequencies, Prefixes, choose_prefix};
 use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
+
+/// Makes values of a set and appends them to a list, in any thread.
+pub type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
 
 /// Takes the keys of two rows, and their similarity.
 pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);

@@ -3,7 +3,6 @@
 use crate::kernels::fold;
 
 use super::properties::{Info, Mapped, WordClass};
-use super::quick::decode;
 use unicode_normalization::char::compose;
 
 /// Result of folding one code point, in 64 bits: its UTF-8 bytes, how many they are, its part in
@@ -246,5 +245,20 @@ impl Cell {
 
     fn char(self) -> char {
         char::from_u32(self.code()).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+}
+
+/// Returns the first code point of a text, which is not ASCII and given by its first bytes, the first
+/// lowest, and its length.
+#[inline(always)]
+pub(super) fn decode(bytes: usize) -> (usize, usize) {
+    let (second, third) = (bytes >> 8 & 0x3F, bytes >> 16 & 0x3F);
+    match bytes & 0xFF {
+        ..0xE0 => ((bytes & 0x1F) << 6 | second, 2),
+        0xE0..0xF0 => ((bytes & 0xF) << 12 | second << 6 | third, 3),
+        _ => {
+            let fourth = bytes >> 24 & 0x3F;
+            ((bytes & 7) << 18 | second << 12 | third << 6 | fourth, 4)
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! ASCII by runs. Other segments, from a starter up to the next, go through the [`Folder`].
 
 use super::Fold;
-use super::cell::Cell;
+use super::cell::{Cell, decode};
 use super::decode::pieces;
 use super::fold::{FoldedText, Folder};
 use super::properties::WordClass;
@@ -398,19 +398,4 @@ fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
 #[inline(always)]
 fn high_bits(bytes: &[u8; SHORT_RUN]) -> u64 {
     u64::from_le_bytes(*bytes) & u64::from_ne_bytes([0x80; SHORT_RUN])
-}
-
-/// Returns the first code point of a text, which is not ASCII and given by its first bytes, the first
-/// lowest, and its length.
-#[inline(always)]
-pub(super) fn decode(bytes: usize) -> (usize, usize) {
-    let (second, third) = (bytes >> 8 & 0x3F, bytes >> 16 & 0x3F);
-    match bytes & 0xFF {
-        ..0xE0 => ((bytes & 0x1F) << 6 | second, 2),
-        0xE0..0xF0 => ((bytes & 0xF) << 12 | second << 6 | third, 3),
-        _ => {
-            let fourth = bytes >> 24 & 0x3F;
-            ((bytes & 7) << 18 | second << 12 | third << 6 | fourth, 4)
-        }
-    }
 }
