@@ -363,7 +363,7 @@ enum Under {
 /// Marks an entry of a row that meets smaller rows only under an element; such entries come last in their group.
 const SMALLER_ONLY: u32 = 1 << 31;
 
-/// The kept items under a key: one of the first `meet_any` meets all, another one only these.
+/// The kept items under a key. The first `meet_any` meet all the others, the rest only these.
 struct Group {
     key: u32,
     rows: Vec<u32>,

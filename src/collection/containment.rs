@@ -23,8 +23,8 @@ use neardup::memory::{Grow, collected, filled};
 /// The most distinct sets: a bit of their numbers tells sets to look up from sets that were found.
 const MOST: u32 = u32::MAX / 2;
 
-/// Visits every ordered pair of different rows, of the two sides if there are two, where the second one contains the
-/// share of the first that is the collection's threshold, with that share.
+/// Visits every ordered pair of different rows, of the two sides if there are two, of which the second contains at
+/// least the share of the first that the collection's threshold asks for, and this share.
 ///
 /// # Errors
 /// ERROR `program_limit_exceeded` for too many different sets.
@@ -132,8 +132,7 @@ impl ContainmentSearch {
         lookups
     }
 
-    /// Makes something of the sets of the items that have a row for which that holds, and takes it in
-    /// order.
+    /// Calls `make` for the set of every item with a row for which `has` holds, and `take` for the results in order.
     fn sweep<U: Send>(
         &mut self,
         stage: &'static str,

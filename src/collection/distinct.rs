@@ -69,9 +69,9 @@ struct Returned {
     measure: ValueMeasure,
     /// Their places in the query, from 0.
     rows: Vec<u32>,
-    /// The values that are sets; of the other kinds, and of NULL, nothing.
+    /// The values that are sets; empty for other values and NULL.
     sets: Parts<i64>,
-    /// The values that are signatures or bit strings, as they are stored; of others nothing.
+    /// The values that are signatures or bit strings, as they are stored; empty for others.
     records: Parts<u8>,
     /// The numbers of the returned rows that other rows repeat, with the places of these.
     repeats: Vec<(u32, u32)>,

@@ -327,7 +327,7 @@ impl Measured {
     }
 }
 
-/// Makes something of the sets of rows, and takes it in the same order.
+/// Calls `make` for the sets of `rows`, and `take` for the results in the same order.
 fn for_each_set<U: Send>(
     collection: &mut Collection,
     (stage, rows): (&'static str, &[u32]),

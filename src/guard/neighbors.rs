@@ -76,8 +76,8 @@ impl PassingOrder {
 }
 
 impl Row<'_> {
-    /// Returns whether the row has to pass: not where nothing has changed that the guard reads, and not where
-    /// it has been changed since, and passes by that.
+    /// Returns whether the row has to pass: false if nothing that the guard reads has changed, or if a later change
+    /// of the row has it checked.
     unsafe fn has_to_pass(&self) -> bool {
         // SAFETY: the slots hold versions of the row.
         unsafe {

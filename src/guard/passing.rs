@@ -169,7 +169,7 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Opens the tables that can have rows which count beside those at the places.
+    /// Opens the tables that can have rows near the rows at `places`.
     ///
     /// # Safety
     /// As for [`pass`].

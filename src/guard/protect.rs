@@ -112,9 +112,9 @@ fn options(arguments: &[String]) -> GuardOptions {
     GuardOptions::parse(&arguments.iter().map(CString::as_c_str).collect::<Vec<_>>())
 }
 
-/// Creates, with the caller's rights, the trigger that notes rows, whose condition keeps the columns and names
-/// the table of notes, since their names may change; and those that are dropped with it: the one that says
-/// before that the transaction will pass, and, where there are notes, those for rows that go.
+/// Creates, with the caller's rights, the trigger that checks rows. Its condition refers to the columns and to the
+/// table of notes, so that it follows when they are renamed. Then creates the triggers that are dropped with it:
+/// one announces before an insert that the transaction will pass; with notes, others remove the notes of deleted rows.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.

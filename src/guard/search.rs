@@ -227,7 +227,7 @@ impl OpenTable {
     }
 
     /// Visits the versions of the row behind an index entry that the snapshot shows, until `visit` returns false.
-    /// Returns what it has returned last; None if there is no version.
+    /// Returns the last result of `visit`; None if there is no version.
     fn visit_versions(
         &self,
         mut tid: pg_sys::ItemPointerData,

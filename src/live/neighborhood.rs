@@ -322,11 +322,10 @@ impl ClusteredRows for Neighborhood<'_> {
     }
 }
 
-/// Returns the affected rows with the outcome of each, and their numbers in the order, those last that stand alone or
-/// are gone; None where more than `most` rows are affected, or rows have changed that are not in the
-/// queue. The queue has about `changed` rows. Takes a search of the index for each row that becomes
-/// canonical, and one for each that was canonical and is no longer; after many changes one for each affected
-/// row, all together.
+/// Returns the affected rows with the outcome of each, and their numbers in the order; rows that stand alone or are
+/// gone come last. Returns None if more than `most` rows are affected, or a row has changed that is not in the
+/// queue, which has about `changed` rows. Searches the index for each row that becomes canonical, and for each
+/// that is no longer canonical; after many changes for each affected row, all together.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` where a changed row's signature was made with other parameters.

@@ -95,7 +95,7 @@ pub mod canonicals {
     pub const PLACE: usize = 5;
 }
 
-/// Returns a query for the rows that were canonical near rows whose keys are the argument. Where canonical
+/// Returns a query for the rows that were canonical and are near the rows whose keys are its argument. If canonical
 /// rows keep less than their values, the values come from the table.
 pub fn canonicals(shape: &Shape) -> String {
     let (measure, value) = (&shape.tracker.measure, shape.value_of("b"));

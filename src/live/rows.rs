@@ -192,18 +192,18 @@ impl After {
 }
 
 impl TrackedRow {
-    /// Returns whether the row, of this number, was the canonical row of others or could have been.
+    /// Returns whether the row, numbered `number`, was the canonical row of others or could have been.
     pub fn was_canonical(&self, number: u32) -> bool {
         let before = self.before.as_ref();
         before.is_some_and(|before| before.standing.is_canonical(number))
     }
 
-    /// Returns whether the row, of this number, is the canonical row of others or could be.
+    /// Returns whether the row, numbered `number`, is the canonical row of others or could be.
     pub fn is_canonical(&self, number: u32) -> bool {
         matches!(self.after, After::There(standing) if standing.is_canonical(number))
     }
 
-    /// Returns whether the row, of this number, is as it was and belongs to no other.
+    /// Returns whether the row, numbered `number`, is unchanged and belongs to no other.
     fn stays(&self, number: u32) -> bool {
         let is_own = match self.after {
             After::Same => true,
@@ -212,7 +212,7 @@ impl TrackedRow {
         is_own && !self.is_changed
     }
 
-    /// Returns the number that a cluster had from the row, of this number.
+    /// Returns the number of the cluster whose canonical row was the row, numbered `number`.
     fn own_cluster(&self, number: u32) -> Option<i64> {
         let before = self.before.as_ref();
         let own = before.filter(|before| before.standing.canonical(number) == number);

@@ -76,7 +76,7 @@ impl SearchCandidates {
 type ByKeys = HashMap<Vec<u32>, (Needed, Vec<FoundRow>)>;
 
 thread_local! {
-    /// Of each index; a backend has one thread that scans.
+    /// The candidates found ahead, by index. A backend has one thread that scans.
     static FOUND: RefCell<HashMap<pg_sys::Oid, ByKeys>> = RefCell::default();
 }
 

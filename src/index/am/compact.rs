@@ -137,9 +137,8 @@ impl<'a> Link<'a> {
 /// Moves the page of a block, if there is one that can be moved, to the next free block in `room`; false
 /// if there is none.
 ///
-/// Inserts wait for a page that they remember while they hold another, so that nothing is waited for here
-/// but the metapage and the page that leads to it; and the free block is locked first, since it may have come
-/// to lead to others.
+/// Inserts wait for a page that they remember while they hold another. So this waits for nothing but the metapage
+/// and the page that leads to the block. The free block is locked first, since it may lead to others by now.
 fn vacate(index: &Index, block: u32, room: &mut Peekable<impl Iterator<Item = u32>>) -> bool {
     let (mut meta_page, mut meta) = Meta::lock(index);
     let Some(mut target) = next_free(index, &meta, room) else {

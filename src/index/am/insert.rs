@@ -38,7 +38,7 @@ pub unsafe extern "C-unwind" fn insert(
     false
 }
 
-/// Returns the maker of the keys of rows, kept for the statement.
+/// Returns the function of a row's keys, which is kept for the statement.
 ///
 /// # Safety
 /// PostgreSQL inserts rows with this description of the open index.

@@ -322,7 +322,7 @@ fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
     None
 }
 
-/// Writes the metapage together with the freeing of pages.
+/// Adds `freed` to the free pages and writes the metapage. Releases pages that its list has no room for.
 pub fn store(index: &Index, page: &mut Page, meta: &mut Meta, freed: &[u32]) {
     let rest = meta.push_free(freed);
     meta.store(index, page);

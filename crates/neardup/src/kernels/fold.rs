@@ -68,9 +68,9 @@ pub const ONE_BYTE: u8 = 64;
 /// The folded text does not have it.
 pub const DROPPED: u8 = 128;
 
-/// Letters that are words by themselves, U+4E00 to U+9FFF, and syllables of Hangul, U+AC00 to U+D77F,
-/// none of which a fold changes: the first two bytes of the first and of the last, and their flags. Their rows are
-/// too many to be looked up one by one.
+/// Ranges of characters that no fold changes, too many to be looked up one by one: letters that are words by
+/// themselves, U+4E00 to U+9FFF, and syllables of Hangul, U+AC00 to U+D77F. Each has the first two bytes of its
+/// first and of its last character, and their flags.
 pub const UNCHANGED: [([u8; 2], [u8; 2], u8); 2] = [
     ([0xE4, 0xB8], [0xE9, 0xBF], VALID | ALONE),
     ([0xEA, 0xB0], [0xED, 0x9D], VALID | LETTER),

@@ -94,7 +94,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Returns that many documents, each a group of its own.
+    /// Returns `documents` documents, each a group of its own.
     ///
     /// # Errors
     /// `OutOfMemory`.
