@@ -12,7 +12,7 @@ pub enum Error {
     Incomparable { message: String, hint: String },
     /// A result larger than the caller can hold.
     TooLarge { message: String, hint: String },
-    /// Bytes or a text that no release has ever written as a signature, and why.
+    /// Bytes or a text that no release has ever written as a signature, and the reason.
     Corrupt(String),
     /// An allocation in proportion to the input failed.
     OutOfMemory,
@@ -31,7 +31,7 @@ impl Error {
     }
 }
 
-/// Returns a name in a message: of a long one, which may be a whole document, only the beginning.
+/// Returns a name as a message shows it: only its beginning if it is long, because it may be a whole document.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     const LONGEST: usize = 64;
@@ -50,7 +50,7 @@ pub fn unknown(what: &str, name: &str, valid: &[&str]) -> Error {
     )
 }
 
-/// Returns names as a sentence lists them: 'a', 'b' and 'c'.
+/// Returns a list of names for a sentence: 'a', 'b' and 'c'.
 pub(crate) fn listed(names: &[&str]) -> String {
     let all = names.join("', '");
     match all.rsplit_once(", ") {
@@ -84,7 +84,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Returns an integer argument between `low` and `high`.
 ///
 /// # Errors
-/// `Invalid` outside.
+/// `Invalid` outside this range.
 pub fn within(name: &str, value: i64, low: i64, high: i64) -> Result<i64> {
     if (low..=high).contains(&value) {
         return Ok(value);

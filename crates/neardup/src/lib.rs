@@ -4,8 +4,8 @@
 //! text -> fold -> words -> shingles -> set -> signature -> bands -> candidates -> verify -> pairs -> clusters
 //! ```
 //!
-//! The modules, in this order; each imports only from those above it and from the foundations,
-//! which are in the order of their imports, too.
+//! The modules are listed in this order. Each imports only from the modules above it and from the foundations, which
+//! are in the order of their imports, too.
 //!
 //! Foundations:
 //! - [`error`]: the ways in which a request can fail;

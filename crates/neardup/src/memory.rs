@@ -1,7 +1,7 @@
-//! Memory in proportion to the input: where it cannot be had, an error, not the end of the process.
+//! Allocations in proportion to the input: if one fails, the caller gets an error and the process goes on.
 //!
-//! The methods of the standard library that these stand for are disallowed by `clippy.toml`. They
-//! are allowed where a constant bounds their memory; the exception states the bound.
+//! `clippy.toml` disallows the methods of the standard library that these functions replace. They are allowed where
+//! a constant bounds their memory; the exception states the bound.
 
 use crate::{Error, Result};
 
@@ -37,7 +37,7 @@ pub fn copied<T: Clone>(slice: &[T]) -> Result<Vec<T>> {
     Ok(list)
 }
 
-/// Returns the bytes of several slices, one behind the other.
+/// Returns the bytes of several slices, one after the other.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -60,7 +60,7 @@ pub fn collected<T>(elements: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     Ok(list)
 }
 
-/// A list that grows, or says that it cannot.
+/// A list that grows, or returns an error.
 pub trait Grow<T> {
     /// # Errors
     /// `OutOfMemory`; the list is as before.
@@ -105,7 +105,7 @@ impl<T> Grow<T> for Vec<T> {
     }
 }
 
-/// A text that grows, or says that it cannot.
+/// A text that grows, or returns an error.
 pub trait GrowText {
     /// # Errors
     /// `OutOfMemory`; the text is as before.
@@ -133,7 +133,7 @@ impl GrowText for String {
     }
 }
 
-/// Returns a text of its own.
+/// Returns an owned copy of a text.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -144,7 +144,7 @@ pub fn owned(text: &str) -> Result<String> {
     Ok(own)
 }
 
-/// Keeps the first error of steps inside callbacks that cannot return one.
+/// Keeps the first error of steps that run inside callbacks that cannot return one.
 #[derive(Debug, Default)]
 pub struct FirstError(Option<Error>);
 

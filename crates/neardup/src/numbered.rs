@@ -1,4 +1,4 @@
-//! Distinct texts, numbered in the order in which they first come.
+//! Distinct texts, numbered in the order of their first occurrence.
 
 use crate::memory::Grow;
 use crate::parts::Parts;
@@ -6,11 +6,11 @@ use crate::{Error, Result};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 
-/// Tables that a growing set is spread over: one that moves all it holds when it grows cannot be
-/// canceled, for seconds with millions of texts.
+/// Tables that a growing set is spread over. A single table moves all its entries when it grows: with millions of
+/// texts, it could not be canceled for seconds.
 const TABLES: usize = 256;
 
-/// Distinct texts, which stand end to end in one list, because millions of small ones take long to free.
+/// Distinct texts, end to end in one list, because millions of small allocations take long to free.
 pub struct NumberedTexts {
     texts: Parts<u8>,
     tables: [HashTable<u32>; TABLES],
@@ -35,7 +35,7 @@ impl NumberedTexts {
     pub fn number(&mut self, text: &[u8]) -> Result<u32> {
         let text_of = |number: &u32| self.texts.part(*number as usize);
         let hash = self.hasher.hash_one(text);
-        // Not the bits by which a table itself chooses a place.
+        // These are not the bits by which a table itself chooses a place.
         let table = &mut self.tables[(hash >> 32) as usize % TABLES];
         if let Some(&number) = table.find(hash, |number| text_of(number) == text) {
             return Ok(number);
@@ -51,7 +51,7 @@ impl NumberedTexts {
         Ok(number)
     }
 
-    /// Returns the text with a number.
+    /// Returns the text that has a number.
     #[must_use]
     pub fn text(&self, number: u32) -> &[u8] {
         self.texts.part(number as usize)

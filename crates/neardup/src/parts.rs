@@ -1,11 +1,11 @@
-//! Lists of any lengths, one behind the other.
+//! Lists of any lengths, one after the other in one list.
 
 use crate::Result;
 use crate::memory::{Grow, with_room};
 use std::ops::Range;
 
 pub struct Parts<T> {
-    /// Of all parts; the last one is open until it is ended.
+    /// The items of all parts; the last part is open until it is ended.
     pub items: Vec<T>,
     /// The end of each part.
     ends: Vec<usize>,
@@ -61,7 +61,7 @@ impl<T> Parts<T> {
         start..self.ends[number]
     }
 
-    /// Returns how many bytes it takes, besides those that items refer to.
+    /// Returns the size in bytes, without the memory that items refer to.
     pub fn bytes(&self) -> usize {
         size_of_val(self.items.as_slice()) + size_of_val(self.ends.as_slice())
     }
@@ -73,10 +73,10 @@ impl<T> Parts<T> {
             .map(|(start, &end)| &self.items[start..end])
     }
 
-    /// Returns a part for each part: `make` appends it.
+    /// Returns new parts, one for each part, whose items `make` appends.
     ///
     /// # Errors
-    /// The first that `make` returns; `OutOfMemory`.
+    /// The first error that `make` returns; `OutOfMemory`.
     pub fn each<U>(
         &self,
         mut make: impl FnMut(&[T], &mut Vec<U>) -> Result<()>,

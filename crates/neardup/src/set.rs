@@ -9,11 +9,11 @@ use crate::memory::{Grow, collected, with_room};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-/// Elements, or comparisons of elements, after which interrupts are checked for.
+/// Elements, or comparisons of elements, between two checks for interrupts.
 const HEARTBEAT: usize = 1 << 16;
 
-/// Makes a set of a list: sorts it and drops repetitions. O(n log n), with checks also where
-/// `sort_unstable` would go on for seconds.
+/// Turns a list into a set: sorts it and drops repetitions. O(n log n), with checks for interrupts where
+/// `sort_unstable` could run for seconds without one.
 pub fn sort_distinct<T: Ord>(elements: &mut Vec<T>, check: &mut dyn FnMut()) {
     sort(elements, check);
     if elements.len() <= HEARTBEAT {
@@ -27,7 +27,7 @@ pub fn sort_distinct<T: Ord>(elements: &mut Vec<T>, check: &mut dyn FnMut()) {
     }
 }
 
-/// Sorts a list, with checks where that would go on for seconds.
+/// Sorts a list, with checks for interrupts if it is long.
 pub fn sort<T: Ord>(elements: &mut [T], check: &mut dyn FnMut()) {
     sort_by(elements, T::cmp, check);
 }
@@ -48,7 +48,7 @@ pub fn sort_by<T>(
     });
 }
 
-/// Counts its calls, and checks at every [`HEARTBEAT`]th.
+/// Returns a function that counts its calls and checks for interrupts at every [`HEARTBEAT`]th.
 fn beat(check: &mut dyn FnMut()) -> impl FnMut() {
     let mut count = 0;
     move || {
@@ -60,7 +60,8 @@ fn beat(check: &mut dyn FnMut()) -> impl FnMut() {
     }
 }
 
-/// Times as many elements from which on the elements of the smaller set are looked up in the larger.
+/// If one set has at least this many times as many elements as the other, the elements of the smaller set are looked
+/// up in the larger.
 const MUCH_LARGER: usize = 32;
 
 /// Returns the number of elements that two sets share.
@@ -97,11 +98,11 @@ pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
 /// Elements of each set that are compared with each other in one step.
 const BLOCK: usize = 8;
 
-/// Steps between two looks at whether enough elements can still be shared.
+/// Steps between two tests of whether the sets can still share enough elements.
 const STEPS: usize = 4;
 
-/// Returns the [`jaccard`] similarity of two sets of hashes; None where it is 0 or below `threshold`, which
-/// often shows early.
+/// Returns the [`jaccard`] similarity of two sets of hashes; None if it is 0 or below `threshold`, which often shows
+/// early.
 pub fn jaccard_at_least(
     a: &[i64],
     b: &[i64],
@@ -109,7 +110,7 @@ pub fn jaccard_at_least(
     check: &mut dyn FnMut(),
 ) -> Option<f64> {
     let both = a.len() + b.len();
-    // Rounding makes less than one element of a difference.
+    // Rounding changes this by less than one element.
     let least = (threshold / (1.0 + threshold) * both as f64) as usize;
     let shared = vectorized(SharedElements {
         a,
@@ -124,10 +125,9 @@ pub fn jaccard_at_least(
     (similarity >= threshold).then_some(similarity)
 }
 
-/// The number of elements that two sets share; None only where it is below `least`. Each element of a
-/// block is compared with all of the other set's block, and the block that ends first makes room for
-/// the next (Inoue, Ohara, Taura, "Faster set intersection with SIMD instructions by reducing branch
-/// mispredictions", VLDB 2014).
+/// Counts the elements that two sets share; None only if they are fewer than `least`. Each element of a block is
+/// compared with all of the other set's block. The block that ends first makes room for the next (Inoue, Ohara,
+/// Taura, "Faster set intersection with SIMD instructions by reducing branch mispredictions", VLDB 2014).
 struct SharedElements<'a> {
     a: &'a [i64],
     b: &'a [i64],
@@ -159,8 +159,8 @@ impl Vectorize for SharedElements<'_> {
     }
 }
 
-/// Returns how many elements two blocks of distinct elements share. Of the ways to write it this one is made
-/// into vector comparisons.
+/// Returns how many elements two blocks of distinct elements share. Compilers turn this form into vector
+/// comparisons.
 #[inline(always)]
 fn equal_elements(a: &[i64; BLOCK], b: &[i64; BLOCK]) -> usize {
     let mut less = [0i64; BLOCK];
@@ -181,17 +181,18 @@ pub fn containment<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     shared as f64 / a.len() as f64
 }
 
-/// Returns whether `shared` of the `members` of a set are the share `threshold` of it: the one
-/// comparison of every exact lookup of containment, by index or without. False for no members.
+/// Returns whether a set of `members` elements, `shared` of which are in another set, reaches a containment of
+/// `threshold`. Every exact lookup of containment decides by this comparison, with an index or without. False if
+/// `members` is 0.
 #[inline]
 pub fn reaches(shared: usize, members: usize, threshold: f64) -> bool {
     members > 0 && shared as f64 / members as f64 >= threshold
 }
 
-/// Collects a set in memory for at most twice its elements, however often they come again.
+/// Collects a set in memory for at most twice its elements, however often they are repeated.
 pub(crate) struct Distinct {
     elements: Vec<i64>,
-    /// Elements at which repetitions are thrown out.
+    /// The number of elements at which repetitions are removed.
     limit: usize,
 }
 
@@ -224,9 +225,9 @@ impl Distinct {
     }
 }
 
-/// Returns the elements that are 0 modulo `modulus`: a sample in which every element has the same
-/// chance wherever it occurs, so that samples of two sets overlap as the sets do (Broder, "On the
-/// resemblance and containment of documents", SEQUENCES 1997).
+/// Returns the elements that are 0 modulo `modulus`. In this sample every element has the same chance wherever it
+/// occurs, so that samples of two sets overlap as the sets do (Broder, "On the resemblance and containment of
+/// documents", SEQUENCES 1997).
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -256,9 +257,9 @@ pub fn bucket_sketch(set: &[i64], buckets: i32, check: &mut dyn FnMut()) -> Resu
     Ok(minima)
 }
 
-/// Returns the hashes of all runs of `size` elements of a set, in its order; of the whole set if it
-/// is smaller. `size` is at least 1. Two sets share one if they have a run of `size` elements in
-/// common (Broder, Glassman, Manasse, Zweig, "Syntactic clustering of the web", WWW 1997).
+/// Returns the hashes of all runs of `size` elements of a set, in its order; the hash of the whole set if it is
+/// smaller. `size` is at least 1. Two sets share a hash if they have a run of `size` elements in common (Broder,
+/// Glassman, Manasse, Zweig, "Syntactic clustering of the web", WWW 1997).
 ///
 /// # Errors
 /// `OutOfMemory`.

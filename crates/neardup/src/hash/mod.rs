@@ -1,7 +1,6 @@
-//! Keyed hashes of tokens and shingles, and the slots that they go to.
+//! Keyed hashes of tokens and shingles, and the slots that shingles go to.
 //!
-//! Scheme 1, frozen by known-answer vectors because signatures and band keys that are stored depend
-//! on it:
+//! Scheme 1, frozen by known-answer vectors because stored signatures and band keys depend on it:
 //! - key: the first two outputs of SplitMix64 started at the seed;
 //! - token hash: SipHash-1-3 of the token's UTF-8 bytes;
 //! - shingle hash: `finish(((t0 * C + t1) * C + t2) ...)`, modulo 2^64.
@@ -10,9 +9,8 @@ pub mod slot;
 
 use siphasher::sip::SipHasher13;
 
-/// C of the shingle hash: 3 modulo 8, so that C - 1 and C + 1 hold few factors of two and no
-/// reordering of tokens cancels many bits; 32 bits wide, so that AVX2 multiplies by it in two
-/// steps.
+/// C of the shingle hash. It is 3 modulo 8: C - 1 and C + 1 have few factors of two, so that no reordering of tokens
+/// cancels many bits. It has 32 bits, so that AVX2 multiplies by it in two steps.
 pub const POLYNOMIAL_BASE: u64 = 0x9E37_79BB;
 
 /// The factor of [`finish`].
@@ -50,7 +48,7 @@ impl Key {
         SipHasher13::new_with_keys(self.k0, self.k1)
     }
 
-    /// Returns the hash of a set element that is no shingle of ours: the shingle hash of one token.
+    /// Returns the hash of a set element that is not one of our shingles: the shingle hash of one token.
     pub fn element_hash(&self, element: &[u8]) -> u64 {
         finish(self.token_hash(element))
     }
@@ -62,7 +60,7 @@ pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The factors of [`split_mix`].
 pub const SPLIT_MIX_FACTORS: [u64; 2] = [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
 
-/// Mixes all bits: the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Returns the bits of `x`, all mixed: the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #[inline]
 pub fn split_mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(SPLIT_MIX_FACTORS[0]);
@@ -70,7 +68,7 @@ pub fn split_mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Spreads the polynomial's bits: its low bits depend on the tokens' low bits only.
+/// Spreads the bits of the polynomial, whose low bits depend only on the low bits of the tokens.
 #[inline]
 pub fn finish(mut x: u64) -> u64 {
     x ^= x >> 32;

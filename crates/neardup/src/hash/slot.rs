@@ -9,19 +9,19 @@
 //! A slot holds a monotone 32-bit code of (round, value): 3 bits of round and 29 of value for
 //! rounds 0 to 6, then `111`, 11 bits of round - 7 and 18 of value.
 //!
-//! Two shingles must not fall into related slots round after round: with a constant in place of the
-//! factor that depends on x they do, and the mean square error of 2 shingles in 1024 slots doubles
-//! (0.999 instead of 0.49 to 0.52 times J(1-J)/k).
+//! The factor depends on x, so that two shingles do not fall into related slots round after round. With a constant
+//! factor they do, and the mean square error of 2 shingles in 1024 slots doubles (0.999 instead of 0.49 to 0.52
+//! times J(1-J)/k).
 
 use super::{GOLDEN, split_mix};
 
 /// The most slots a signature can have.
 pub const MAX_SLOTS: usize = 1024;
 
-/// The code of a slot that no shingle has reached; above every code that one can have.
+/// The code of a slot that no shingle has reached; above the code of every shingle.
 pub const UNFILLED: u32 = u32::MAX;
 
-/// A and B of the slots of later rounds.
+/// The constants A and B in the slots of later rounds.
 pub(crate) const STEP_OF_SLOT: u32 = 0x9E37_79B9;
 pub(crate) const STEP_OF_FACTOR: u32 = 0xC2B2_AE3D;
 

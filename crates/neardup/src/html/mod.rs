@@ -1,4 +1,4 @@
-//! Pages of HTML from templates: no script, nothing from elsewhere, and no markup but ours.
+//! HTML pages from templates, without scripts, external resources or markup from the documents.
 
 mod text;
 
@@ -11,7 +11,7 @@ use askama::Template;
 use std::cell::RefCell;
 use std::fmt;
 
-/// A page as far as it is written: its template can ask for the length while it is written.
+/// A page while it is written: its template can ask for the length so far.
 #[derive(Default)]
 pub(crate) struct HtmlPage(RefCell<String>);
 

@@ -1,12 +1,12 @@
-//! Text of documents and numbers as HTML: no markup of theirs survives, and nothing in them stays unseen.
+//! Documents and numbers as HTML: nothing in a document acts as markup, and nothing stays invisible.
 
 use askama::filters::{Escaper, Html, HtmlSafe};
 use std::fmt::{self, Formatter};
 
-/// A text that is displayed as HTML which a browser shows as that text.
+/// A text, written as the HTML by which a browser shows exactly this text.
 ///
-/// Control and format characters, line and paragraph separators, noncharacters and bytes that are not
-/// UTF-8 appear as marks: they could hide text, reorder it or be lost on the way. Line feeds and tabs
+/// Some characters appear as marks, because they could hide text, reorder it or be lost on the way: control and
+/// format characters, line and paragraph separators, noncharacters and bytes that are not UTF-8. Line feeds and tabs
 /// stay, and so do the joiners that Persian, Indian scripts and emoji need.
 #[derive(Clone, Copy)]
 pub(crate) struct HtmlText<'t> {
@@ -25,7 +25,7 @@ impl<'t> HtmlText<'t> {
         }
     }
 
-    /// Returns the beginning of a text, of at most `bytes`; dots follow if it is not all.
+    /// Returns the beginning of a text, of at most `bytes`, followed by dots if something is left out.
     pub fn cut(text: &'t [u8], bytes: usize) -> Self {
         let beginning = beginning(text, bytes);
         Self {
@@ -34,7 +34,7 @@ impl<'t> HtmlText<'t> {
         }
     }
 
-    /// Returns a text for an element that cannot hold others.
+    /// Returns a text for an element that cannot contain other elements.
     pub fn bare(text: &'t [u8]) -> Self {
         Self {
             tags: ["", ""],
@@ -42,7 +42,7 @@ impl<'t> HtmlText<'t> {
         }
     }
 
-    /// Writes the marks of adjoining characters that nobody sees.
+    /// Writes the marks of consecutive invisible characters.
     fn write_marks(&self, f: &mut Formatter<'_>, marked: &str) -> fmt::Result {
         let [begin, end] = self.tags;
         if marked.is_empty() {
@@ -87,13 +87,13 @@ impl fmt::Display for HtmlText<'_> {
     }
 }
 
-/// Returns the beginning of a text, of at most `bytes` and whole characters.
+/// Returns the beginning of a text, of at most `bytes`, without cutting a character.
 pub(crate) fn beginning(text: &[u8], bytes: usize) -> &[u8] {
     if text.len() <= bytes {
         return text;
     }
     let starts = |&end: &usize| text[end] & 0xc0 != 0x80;
-    // A character has at most four bytes; of invalid ones any place will do.
+    // A character has at most four bytes; invalid bytes may be cut anywhere.
     let end = (bytes - 3..=bytes).rev().find(starts).unwrap_or(bytes);
     &text[..end]
 }
@@ -140,7 +140,7 @@ impl fmt::Display for ThreeDecimals<'_> {
     }
 }
 
-/// Writes a value from 0 to `whole`, as "<" or ">" another one where rounding would make it either.
+/// Writes a value from 0 to `whole`. If rounding would make another value 0 or `whole`, writes it with "<" or ">".
 fn rounded(f: &mut fmt::Formatter<'_>, value: f64, whole: f64, decimals: usize) -> fmt::Result {
     let written = |value: f64| format!("{value:.decimals$}");
     let (text, least) = (written(value), 0.1f64.powi(decimals as i32));

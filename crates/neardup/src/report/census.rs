@@ -18,14 +18,14 @@ pub struct Facts {
 /// A document in its group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CensusRow {
-    /// The row that stands for its group: itself perhaps.
+    /// The row of the canonical document of its group, perhaps this one.
     pub canonical: u32,
-    /// To that row.
+    /// The similarity to the canonical document.
     pub similarity: f64,
     pub facts: Facts,
 }
 
-/// Numbers of documents. Those are redundant for which another one stands.
+/// Numbers of documents. A document is redundant if it is not the canonical one of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DocumentTally {
     pub documents: u64,
@@ -34,13 +34,13 @@ pub struct DocumentTally {
     pub redundant_bytes: u64,
 }
 
-/// A group and the members of it that a report shows.
+/// A group, and those of its members that a report shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CensusGroup {
     pub canonical: u32,
-    /// With the canonical document.
+    /// The number of documents, the canonical one included.
     pub documents: u64,
-    /// The least similar ones, the least similar first, without the canonical document.
+    /// The least similar members, the least similar first, without the canonical document.
     pub members: Vec<u32>,
 }
 
@@ -62,9 +62,9 @@ const SIMILARITIES: usize = 10;
 
 /// All documents of a report.
 pub struct Census {
-    /// Those that were compared, then the others, each alone.
+    /// The documents that were compared, then the others, each in a group of its own.
     rows: Vec<CensusRow>,
-    /// Documents of the group for which a row stands, 0 for one that does not.
+    /// By row: the number of documents in the group if the row is its canonical one, else 0.
     sizes: Vec<u32>,
     /// Documents that were not compared: they have no word, or no signature.
     pub uncompared: u64,
@@ -95,7 +95,7 @@ impl Census {
         &self.rows[number as usize]
     }
 
-    /// Returns the number of documents of each group of several.
+    /// Returns the canonical row and the number of documents of each group of several documents.
     fn groups(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let sizes = (0..).zip(&self.sizes).map(|(row, size)| (row, *size));
         sizes.filter(|(_, size)| *size > 1)
@@ -118,7 +118,7 @@ impl Census {
         total
     }
 
-    /// Returns how many groups there are of each class of sizes, up to the largest.
+    /// Returns the number of groups in each class of sizes, up to the largest.
     #[allow(clippy::disallowed_methods, reason = "as many as classes")]
     pub fn sizes(&self) -> Chart {
         let mut counts = [0; SIZES.len()];
@@ -138,8 +138,8 @@ impl Census {
         }
     }
 
-    /// Returns how many redundant documents there are of each class of similarities, which begins with
-    /// its label; the last is exactly 1.
+    /// Returns the number of redundant documents in each class of similarities, labeled with the similarity at which
+    /// the class begins; the last class is exactly 1.
     #[allow(clippy::disallowed_methods, reason = "as many as classes")]
     pub fn similarities(&self, threshold: f64) -> Chart {
         let classes = classes(threshold);
@@ -161,7 +161,8 @@ impl Census {
         }
     }
 
-    /// Returns the documents of each source and of none, those with the most redundant ones first.
+    /// Returns the counts of each source, and of the documents without one. Sources with the most redundant
+    /// documents come first.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -229,12 +230,12 @@ impl Census {
 }
 
 impl DocumentTally {
-    /// Returns the share of the documents that are redundant; 0 of none.
+    /// Returns the share of documents that are redundant; 0 if there are no documents.
     pub fn redundant_share(&self) -> f64 {
         self.redundant as f64 / self.documents.max(1) as f64
     }
 
-    /// Returns the share of the bytes that are redundant; 0 of none.
+    /// Returns the share of bytes that are redundant; 0 if there are no bytes.
     pub fn redundant_bytes_share(&self) -> f64 {
         self.redundant_bytes as f64 / self.bytes.max(1) as f64
     }
@@ -248,9 +249,9 @@ impl DocumentTally {
     }
 }
 
-/// Returns the classes of similarities from the threshold to 1, each as its label and the least
-/// similarity in it, which is the number that the label spells: the threshold, then multiples of the
-/// finest of the steps 0.1, 0.05, 0.02, 0.01 and so on that makes few enough classes, then 1.
+/// Returns the classes of similarities from the threshold to 1, each as its label and the least similarity in it,
+/// which is the number in the label. They begin at the threshold, then at the multiples of a step, then at 1. The
+/// step is the finest of 0.1, 0.05, 0.02, 0.01 and so on that makes few enough classes.
 #[allow(clippy::disallowed_methods, reason = "as many as classes")]
 fn classes(threshold: f64) -> Vec<(String, f64)> {
     let steps = (1..=15).flat_map(|decimals| [(decimals, 1), (decimals + 1, 5), (decimals + 1, 2)]);
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(bars(census.similarities(1.0)), ["1: 4"]);
     }
 
-    /// A value on an edge belongs to the class that the edge begins, as exact arithmetic has it.
+    /// A value on an edge belongs to the class that begins there, as in exact arithmetic.
     #[test]
     fn every_fraction_is_in_the_class_of_its_label() {
         for percent in 1..=100u64 {
@@ -336,7 +337,7 @@ mod tests {
                 for part in (1..=whole).filter(|part| part * 100 >= percent * whole) {
                     let similarity = part as f64 / whole as f64;
                     let behind = classes.partition_point(|(_, least)| *least <= similarity);
-                    // Labels in hundred thousandths.
+                    // The labels in units of 1/100 000.
                     let edge = |label: &str| (label.parse::<f64>().unwrap() * 1e5).round() as u64;
                     assert!(part * 100_000 >= edge(&classes[behind - 1].0) * whole);
                     let next = classes.get(behind);

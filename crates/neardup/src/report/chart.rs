@@ -9,7 +9,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Returns a bar that is filled as a whole.
+    /// Returns a bar that is completely filled.
     pub fn filled_with(label: String, all: u64) -> Self {
         Self {
             label,
@@ -28,13 +28,13 @@ impl Bar {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
     pub title: &'static str,
-    /// The names of the labels, the figures, and their filled parts; the last is empty without such.
+    /// The headings over labels, figures and filled parts; the last one is empty if no bar has a separate part.
     pub columns: [&'static str; 3],
     pub bars: Vec<Bar>,
 }
 
 impl Chart {
-    /// Returns the width of a bar in percent of the widest.
+    /// Returns the width of a bar in percent of the widest bar.
     pub fn width(&self, bar: &Bar) -> f64 {
         percent(
             bar.all,

@@ -17,31 +17,31 @@ use chart::Chart;
 use std::cell::{Cell, RefCell};
 use timeline::Timeline;
 
-/// Groups that a report can show.
+/// Groups that a report can show, at most.
 pub const MAX_GROUPS: usize = 10_000;
 
-/// Members of a group that it shows.
+/// Members of a group that a report shows, at most.
 pub const MEMBERS: usize = 20;
 
 /// Bytes from which on a page has no further side-by-side views, and no further groups.
 const VIEW_BYTES: usize = 16 << 20;
 const PAGE_BYTES: usize = 32 << 20;
 
-/// Bytes of a document that are shown side by side, and of both that are explained.
+/// Bytes of a document that are shown side by side, at most, and of both documents that are explained.
 const VIEWED: usize = 32 << 10;
 const EXPLAINED: usize = 2 << 20;
 
-/// Bytes of a canonical document that stand at the head of its group, and of a key or source.
+/// Bytes shown of a canonical document at the head of its group, and of a key or source.
 const BEGINNING: usize = 280;
 const KEY: usize = 120;
 
 /// Sources in the table of sources.
 const SOURCES: usize = 50;
 
-/// Words of a common run from which on a side-by-side view marks it.
+/// A side-by-side view marks common runs of at least this many words.
 const MIN_WORDS: u32 = 5;
 
-/// A collection and how it is reported on.
+/// A collection and the settings of its report.
 pub struct CollectionReport<'r> {
     pub title: &'r [u8],
     pub threshold: f64,
@@ -56,18 +56,18 @@ pub struct CollectionReport<'r> {
 
 /// The documents of a report.
 pub trait ReportDocuments {
-    /// Returns key and text of a row; groups are read in order, the canonical document first.
+    /// Returns the key and the text of a row. Groups are read in order, the canonical document first.
     ///
     /// # Errors
     /// `OutOfMemory`.
     fn read(&mut self, row: u32) -> Result<[Vec<u8>; 2]>;
 
-    /// Lets a cancel through; called now and then, may unwind.
+    /// Checks for interrupts; called now and then, and may unwind.
     fn check(&mut self);
 }
 
 impl CollectionReport<'_> {
-    /// Returns the number of groups that are shown if there is room for all of them.
+    /// Returns the number of groups that the page shows if there is room for all of them.
     pub fn shown_groups(&self) -> usize {
         self.groups.min(self.census.group_count() as usize)
     }
@@ -109,7 +109,7 @@ impl CollectionReport<'_> {
     }
 }
 
-/// A report that is being written.
+/// A report while it is written.
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Writing<'w, 'd> {
@@ -146,7 +146,7 @@ impl ReportDocument {
 
 /// A member of a group and its canonical document.
 struct ComparedPair<'p> {
-    /// None of documents that are too long.
+    /// None if the documents are too long.
     difference: Option<Difference>,
     /// The parts that are shown side by side.
     view: Option<AlignedPair<'p>>,
@@ -167,7 +167,7 @@ struct Origin<'o> {
 impl askama::filters::HtmlSafe for Origin<'_> {}
 
 impl Writing<'_, '_> {
-    /// Returns the groups in turn, as long as there is room for them.
+    /// Returns the groups one by one, as long as there is room for them.
     fn groups(&self) -> impl Iterator<Item = &CensusGroup> {
         let groups = self.largest.iter();
         groups

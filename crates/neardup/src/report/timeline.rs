@@ -37,8 +37,8 @@ enum Period {
 /// The day of a document, and whether it is redundant.
 type Day = (i32, bool);
 
-/// Documents over time: every period of a stretch that holds nearly all of them, also those without
-/// documents, and those before and after it together.
+/// Documents over time: one bar for every period, even without documents, of a stretch that holds nearly all
+/// documents; and one bar each for all before and all after it.
 pub struct Timeline {
     pub chart: Chart,
     /// Documents without a day.
@@ -46,8 +46,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Returns the documents by day, month or year: the finest unit that needs few enough bars for all
-    /// documents but some stray ones. None if no document has a day.
+    /// Returns the documents by day, month or year: by the finest unit that needs few enough bars for all documents
+    /// except a few stray ones. None if no document has a day.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -56,7 +56,8 @@ impl Timeline {
         let mut days: Vec<Day> =
             collected(dated.filter_map(|(facts, is_redundant)| Some((facts.day?, is_redundant))))?;
         days.sort_unstable();
-        // One in a hundred, and one of a few: a single wrong date does not stretch the chart.
+        // One document in a hundred may be stray, and one of at least ten: a single wrong date does not stretch the
+        // chart.
         let stray = (days.len() / 100).max(usize::from(days.len() >= 10));
         let periods = [Period::Day, Period::Month, Period::Year].into_iter();
         let stretches = periods.map(|period| (period, period.stretch(&days, date_of)));
@@ -84,7 +85,7 @@ impl Timeline {
 }
 
 impl Period {
-    /// Returns the number of the period that a day is in.
+    /// Returns the number of the period that contains a day.
     fn number(self, day: i32, date_of: fn(i32) -> Date) -> i64 {
         let Date { year, month, .. } = date_of(day);
         match self {
@@ -103,8 +104,8 @@ impl Period {
         }
     }
 
-    /// Returns the stretch of `days` within as many periods as a chart has that holds the most documents; of
-    /// several such stretches the last.
+    /// Returns the stretch of `days` that holds the most documents among those that fit into one chart; the last of
+    /// several equal ones.
     fn stretch(self, days: &[Day], date_of: fn(i32) -> Date) -> Range<usize> {
         let (mut start, mut most) = (0, 0..0);
         let number = |&(day, _): &Day| self.number(day, date_of);
@@ -119,8 +120,8 @@ impl Period {
         most
     }
 
-    /// Returns a bar for each period of the days shown, and one for all before and one for all after
-    /// them, if there are such.
+    /// Returns one bar for each period of the days shown, and one each for all days before and all days after them,
+    /// if there are any.
     fn bars(self, days: &[Day], shown: Range<usize>, date_of: fn(i32) -> Date) -> Result<Vec<Bar>> {
         let number = |&(day, _): &Day| self.number(day, date_of);
         let (first, last) = (number(&days[shown.start]), number(&days[shown.end - 1]));
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(far, ["2000-01-01 25", "after 2000-02-10 1"]);
         let old = ends(&mut month().chain([-700_000; 10]));
         assert_eq!(old, ["before 2000-01-01 10", "2000-02-10 25"]);
-        // A hundredth and more is no stray.
+        // More than one document in a hundred is not stray.
         assert_eq!(ends(&mut month().chain([-360; 20]))[0], "1999-01 20");
         let [_, last] = ends(&mut (0..9).chain([i32::MAX - 1]));
         assert_eq!(last, "after 2000-01-09 1");
