@@ -1,9 +1,8 @@
-//! Alignment of the words of two documents: the chunks first, then, between
-//! chunks that keep their order, the longest runs of the other words.
+//! Alignment of the words of two documents: the chunks first, then the longest runs of other words between chunks
+//! that keep their order.
 //!
-//! A textbook diff takes quadratic time on documents that differ everywhere, and the heuristics
-//! that crates use against it still took 10 s for 100 000 words of period 2 against one repeated
-//! word; this takes O(n log n).
+//! A textbook diff takes quadratic time on documents that differ everywhere. With their heuristics against it,
+//! crates took 10 s for 100 000 words of period 2 against one repeated word. This takes O(n log n).
 
 use super::numbered::Numbered;
 use super::pace::Pace;
@@ -13,14 +12,14 @@ use super::words::NumberedWords;
 use crate::Result;
 use crate::memory::{Grow, collected, filled, with_room};
 
-/// Fate of a word between the two documents.
+/// How a word of one document stands in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// In the common chunk of this number.
     Chunk(u32),
-    /// In no chunk, but the other document has it at the same place.
+    /// In no chunk, but the other document has the word at the same place.
     Same,
-    /// The other document does not have it there.
+    /// The other document does not have the word there.
     Different,
 }
 
@@ -28,7 +27,7 @@ pub(super) struct Alignment<'d> {
     pub words: NumberedWords<'d>,
     /// Common chunks in the order of the first document.
     pub chunks: Vec<CommonRun>,
-    /// True for each chunk that keeps its place among the others; the rest moved.
+    /// True for each chunk that keeps its place among the others; the other chunks moved.
     pub in_order: Vec<bool>,
     /// The fate of each word of the first document, and of the second.
     pub fates: [Vec<Fate>; 2],
@@ -78,7 +77,7 @@ impl<'d> Alignment<'d> {
         }
     }
 
-    /// Pairs words outside the chunks with equal ones in the corresponding gap.
+    /// Pairs words outside the chunks with equal words in the corresponding gap.
     fn match_rest(&mut self, pace: &mut Pace) -> Result<()> {
         let (words_a, rest_a) = self.rest(0, pace)?;
         let (words_b, rest_b) = self.rest(1, pace)?;
@@ -96,7 +95,7 @@ impl<'d> Alignment<'d> {
         Ok(())
     }
 
-    /// Returns the words of one side outside the chunks, in two lists: by their places, and by gap and number.
+    /// Returns the words of one side outside the chunks in two lists: their places, and their gaps and numbers.
     fn rest(&self, side: usize, pace: &mut Pace) -> Result<(Vec<u32>, Vec<GapWord>)> {
         let ids = &self.words.sides[side].ids;
         let (mut words, mut rest) = (Vec::new(), Vec::new());
@@ -115,11 +114,11 @@ impl<'d> Alignment<'d> {
     }
 }
 
-/// The number of a gap between chunks in order, and the number of a word in it.
+/// The number of a gap between chunks in order, and the number of a word in that gap.
 type GapWord = (u32, u32);
 
-/// Marks the runs, disjoint and in the order of `a`, that make the heaviest sequence, counted
-/// in words, that is in the order of `b` too. Time O(n log n).
+/// Marks the heaviest sequence of runs, counted in words, that is also in the order of `b`. The runs are disjoint
+/// and in the order of `a`. Time O(n log n).
 fn heaviest_chain(runs: &[CommonRun], pace: &mut Pace) -> Result<Vec<bool>> {
     let mut order_in_b = collected(runs.iter().map(|run| run.b))?;
     pace.sort_by_key(&mut order_in_b, |b| *b);

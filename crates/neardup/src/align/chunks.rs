@@ -10,13 +10,13 @@ use crate::{Error, Result, unknown};
 use std::ops::Range;
 use strum::{EnumString, VariantNames};
 
-/// Choice of the words of common runs that count.
+/// Which words of common runs count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_matching)]
 pub enum Matching {
     /// One-to-one, longest first: no word is used twice.
     Literal,
-    /// Any word of a common run; but a run that a document repeats counts once.
+    /// Any word of a common run counts, but a run that a document repeats counts once.
     Information,
 }
 
@@ -37,7 +37,7 @@ pub struct Chunk {
 pub struct ChunkPlace {
     /// Its first word.
     pub word: u32,
-    /// Its code points, those between its words included.
+    /// Its code points, including the text between its words.
     pub chars: Range<u32>,
     /// Its bytes.
     pub bytes: Range<usize>,
@@ -74,9 +74,9 @@ fn share(part: usize, whole: usize) -> f64 {
     }
 }
 
-/// Returns the common chunks of at least `min_words` words, in the order of `a`. Literal: no two
-/// overlap. Information: the fewest that cover every counted common word of `a` and of `b`, each
-/// with its first occurrence in the other document.
+/// Returns the common chunks of at least `min_words` words, in the order of `a`. With [`Matching::Literal`], no two
+/// overlap. With [`Matching::Information`], they are the fewest that cover every counted common word of `a` and of
+/// `b`, each with its first occurrence in the other document.
 ///
 /// Time O(n log n), memory about 60 bytes a word.
 ///
@@ -108,10 +108,9 @@ pub fn common_chunks(
     }))
 }
 
-/// Returns C, L and S of two documents, for chunks of at least `min_words` words. With
-/// [`Matching::Information`], L and S count no word of a run of at least `min_words` words that
-/// started earlier in the same document, and C is the smaller number of words that remain of the common
-/// runs on either side.
+/// Returns C, L and S of two documents, for chunks of at least `min_words` words. With [`Matching::Information`], L
+/// and S leave out the words of every run of at least `min_words` words that started earlier in the same document. C
+/// is then the number of remaining words in common runs, counted in the document that has fewer.
 ///
 /// # Errors
 /// As [`common_chunks`].
@@ -144,7 +143,7 @@ pub fn chunk_similarity(
     })
 }
 
-/// Lengths of more words than a document can have are as good as infinite.
+/// Minimum lengths above the words that a document can have are as good as infinite.
 pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
     if min_words < 1 {
         return Err(Error::invalid(

@@ -1,4 +1,4 @@
-//! The suffixes of two documents in classes by their first units, as the length that counts falls.
+//! The suffixes of two documents in classes by their first units, which merge as the compared length falls.
 
 use super::pace::Pace;
 use super::suffixes::Suffixes;
@@ -7,16 +7,16 @@ use crate::cluster::UnionFind;
 use crate::memory::{Grow, collected, filled};
 use std::cmp::Reverse;
 
-/// Classes of suffixes that agree as far as counts: neighbors in the order, so that the leftmost ones of a
-/// class are minima over a range of it.
+/// Classes of suffixes that agree in the compared length. The suffixes of a class are neighbors in the order, so
+/// that the leftmost one is the minimum of a range.
 pub(super) struct Classes<'s> {
     suffixes: &'s Suffixes,
-    /// Ranks of suffixes whose class is still to be merged with the one before, those that share the
-    /// most last.
+    /// Ranks of suffixes whose class is still to be merged with the one before; the pair that shares the most units
+    /// is last.
     merges: Vec<u32>,
     /// A class is known by the rank of its first suffix.
     links: UnionFind,
-    /// The rank behind the last suffix of each class.
+    /// The rank after the last suffix of each class.
     ends: Vec<u32>,
     /// The rank of every joint position.
     ranks: Vec<u32>,
@@ -25,8 +25,8 @@ pub(super) struct Classes<'s> {
 }
 
 impl<'s> Classes<'s> {
-    /// Returns every suffix as a class of its own; classes that share fewer than `least` units stay
-    /// apart. Time O(n log n).
+    /// Returns every suffix as a class of its own. Classes that share fewer than `least` units are never merged.
+    /// Time O(n log n).
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -100,12 +100,13 @@ impl<'s> Classes<'s> {
     }
 }
 
-/// Above all positions.
+/// A value above all positions.
 const NONE: u32 = u32::MAX;
 
-/// The minima of ranges of a list that changes: a tree of minima over its entries.
+/// The minima of ranges of a list that changes, as a tree over its entries.
 struct RangeMinima {
-    /// The entries are the second half; each place before is the minimum of those at twice its index.
+    /// The second half holds the entries. Every place i of the first half holds the minimum of places 2 i and 2 i +
+    /// 1.
     tree: Vec<u32>,
 }
 
@@ -129,13 +130,13 @@ impl RangeMinima {
         }
     }
 
-    /// Returns the least entry from `start` to before `end`.
+    /// Returns the least entry from `start` up to but not including `end`.
     fn least(&self, start: u32, end: u32) -> u32 {
         let n = self.tree.len() / 2;
         let (mut start, mut end) = (n + start as usize, n + end as usize);
         let mut least = NONE;
         while start < end {
-            // An odd start is a right child, and so is the last one before an odd end a left one.
+            // An odd start is a right child, and the entry before an odd end is a left child.
             if start % 2 == 1 {
                 least = least.min(self.tree[start]);
             }

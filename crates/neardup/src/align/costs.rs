@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::error::within;
 
-/// The highest cost of one edit: distances of the longest documents stay far below 2^63.
+/// The highest cost of one edit. With it, distances of the longest documents stay far below 2^63.
 pub const MAX_COST: i64 = 1_000_000;
 
 /// Costs of the edits that turn the first document into the second.

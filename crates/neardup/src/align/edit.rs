@@ -61,9 +61,9 @@ pub(super) fn common_ends(a: &[u32], b: &[u32]) -> [usize; 2] {
 /// The first number of edits allowed: the band of 63 columns takes one machine word.
 const FIRST_BOUND: usize = 31;
 
-/// Costs under which the distance is a linear function of a number of edits. With I insertions, D
-/// deletions and S substitutions, I - D is the difference of the lengths, so that
-/// `2 cost = (ins + del)(I + D) + 2 sub S + (ins - del)(|b| - |a|)`.
+/// Costs under which the distance is a linear function of the number of edits. With I insertions, D deletions and S
+/// substitutions, I - D is the difference of the lengths, so that `2 cost = (ins + del)(I + D) + 2 sub S + (ins -
+/// del)(|b| - |a|)`.
 struct Uniform {
     substitutions: bool,
     /// Twice the cost of one edit.
@@ -93,8 +93,8 @@ impl Uniform {
         Ok(edits.map(|edits| (self.step * edits as i64 + self.base) / 2))
     }
 
-    /// Returns the least number of edits up to `most`. Bounds that double keep the band of the
-    /// dynamic programming as narrow as the distance.
+    /// Returns the least number of edits, up to `most`. The bound doubles from step to step, which keeps the band of
+    /// the dynamic programming as narrow as the distance.
     fn edits(&self, a: &[u32], b: &[u32], most: usize, pace: &mut Pace) -> Result<Option<usize>> {
         reserve_for_crate(a.len() + b.len())?;
         let mut bound = FIRST_BOUND.max(a.len().abs_diff(b.len())).min(most);
@@ -111,9 +111,8 @@ impl Uniform {
     }
 }
 
-/// Makes sure that the crate, whose allocations cannot fail, finds as much memory as it takes for
-/// `characters` characters: 64 bytes each for the places of every character in blocks of 64, and a few
-/// lists of machine words.
+/// Makes sure that there is enough memory for the crate, whose allocations cannot fail. For `characters` characters
+/// it takes 64 bytes each, for their places in blocks of 64, and a few lists of machine words.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -123,7 +122,8 @@ fn reserve_for_crate(characters: usize) -> Result<()> {
     with_room::<u8>(BYTES * characters + SMALL).map(drop)
 }
 
-/// Insertions, deletions and substitutions, if no more than `most`. The crate doubles the bound.
+/// Returns the least number of insertions, deletions and substitutions, if no more than `most`. The crate starts
+/// with `bound` and doubles it.
 fn levenshtein_within(
     a: &[u32],
     b: &[u32],
@@ -142,10 +142,11 @@ fn levenshtein_within(
     )
 }
 
-/// Insertions and deletions, if no more than `bound`: all characters outside the longest common subsequence.
+/// Returns the number of insertions and deletions, if no more than `bound`: all characters outside the longest
+/// common subsequence.
 ///
-/// The crate's band (0.5.0) lacks the last column of every row but the first, so that it may miss a
-/// subsequence of exactly the length asked for; one less is asked for.
+/// The crate's band (0.5.0) lacks the last column of every row but the first, so that it may miss a subsequence of
+/// exactly the requested length. Therefore one character less is requested.
 fn indel_within(a: &[u32], b: &[u32], bound: usize, pace: &mut Pace) -> Option<usize> {
     let pace = RefCell::new(pace);
     let total = a.len() + b.len();
@@ -165,8 +166,8 @@ fn column_work(a: &[u32], b: &[u32], bound: usize) -> u32 {
     1 + (band / 64) as u32
 }
 
-/// Iterator over characters that calls the interrupt check in time: the crate's loops take one
-/// character of one side for every column, and are left by unwinding.
+/// Iterator over characters that calls the interrupt check in time. The crate's loops take one character of one side
+/// for every column; unwinding leaves them safely.
 #[derive(Clone)]
 struct Paced<'s, 'p, 'c> {
     characters: std::slice::Iter<'s, u32>,
@@ -247,7 +248,7 @@ mod tests {
         row[b.len()]
     }
 
-    /// Two texts of up to 300 characters, from much alike to not at all.
+    /// Two texts of up to 300 characters, from very similar to unrelated.
     fn pair() -> impl Strategy<Value = (String, String)> {
         let edit = (any::<prop::sample::Index>(), 0..3, "[a-c\u{e9}\u{4e2d}]");
         let edits = prop::collection::vec(edit, 0..80);
@@ -266,7 +267,7 @@ mod tests {
         })
     }
 
-    /// A common subsequence of exactly the length asked for runs along the edge of the band.
+    /// A common subsequence of exactly the requested length runs along the edge of the band.
     #[test]
     fn a_distance_of_exactly_the_maximum() {
         for extra in 1..200 {

@@ -1,8 +1,8 @@
 //! Edit distance with any costs, by dynamic programming over a band of diagonals (Ukkonen,
 //! 'Algorithms for approximate string matching', Information and Control 64, 1985).
 //!
-//! Own code because the crates fill the whole table when costs are not uniform, which takes 10^10
-//! steps for two documents of 100 000 characters.
+//! The crates fill the whole table when costs are not uniform, which takes 10^10 steps for two documents of 100 000
+//! characters.
 
 use super::costs::Costs;
 use super::pace::Pace;
@@ -10,8 +10,8 @@ use crate::Result;
 use crate::memory::filled;
 use std::ops::Range;
 
-/// Returns the least cost up to `max` that turns a into b. The band widens until it is certain to
-/// contain the cheapest way. Time O(n * band), memory O(band).
+/// Returns the least cost, up to `max`, that turns `a` into `b`. The band widens until it certainly contains the
+/// cheapest path. Time O(n * band), memory O(band).
 pub(super) fn banded_distance(
     a: &[u32],
     b: &[u32],
@@ -28,7 +28,7 @@ pub(super) fn banded_distance(
     if max < least {
         return Ok(None);
     }
-    // A way that leaves the diagonals between the corners by e pays e insertions and e deletions.
+    // A path that leaves the diagonals between the corners by e has e extra insertions and e extra deletions.
     let pair = costs.insert + costs.delete;
     let affordable = (max - least) / pair;
     let widest = affordable.min(a.len().min(b.len()) as i64);
@@ -39,7 +39,7 @@ pub(super) fn banded_distance(
         if margin >= needed {
             return Ok((cost <= max).then_some(cost));
         }
-        // A narrow band mostly finds the cheapest way already, but may be far off.
+        // A narrow band usually finds the cheapest path already, but the first cost may be far too high.
         margin = if needed <= 8 * margin {
             needed
         } else {
@@ -48,18 +48,17 @@ pub(super) fn banded_distance(
     }
 }
 
-/// Above every cost, and far enough from overflow to add one.
+/// A value above every cost, and far enough from overflow that a cost can be added.
 const TOO_MUCH: i64 = i64::MAX / 4;
 
-/// The ways that leave the diagonals between the corners by a margin at most.
+/// The paths that leave the diagonals between the corners by at most a margin.
 ///
 /// Diagonal d holds the cells in which d more characters of b than of a are used up.
 struct Band<'s> {
     a: &'s [u32],
     b: &'s [u32],
     lowest: i64,
-    /// The present row of the table, from the lowest diagonal to the highest, and one cell that
-    /// stays [`TOO_MUCH`].
+    /// The current row of the table, from the lowest diagonal to the highest, and one cell that stays [`TOO_MUCH`].
     row: Vec<i64>,
 }
 
@@ -90,8 +89,7 @@ impl<'s> Band<'s> {
         self.row[corner as usize]
     }
 
-    /// Returns the part of the band that lies in the table when `used` characters of `a` are used
-    /// up.
+    /// Returns the part of the band that lies in the table when `used` characters of `a` are used up.
     fn cells_of_row(&self, used: usize) -> Range<usize> {
         let column_0 = -(used as i64 + self.lowest);
         let end = (column_0 + self.b.len() as i64 + 1).min(self.row.len() as i64 - 1);

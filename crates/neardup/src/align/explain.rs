@@ -8,7 +8,7 @@ use crate::Result;
 use crate::memory::{Grow, collected, copied, filled};
 use strum::Display;
 
-/// Runs shorter than this are aligned only between longer ones.
+/// Shorter runs are aligned only between longer ones.
 const MIN_WORDS: u32 = 5;
 
 /// The difference, on the way from the first document to the second.
@@ -43,11 +43,11 @@ pub enum DifferenceKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub kind: DifferenceKind,
-    /// Words that stand at the same place in both, as a share of the different word positions:
-    /// kept / (a + b - kept). 0 for documents without words.
+    /// Words that stand at the same place in both documents, as a share of all word positions: kept / (a + b -
+    /// kept). 0 for documents without words.
     pub similarity: f64,
-    /// Words of the first document that the second lacks, as first written, without repetition.
-    /// Words that only moved are not among them, except numbers where nothing but numbers changed.
+    /// Words of the first document that the second lacks, once each, as first written. Moved words are left out,
+    /// except numbers if only numbers changed.
     pub only_in_a: Vec<Vec<u8>>,
     /// Words of the second document that the first lacks.
     pub only_in_b: Vec<Vec<u8>>,
@@ -125,7 +125,7 @@ fn kind(
     Ok(DifferenceKind::Rewritten)
 }
 
-/// Returns the kind where one of the documents is the other without one block.
+/// Returns the kind if one document is the other without one block.
 fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
     let [start, end] = common_ends(a, b);
     let shorter = a.len().min(b.len());
@@ -150,7 +150,7 @@ fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
     }
 }
 
-/// Returns the kind where one of the documents ends in the middle of a word of the other.
+/// Returns the kind if one document ends in the middle of a word of the other.
 fn cut_inside_a_word(a: &Side, b: &Side) -> Option<DifferenceKind> {
     let (short, long) = if a.len() > b.len() { (b, a) } else { (a, b) };
     let last = short.len() - 1;
@@ -176,7 +176,7 @@ fn same_words(words: &NumberedWords, pace: &mut Pace) -> Result<bool> {
     Ok(surplus.iter().all(|count| *count == 0))
 }
 
-/// Removes from both lists the words that the other has as often.
+/// Returns both lists, without the words that also occur in the other list, one for one.
 fn without_moved(
     words: &NumberedWords,
     changed: [Vec<usize>; 2],
@@ -204,7 +204,7 @@ fn without_moved(
     ])
 }
 
-/// Returns every different word once, as it is written where it first occurs.
+/// Returns every distinct word once, as written at its first occurrence.
 fn written(
     words: &NumberedWords,
     side: &Side,

@@ -9,11 +9,11 @@ use crate::memory::{Grow, filled};
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Words of the two documents that carry information.
+/// The words of two documents that carry information.
 pub(super) struct Information {
     /// Words of each document that repeat no run of it.
     pub counted: [usize; 2],
-    /// Those of them that lie in a common run.
+    /// Counted words of each document that lie in a common run.
     pub common: [usize; 2],
     /// The fewest maximal common runs that cover all of `common`, in the order of the first
     /// document.
@@ -79,7 +79,7 @@ fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Resul
     Ok(repeats)
 }
 
-/// One document from left to right.
+/// A document, covered from left to right.
 struct Cover {
     counted: usize,
     common: usize,
@@ -101,7 +101,7 @@ impl Cover {
             runs: Vec::new(),
         };
         let (mut repeated_until, mut covered_until) = (0, 0);
-        // The leftmost of the runs that reach furthest: reaches never fall from left to right.
+        // The leftmost of the runs that reach furthest. From left to right, the ends of runs never fall.
         let (mut best, mut reach) = (None, 0);
         for p in range {
             pace.step();
@@ -129,8 +129,8 @@ impl Cover {
     }
 }
 
-/// Returns the length of the longest prefix of every suffix that occurs in the other document, by joint
-/// positions. Time O(n).
+/// Returns, for every joint position, the length of the longest prefix of its suffix that occurs in the other
+/// document. Time O(n).
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -138,7 +138,7 @@ pub(super) fn longest_matches(suffixes: &Suffixes, pace: &mut Pace) -> Result<Ve
     let Suffixes { order, shared, .. } = suffixes;
     let mut longest = filled(0, order.len())?;
     let mut sweep = |ranks: &mut dyn Iterator<Item = usize>, shared: &dyn Fn(usize) -> u32| {
-        // Units that the last suffix of each document shares with the present one.
+        // Units that the last suffix of each document shares with the current one.
         let mut nearest = [0; 2];
         for rank in ranks {
             pace.step();

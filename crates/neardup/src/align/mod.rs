@@ -1,8 +1,7 @@
 //! Two documents side by side: common runs of words, longest common substring, edit distance, and
 //! the kind of difference.
 //!
-//! Every function answers in near-linear time and memory, or calls `check` often enough for the
-//! caller to cancel it.
+//! Every function takes near-linear time and memory, or calls `check` often enough for the caller to cancel it.
 
 mod alignment;
 mod characters;

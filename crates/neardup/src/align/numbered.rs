@@ -1,14 +1,14 @@
-//! Two lists, numbered together.
+//! Two lists whose elements are numbered together.
 
 use super::pace::Pace;
 use crate::Result;
 use crate::memory::collected;
 
-/// Two lists of numbers that stand for the elements of two lists: equal ones for equal elements.
+/// Two lists as numbers: equal elements of either list have equal numbers.
 pub(super) struct Numbered {
     pub a: Vec<u32>,
     pub b: Vec<u32>,
-    /// Different elements in both lists: every number is below it.
+    /// The number of distinct elements in both lists; every number is below it.
     pub distinct: usize,
 }
 

@@ -1,9 +1,9 @@
-//! Interrupt checks at a bounded distance from each other.
+//! Interrupt checks at bounded intervals.
 
 /// Steps between two checks: a step costs 1 to 100 ns, so a cancel is noticed within a millisecond.
 pub(super) const STEPS: u32 = 8192;
 
-/// Counts the steps of the long loops and calls `check`, which may unwind, now and then.
+/// Counts the steps of long loops and calls `check`, which may unwind, now and then.
 pub(crate) struct Pace<'c> {
     check: &'c mut dyn FnMut(),
     left: u32,
@@ -28,7 +28,7 @@ impl<'c> Pace<'c> {
         }
     }
 
-    /// Sorts, with a step at every comparison: sorting millions takes seconds.
+    /// Sorts with a step at every comparison, because sorting millions of values takes seconds.
     pub fn sort_by_key<T, K: Ord>(&mut self, values: &mut [T], key: impl Fn(&T) -> K) {
         values.sort_unstable_by(|a, b| {
             self.step();

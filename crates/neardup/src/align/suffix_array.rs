@@ -1,8 +1,8 @@
 //! Suffix sorting by induced sorting, SA-IS: Nong, Zhang, Chan, 'Two efficient algorithms for
 //! linear time suffix array construction', IEEE Transactions on Computers 60(10), 2011.
 //!
-//! Own code because words need an alphabet of millions of numbers: the Rust crates sort bytes, stop
-//! at 65 536 letters or use threads; the binding to libsais brings C code that cannot be canceled.
+//! Words need an alphabet of millions of numbers. The Rust crates sort bytes, stop at 65 536 letters or use threads;
+//! the binding to libsais brings C code that cannot be canceled.
 
 use super::pace::Pace;
 use crate::Result;
@@ -10,9 +10,8 @@ use crate::memory::{Grow, collected, copied, filled};
 
 const NONE: u32 = u32::MAX;
 
-/// Returns the suffixes of `text` in ascending order, by their first positions; every number in
-/// `text` is below `letters`. Time O(n + letters), memory 9 bytes a unit and 8 a letter, twice at
-/// most.
+/// Returns the suffixes of `text` in ascending order, by their first positions. Every number in `text` is below
+/// `letters`. Time O(n + letters), memory at most twice 9 bytes a unit and 8 a letter.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -44,7 +43,7 @@ struct SuffixLevel<'t> {
     text: &'t [u32],
     /// True for a suffix that is smaller than the next one (type S).
     rises: Vec<bool>,
-    /// The beginning in the order of the suffixes that start with a letter; one more than letters.
+    /// Where the suffixes that start with a letter begin in the order; one entry more than letters.
     starts: Vec<u32>,
 }
 
@@ -69,12 +68,12 @@ impl<'t> SuffixLevel<'t> {
         })
     }
 
-    /// Returns whether a position is a mark: a rising suffix after a falling one (leftmost S, LMS).
+    /// Returns whether a position is a mark: the start of a rising suffix after a falling one (leftmost S, LMS).
     fn is_mark(&self, p: usize) -> bool {
         p > 0 && self.rises[p] && !self.rises[p - 1]
     }
 
-    /// Sorts all suffixes, given the marks in their order.
+    /// Sorts all suffixes, given the marks in the order of their suffixes.
     fn induce(&self, marks: &[u32], order: &mut [u32], pace: &mut Pace) -> Result<()> {
         order.fill(NONE);
         let mut tails = copied(&self.starts[1..])?;
@@ -105,8 +104,8 @@ impl<'t> SuffixLevel<'t> {
         Ok(())
     }
 
-    /// Returns the marks in the order of their suffixes, given an order that is right as far as the
-    /// stretches from each mark to the next decide it.
+    /// Returns the marks in the order of their suffixes. The given order is right where the stretches from each mark
+    /// to the next decide it.
     fn sort_marks(&self, marks: Vec<u32>, order: &[u32], pace: &mut Pace) -> Result<Vec<u32>> {
         let mut names = filled(NONE, self.text.len())?;
         let mut name = 0;

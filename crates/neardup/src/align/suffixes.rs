@@ -1,4 +1,4 @@
-//! The sorted suffixes of two sequences at once, and the prefixes that neighbors share.
+//! The sorted suffixes of two sequences in one list, and the prefixes that neighbors share.
 
 use super::pace::Pace;
 use super::suffix_array::suffix_array;
@@ -26,14 +26,14 @@ pub(super) fn within_limit(units: usize, what: &str) -> Result<()> {
 pub(super) struct Suffixes {
     /// Joint positions, suffixes ascending.
     pub order: Vec<u32>,
-    /// `shared[r]`: how many first units `order[r - 1]` and `order[r]` have in common.
+    /// `shared[r]`: the number of first units that `order[r - 1]` and `order[r]` have in common.
     pub shared: Vec<u32>,
-    /// Length of `a`, which is the joint position of the separator.
+    /// Length of `a`, which is also the joint position of the separator.
     pub split: u32,
 }
 
 impl Suffixes {
-    /// Units are numbers from 0 to `letters - 1`. Time O(n), memory 29 bytes a unit.
+    /// Sorts the suffixes of both. Units are numbers from 0 to `letters - 1`. Time O(n), memory 29 bytes a unit.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -52,12 +52,12 @@ impl Suffixes {
         })
     }
 
-    /// Returns 0 for a joint position in `a`, 1 for another.
+    /// Returns 0 for a joint position in `a`, else 1.
     pub fn side(&self, position: u32) -> usize {
         usize::from(position >= self.split)
     }
 
-    /// Returns the position in `b` of a joint position in `b`.
+    /// Returns the position in `b` for a joint position.
     pub fn to_b(&self, position: u32) -> u32 {
         position - self.split - 1
     }
@@ -67,8 +67,8 @@ impl Suffixes {
         [0..self.split, self.split + 1..self.order.len() as u32]
     }
 
-    /// Returns the joint positions whose first `length` units are the same, for every such run that
-    /// occurs more than once; `length` at least 1.
+    /// Returns groups of joint positions whose first `length` units are the same, one for each such run that occurs
+    /// more than once. `length` is at least 1.
     pub fn groups(&self, length: u32) -> impl Iterator<Item = &[u32]> {
         let mut end = 0;
         std::iter::from_fn(move || {
@@ -81,8 +81,8 @@ impl Suffixes {
     }
 }
 
-/// Returns the length of the common prefix of each suffix and the one before it in `order`: Kasai, Lee,
-/// Arimura, Arikawa, Park, CPM 2001. Linear time, memory 8 bytes a unit.
+/// Returns the length of the common prefix of each suffix and the one before it in `order` (Kasai, Lee, Arimura,
+/// Arikawa, Park, CPM 2001). Linear time, memory 8 bytes a unit.
 ///
 /// # Errors
 /// `OutOfMemory`.

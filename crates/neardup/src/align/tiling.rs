@@ -1,11 +1,11 @@
 //! One-to-one matching, longest first: greedy string tiling (Wise, 'String similarity via greedy
 //! string tiling and running Karp-Rabin matching', 1993), in O(n log n) instead of Wise's O(n^3).
 //!
-//! Lengths are visited in descending order. At length l, positions whose first l words agree form a
-//! class; as l falls, classes merge (at the lengths that neighboring suffixes share). A position is
-//! open at l if its next l words are all still free. After length l no class has open positions
-//! in both documents, or there would have been another tile: so only classes in which two merged or a
-//! position opened again need a look. A tile of length l closes at most 2 l positions a side, and tiles
+//! Lengths are visited in descending order. At length l, positions whose first l words agree form a class. As l
+//! falls, classes merge, at the lengths that neighboring suffixes share. A position is open at l if its next l words
+//! are all still free. After length l no class has open positions in both documents, because they would have made
+//! another tile. So only a class that has just been merged, or in which a position opened again, needs a look. A
+//! tile of length l closes at most 2 l positions a side, and tiles never overlap, so there are O(n) events.
 //! never overlap, so there are O(n) events.
 
 use super::classes::Classes;
@@ -27,8 +27,8 @@ pub struct CommonRun {
     pub words: u32,
 }
 
-/// Returns disjoint common runs of at least `min_words` words, longest first, among equals leftmost
-/// in `a` and then in `b`; in the order of `a`.
+/// Returns disjoint common runs of at least `min_words` words, in the order of `a`. Longer runs are chosen first;
+/// among equals, the leftmost in `a`, then in `b`.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -54,13 +54,13 @@ pub(super) fn tiles(
 struct Tiling<'s> {
     suffixes: &'s Suffixes,
     min_words: u32,
-    /// The open positions of classes may be closed ones.
+    /// Each class and its open positions; some of them may have been closed since.
     classes: Classes<'s>,
-    /// Free words from each position on, exact where below the present length.
+    /// The number of free words from each position on, exact if it is below the current length.
     free: Vec<u32>,
     /// Closed positions by the length at which they open again.
     closed: BinaryHeap<(u32, u32)>,
-    /// Classes that may have open positions in both documents, by their leftmost in `a`.
+    /// Classes that may have open positions in both documents, by the leftmost such position in `a`.
     candidates: BinaryHeap<Reverse<(u32, u32)>>,
     is_candidate: Vec<bool>,
     runs: Vec<CommonRun>,
@@ -102,7 +102,7 @@ impl<'s> Tiling<'s> {
             }
             self.closed.pop();
             pace.step();
-            // Others have been closed again, for shorter runs only.
+            // Other entries are outdated: those positions have been closed again, for shorter runs only.
             if self.free[p as usize] == opens {
                 self.classes.set_open(p, true);
                 touched.try_push(self.classes.rank(p))?;
@@ -123,7 +123,7 @@ impl<'s> Tiling<'s> {
         Ok(())
     }
 
-    /// Returns the leftmost open positions of a class.
+    /// Returns the leftmost open position of a class in each document.
     fn open_pair(&mut self, class: u32, length: u32) -> Option<(u32, u32)> {
         let [a, b] = [0, 1].map(|side| {
             loop {
@@ -163,7 +163,7 @@ impl<'s> Tiling<'s> {
             pace.step();
             self.free[p as usize] = 0;
         }
-        // Further left, at least `length` words are free, and no later tile is longer.
+        // At positions further left, at least `length` words are free, and no later tile is longer.
         for p in (start.saturating_sub(length - 1)..start).rev() {
             let left = start - p;
             if self.free[p as usize] <= left {
@@ -192,7 +192,7 @@ mod tests {
         tiles(&suffixes, min_words, pace).unwrap()
     }
 
-    /// Wise's algorithm as he gives it, with ties to the left.
+    /// Wise's published algorithm, with ties resolved to the left.
     fn brute_force(a: &[u32], b: &[u32], min_words: u32) -> Vec<CommonRun> {
         let mut used = [vec![false; a.len()], vec![false; b.len()]];
         let mut runs = Vec::new();

@@ -9,10 +9,10 @@ use crate::text::{Fold, words};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// Equal folded words have equal numbers, in both documents.
+/// Words as numbers: equal folded words have equal numbers, in both documents.
 pub(super) struct NumberedWords<'d> {
     pub sides: [Side<'d>; 2],
-    /// Different words in both: every number is below it.
+    /// The number of distinct words in both documents; every number is below it.
     pub distinct: usize,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Side<'d> {
 }
 
 impl<'d> NumberedWords<'d> {
-    /// Returns words as shingles have them by default: upper and lower case are one.
+    /// Returns the words as shingles use them by default: upper and lower case are the same.
     ///
     /// # Errors
     /// `TooLarge` above [`MAX_UNITS`] words, `OutOfMemory`.
@@ -40,7 +40,7 @@ impl<'d> NumberedWords<'d> {
         })
     }
 
-    /// Returns the sorted suffixes of both.
+    /// Returns the sorted suffixes of both documents.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -74,14 +74,13 @@ impl<'d> Side<'d> {
         self.ids.len()
     }
 
-    /// Returns a word as it stands in its document.
+    /// Returns a word as written in its document.
     pub fn written(&self, word: usize) -> &'d [u8] {
         let place = &self.places[word];
         &self.doc[place.start as usize..place.end as usize]
     }
 
-    /// Returns the bytes of `count` words from the one at `first` on, and of the text
-    /// between them.
+    /// Returns the bytes of `count` words, starting at `first`, and of the text between them.
     pub fn span(&self, first: u32, count: u32) -> Range<usize> {
         let last = &self.places[(first + count - 1) as usize];
         self.places[first as usize].start as usize..last.end as usize

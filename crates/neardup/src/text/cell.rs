@@ -1,12 +1,12 @@
-//! Code points as the quick fold takes them.
+//! Code points as the quick fold uses them.
 
 use crate::kernels::fold;
 
 use super::properties::{Info, Mapped, WordClass};
 use unicode_normalization::char::compose;
 
-/// Result of folding one code point, in 64 bits: its UTF-8 bytes, how many they are, its part in
-/// words, and its properties for the quick check (UAX #15, section 9).
+/// A folded code point, in 64 bits: its UTF-8 bytes and their number, its part in words, and its properties for the
+/// quick check (UAX #15, section 9).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell(u64);
 
@@ -32,11 +32,11 @@ const DECOMPOSES: u64 = 1 << 12;
 const STARTER: u64 = 1 << 13;
 /// Stands for several code points, all of them ASCII.
 const SEVERAL: u64 = 1 << 14;
-/// It is no mark, and can be written behind anything.
+/// It is no mark, and can be written after anything.
 const SIMPLE: u64 = 1 << 15;
-/// Marks take the part of the character that they follow.
+/// A mark takes these properties from the character before it.
 const INHERITED: u64 = ALONE | IN_WORD;
-/// The canonical combining class, or 255 for 0: no class before it is too high.
+/// The canonical combining class, or 255 instead of 0: then no class before it is too high.
 const ORDER_SHIFT: u32 = 16;
 /// The canonical combining class.
 const CCC_SHIFT: u32 = 24;
@@ -92,7 +92,7 @@ impl Cell {
         }
     }
 
-    /// Returns the cell of up to four ASCII characters that are alike, as "ss" of "ß".
+    /// Returns the cell for up to four ASCII characters of the same kind, such as "ss" for "ß".
     fn several(infos: &[Info]) -> Option<Self> {
         let mut bytes = [0; 4];
         let class = infos[0].class();
@@ -110,7 +110,7 @@ impl Cell {
         ))
     }
 
-    /// Returns the state of a text that ends with white space or inside a word.
+    /// Returns the cell that stands for the end of a text: white space, or the inside of a word.
     pub fn behind(is_space: bool, is_alone: bool) -> Self {
         match is_space {
             true => Self::BEFORE,
@@ -118,7 +118,7 @@ impl Cell {
         }
     }
 
-    /// Returns the flags of a code point of `len` bytes in runs.
+    /// Returns the flags that the folding kernels use for a code point of `len` bytes.
     pub fn flags(self, len: usize, is_collapsed: bool) -> u8 {
         let has = |bits| self.0 & bits != 0;
         if self.is_dropped() {
@@ -142,20 +142,20 @@ impl Cell {
         set.fold(0, |all, (_, flag)| all | flag)
     }
 
-    /// Returns the cell with the part that it takes over from the one before.
+    /// Returns the cell with the properties that a mark takes from the cell before it.
     #[inline(always)]
     pub fn after(self, before: Self) -> Self {
         let is_mark = 0u64.wrapping_sub(self.0 >> MARK_BIT & 1);
         Self(self.0 | before.0 & INHERITED & is_mark)
     }
 
-    /// Returns the UTF-8 bytes, the first lowest.
+    /// Returns the UTF-8 bytes, the first byte lowest.
     #[inline(always)]
     pub fn bytes(self) -> u32 {
         (self.0 >> BYTES_SHIFT) as u32
     }
 
-    /// Returns the code point, where it is one.
+    /// Returns the code point, if the cell holds a single one.
     #[inline(always)]
     pub fn code(self) -> u32 {
         match self.len() {
@@ -169,13 +169,13 @@ impl Cell {
         (self.0 & LEN) as usize
     }
 
-    /// Returns the number of bytes that it adds to the words of a text.
+    /// Returns the number of bytes that the cell adds to the words of a text.
     #[inline(always)]
     pub fn len_in_word(self) -> usize {
         self.len() & 0usize.wrapping_sub((self.0 >> IN_WORD_BIT & 1) as usize)
     }
 
-    /// Returns 1 if a word ends between the two, else 0.
+    /// Returns 1 if a word ends between `before` and this cell, else 0.
     #[inline(always)]
     pub fn gap(self, before: Self) -> usize {
         let begins = before.0 >> ALONE_BIT & self.0 >> LETTER_BIT;
@@ -197,7 +197,7 @@ impl Cell {
         self.0 & SEVERAL != 0
     }
 
-    /// Returns whether it is no mark, and can be written behind anything.
+    /// Returns whether the cell is no mark, and can be written after anything.
     #[inline(always)]
     pub fn is_simple(self) -> bool {
         self.0 & SIMPLE != 0
@@ -209,7 +209,7 @@ impl Cell {
         self.0 & STARTER != 0
     }
 
-    /// Returns whether nothing behind it can compose or change places with code points before it.
+    /// Returns whether nothing after it can compose or change places with code points before it.
     #[inline(always)]
     pub fn holds_back(self) -> bool {
         (self.0 >> CCC_SHIFT) as u8 == 0
@@ -220,15 +220,15 @@ impl Cell {
         self.0 & DROPPED != 0
     }
 
-    /// Returns whether it can be written behind `before` at once: it is kept, composes with nothing,
-    /// and marks come in canonical order.
+    /// Returns whether the cell can be written after `before` at once: it is kept, composes with nothing, and leaves
+    /// marks in canonical order.
     #[inline(always)]
     pub fn follows(self, before: Self) -> bool {
         let is_ordered = (self.0 >> ORDER_SHIFT) as u8 >= (before.0 >> CCC_SHIFT) as u8;
         is_ordered && self.0 & (DROPPED | MAYBE | SLOW) == 0
     }
 
-    /// Returns [`Self::follows`] also for a character that may compose, but does not with `before`.
+    /// Returns whether a cell that may compose can be written after `before` because it does not compose with it.
     #[inline(never)]
     pub fn follows_checked(self, before: Self) -> bool {
         let (class, class_before) = ((self.0 >> CCC_SHIFT) as u8, (before.0 >> CCC_SHIFT) as u8);
@@ -236,7 +236,7 @@ impl Cell {
             return false;
         }
         if class_before != 0 {
-            // Between a starter and another there is something.
+            // There is a mark between this code point and the starter before it.
             return class == 0;
         }
         let is_adjacent = class == 0 || before.0 & DECOMPOSES == 0;
@@ -248,8 +248,8 @@ impl Cell {
     }
 }
 
-/// Returns the first code point of a text, which is not ASCII and given by its first bytes, the first
-/// lowest, and its length.
+/// Returns the first code point of a text that does not begin with ASCII, and its length in bytes. `bytes` are the
+/// first bytes of the text, the first byte lowest.
 #[inline(always)]
 pub(super) fn decode(bytes: usize) -> (usize, usize) {
     let (second, third) = (bytes >> 8 & 0x3F, bytes >> 16 & 0x3F);

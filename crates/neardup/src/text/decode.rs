@@ -10,7 +10,7 @@ use std::ops::Range;
 /// their hashes fit one block.
 const WINDOW: usize = 8192;
 
-/// Valid text, and the ill-formed bytes behind it that stand for one U+FFFD.
+/// Valid text, and the ill-formed bytes after it that stand for one U+FFFD.
 pub(crate) struct TextPiece<'a> {
     pub text: &'a str,
     /// The beginning of `text` in the document.
@@ -45,7 +45,7 @@ pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = TextPiece<'_>> {
     })
 }
 
-/// Returns an end that cuts no code point: after four continuation bytes none can be cut.
+/// Returns an end that cuts no code point. After four continuation bytes the text is invalid, and may be cut.
 fn window_end(doc: &[u8], start: usize) -> usize {
     let Some(end) = start.checked_add(WINDOW).filter(|end| *end < doc.len()) else {
         return doc.len();
@@ -56,10 +56,10 @@ fn window_end(doc: &[u8], start: usize) -> usize {
         .unwrap_or(end)
 }
 
-/// Hands the whole document, folded, to `out`, with a check at every piece.
+/// Passes the whole document, folded, to `out`, with a check at every piece.
 ///
 /// # Errors
-/// `OutOfMemory`, where a sequence of combining marks is too long to be brought into order.
+/// `OutOfMemory`, if a sequence of combining marks is too long to be ordered.
 pub(crate) fn fold_document(doc: &[u8], fold: Fold, out: &mut impl FoldedText) -> Result<()> {
     let mut folder = Folder::new(fold);
     for piece in pieces(doc) {

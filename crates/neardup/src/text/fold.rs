@@ -1,9 +1,9 @@
-//! The folds, code point by code point, in one pass. Only the part of the folded text that later code
-//! points can still change is held back.
+//! The folds, code point by code point, in one pass. The fold holds back only the end of the text that later code
+//! points can still change.
 //!
-//! Case is toNFKC_Casefold (Unicode, section 3.13.3): every code point mapped, then NFC. Marks is
-//! NFD of that, without nonspacing marks, then NFC. Both are one mapping by code point followed by
-//! canonical ordering and composition (UAX #15) inside segments that no mark can leave.
+//! Fold 'case' is toNFKC_Casefold (Unicode, section 3.13.3): every code point mapped, then NFC. Fold 'marks' is NFD
+//! of that, without nonspacing marks, then NFC. Both are one mapping by code point, followed by canonical ordering
+//! and composition (UAX #15) inside segments that no mark can leave.
 
 use super::properties::{Info, Mapped, WordClass};
 use super::table::{Table, info};
@@ -13,25 +13,25 @@ use crate::memory::{FirstError, Grow, copied};
 use std::ops::Range;
 use unicode_normalization::char::{compose, decompose_canonical};
 
-/// Takes a folded text.
+/// Receives a folded text.
 pub(crate) trait FoldedText {
-    /// The next code point and the bytes of the document that it was made from.
+    /// Receives the next code point, and the bytes of the document that it was made from.
     fn put(&mut self, c: char, class: WordClass, source: Range<usize>);
-    /// Called while a long sequence of marks is brought into order.
+    /// Called while a long sequence of marks is ordered.
     fn check(&mut self);
 }
 
-/// Folds a document that comes code point by code point.
+/// Folds a document, code point by code point.
 pub(crate) struct Folder {
     table: &'static Table,
     is_plain: bool,
-    /// The last code point, while no segment is open; dropped if there is none.
+    /// The last code point while no segment is open, else [`Info::DROPPED`].
     pending: Info,
-    /// A boundary and the marks behind it, canonically decomposed.
+    /// A boundary and the marks after it, canonically decomposed.
     segment: Vec<ClassedChar>,
-    /// The marks of the segment came in canonical order.
+    /// True if the marks of the segment came in canonical order.
     is_ordered: bool,
-    /// A code point of the segment may compose with one before it.
+    /// True if a code point of the segment may compose with one before it.
     composes: bool,
     /// The source of the pending code point or the open segment.
     source: Range<usize>,
@@ -72,7 +72,7 @@ impl Folder {
         }
     }
 
-    /// Hands on the characters held back: the document ends here, or goes on with a boundary.
+    /// Passes on the characters held back: the document ends here, or a boundary follows.
     #[inline]
     pub fn flush(&mut self, out: &mut impl FoldedText) {
         if !self.segment.is_empty() {
@@ -87,7 +87,7 @@ impl Folder {
         }
     }
 
-    /// Hands on the rest: the document ends here.
+    /// Passes on the rest: the document ends here.
     ///
     /// # Errors
     /// `OutOfMemory`, if a sequence of combining marks was too long; parts of it are missing.
@@ -157,8 +157,7 @@ impl Folder {
     }
 }
 
-/// A code point and its canonical combining class, in 32 bits: a segment can be as long as the
-/// document.
+/// A code point and its canonical combining class, in 32 bits, because a segment can be as long as the document.
 #[derive(Clone, Copy)]
 struct ClassedChar(u32);
 
@@ -176,10 +175,10 @@ impl ClassedChar {
     }
 }
 
-/// A run of so few marks is sorted by insertion.
+/// Up to this many marks are sorted by insertion.
 const FEW: usize = 20;
 
-/// The canonical ordering algorithm on one run of marks.
+/// Puts one run of marks into canonical order.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -194,7 +193,7 @@ fn order(run: &mut [ClassedChar], out: &mut impl FoldedText) -> Result<()> {
         }
         return Ok(());
     }
-    // Counting sort: linear, stable, and with a pause for interrupts.
+    // Counting sort: linear and stable, with checks for interrupts.
     let mut next = [0usize; 257];
     for parts in run.chunks(HEARTBEAT) {
         for part in parts {
@@ -218,7 +217,7 @@ fn order(run: &mut [ClassedChar], out: &mut impl FoldedText) -> Result<()> {
     Ok(())
 }
 
-/// Returns the canonical composition algorithm in place; the number of parts that are left.
+/// Applies canonical composition in place and returns the number of parts that are left.
 fn compose_segment(segment: &mut [ClassedChar], out: &mut impl FoldedText) -> usize {
     let mut kept = 0;
     let mut starter = None;

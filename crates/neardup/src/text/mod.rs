@@ -1,11 +1,10 @@
-//! Fold, words, characters: which texts count as the same.
+//! Fold, words and characters: which texts count as the same.
 //!
-//! A document is bytes. Those that are not UTF-8 stand for U+FFFD, as in
-//! [`String::from_utf8_lossy`]: they separate words.
+//! A document is bytes. Bytes that are not UTF-8 stand for U+FFFD, as in [`String::from_utf8_lossy`], and separate
+//! words.
 //!
-//! Frozen: signatures that are stored depend on every rule here and on Unicode 17, to which the
-//! crates that the properties come from are pinned. No Unicode data of std is consulted, so that a
-//! newer compiler changes nothing.
+//! Frozen: stored signatures depend on every rule here and on Unicode 17. The crates with the Unicode properties are
+//! pinned to that version. No Unicode data of std is used, so that a newer compiler changes nothing.
 
 mod cell;
 mod decode;
@@ -31,7 +30,7 @@ pub(crate) use table::Table;
 use crate::{Error, unknown};
 use strum::{Display, EnumString, FromRepr, VariantNames};
 
-/// Work, in code points, after which interrupts are checked for.
+/// Work, in code points, between two checks for interrupts.
 const HEARTBEAT: usize = 1 << 16;
 
 /// Elements of a shingle.
@@ -47,7 +46,7 @@ pub enum Unit {
     Stop,
 }
 
-/// Differences of spelling that are ignored.
+/// Differences in spelling that are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, FromRepr, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_fold)]
 #[repr(u8)]

@@ -66,12 +66,12 @@ impl Info {
         Self(bits)
     }
 
-    /// Stands for a code point that expands to the infos at some places of its page.
+    /// Returns the info of a code point that expands to the infos at these places of its page.
     pub fn expanding(to: Range<usize>) -> Self {
         Self(to.start as u64 | EXPANDS | (to.len() as u64) << LENGTH_SHIFT)
     }
 
-    /// Returns the places of the infos that it expands to.
+    /// Returns the places of the infos that the code point expands to.
     #[inline]
     pub fn expansion(self) -> Option<Range<usize>> {
         let start = self.0 as u32 as usize & 0xFFFF;
@@ -101,19 +101,19 @@ impl Info {
         (self.0 >> CCC_SHIFT) as u8
     }
 
-    /// Returns whether nothing before it can compose or change places with it.
+    /// Returns whether nothing before the code point can compose or change places with it.
     #[inline]
     pub fn is_boundary(self) -> bool {
         self.0 & BOUNDARY != 0
     }
 
-    /// Returns whether it can compose with the code point before it. Most marks cannot.
+    /// Returns whether the code point can compose with the one before it. Most marks cannot.
     #[inline]
     pub fn composes(self) -> bool {
         self.0 & COMPOSES != 0
     }
 
-    /// Returns whether it has a canonical decomposition.
+    /// Returns whether the code point has a canonical decomposition.
     #[inline]
     pub fn decomposes(self) -> bool {
         self.0 & DECOMPOSES != 0
@@ -127,13 +127,13 @@ impl Info {
 
 /// Result of folding one code point.
 pub(crate) enum Mapped<'a> {
-    /// One code point, itself in NFC, or [`Info::DROPPED`].
+    /// One code point in NFC, or [`Info::DROPPED`].
     One(Info),
-    /// Several, canonically decomposed.
+    /// Several code points, canonically decomposed.
     Several(&'a [Info]),
 }
 
-/// Handles on the crates' data.
+/// Handles for the data of the Unicode crates.
 pub(crate) struct Properties {
     category: CodePointMapDataBorrowed<'static, GeneralCategory>,
     line_break: CodePointMapDataBorrowed<'static, LineBreak>,
@@ -177,7 +177,7 @@ impl Properties {
     }
 
     fn is_written_without_spaces(&self, c: char) -> bool {
-        // Lines break at a dictionary's words (SA), or at orthographic syllables.
+        // In these classes, lines break at the words of a dictionary (SA), or at orthographic syllables.
         const LINE_BREAKS: [LineBreak; 6] = [
             LineBreak::ComplexContext,
             LineBreak::Aksara,
@@ -215,9 +215,8 @@ impl Properties {
         }
     }
 
-    /// Returns the property NFKC_Casefold of one code point: normalization, case folding and the
-    /// removal of default-ignorable code points, repeated until nothing changes (as derived in
-    /// DerivedNormalizationProps.txt).
+    /// Returns the property NFKC_Casefold of one code point. It is normalization, case folding and the removal of
+    /// default-ignorable code points, repeated until nothing changes (as derived in DerivedNormalizationProps.txt).
     fn nfkc_casefold(&self, c: char) -> String {
         let mut folded = String::from(c);
         loop {

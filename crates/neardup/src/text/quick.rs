@@ -1,5 +1,5 @@
-//! The folds at speed: text that the quick check (UAX #15, section 9) finds folded is written at once,
-//! ASCII by runs. Other segments, from a starter up to the next, go through the [`Folder`].
+//! The fast form of the folds. Text that the quick check (UAX #15, section 9) finds folded is written at once, ASCII
+//! in runs. Other segments, each from a starter up to the next, go through the [`Folder`].
 
 use super::Fold;
 use super::cell::{Cell, decode};
@@ -12,7 +12,7 @@ use crate::kernels::fold::Folded;
 use crate::kernels::{Vectorize, vectorized};
 use std::ops::Range;
 
-/// Items of a text that are kept before [`Units::take`] takes them away.
+/// Items of a text that are kept at most, before [`Units::take`] takes them.
 pub(crate) const ROOM: usize = 4096;
 
 /// The most items that are written at once.
@@ -28,7 +28,7 @@ pub(crate) trait Units {
     /// The item of white space.
     const SPACE: Self::Item;
 
-    /// Writes the items of a code point behind `end`. Returns where they begin and end.
+    /// Writes the items of a code point at `end`. Returns where they begin and end.
     fn write(
         &self,
         items: &mut [Self::Item; ROOM],
@@ -37,7 +37,7 @@ pub(crate) trait Units {
         before: Cell,
     ) -> (usize, usize);
 
-    /// Writes the items of the first `count` of these characters behind `end`. Returns where they end.
+    /// Writes the items of the first `count` characters of `ascii` at `end`. Returns where they end.
     fn write_ascii<const N: usize>(
         &self,
         items: &mut [Self::Item; ROOM],
@@ -47,8 +47,8 @@ pub(crate) trait Units {
         before: Cell,
     ) -> usize;
 
-    /// Writes the items of the ASCII at the beginning of a text behind `end`, as far as there is room:
-    /// at least [`SHORT_RUN`] characters. Returns how many these are, and where that ends.
+    /// Writes the items of the ASCII at the beginning of a text at `end`, as far as there is room; at least
+    /// [`SHORT_RUN`] characters. Returns the number of characters, and where the items end.
     #[inline(always)]
     fn write_ascii_runs(
         &self,
@@ -75,7 +75,7 @@ pub(crate) trait Units {
         (count, end)
     }
 
-    /// Writes the items of the beginning of a text, as far as there is room and a fast way.
+    /// Writes the items of the beginning of a text, as far as there are room and a fast way.
     fn write_run(
         &self,
         items: &mut [Self::Item],
@@ -84,7 +84,7 @@ pub(crate) trait Units {
         before: Cell,
     ) -> Folded;
 
-    /// Takes items away, at least one, and returns their number; all, if they are the last.
+    /// Takes at least one item from the beginning, or all items if `is_last`. Returns how many.
     fn take(&mut self, items: &[Self::Item], is_last: bool) -> usize;
 
     /// See [`FoldedText::check`].
@@ -94,7 +94,7 @@ pub(crate) trait Units {
 /// Folds a document, with a check at every piece. Returns the units.
 ///
 /// # Errors
-/// `OutOfMemory`, where a sequence of combining marks is too long to be brought into order.
+/// `OutOfMemory`, if a sequence of combining marks is too long to be ordered.
 pub(crate) fn fold_quickly<U: Units>(
     doc: &[u8],
     fold: Fold,
@@ -144,8 +144,8 @@ pub(crate) fn fold_quickly<U: Units>(
     Ok(units)
 }
 
-/// Folds the text of the open segment, the first code point if none is open. Returns the rest of
-/// the text, which begins with a starter.
+/// Folds the text of the open segment, including its first code point if none is open. Returns the rest of the text,
+/// which begins with a starter.
 fn fold_segment<'a>(
     text: &'a str,
     table: &'static Table,
@@ -162,7 +162,7 @@ fn fold_segment<'a>(
     ""
 }
 
-/// The items of a text, behind the last one that was taken away.
+/// The items of a text that have not been taken yet.
 struct FoldedItems<'a, U: Units> {
     items: &'a mut [U::Item; ROOM],
     end: usize,
@@ -171,7 +171,7 @@ struct FoldedItems<'a, U: Units> {
     units: U,
 }
 
-/// The last code point of a text before which nothing behind it changes anything.
+/// The last code point of a text before which no later code point changes anything.
 #[derive(Clone, Copy)]
 struct Starter {
     /// Its place in the text.
@@ -181,8 +181,8 @@ struct Starter {
 }
 
 impl<U: Units> FoldedItems<'_, U> {
-    /// Folds code points up to a segment that the quick check does not accept; without
-    /// `is_ended`, the last segment is none that it accepts. Returns the length of the text that is done.
+    /// Folds code points up to a segment that the quick check does not accept. Unless `is_ended`, the last segment
+    /// is not accepted either. Returns the number of bytes that are folded.
     fn write_run(&mut self, text: &[u8], table: &'static Table, is_ended: bool) -> usize {
         let mut reached = Reached {
             at: 0,
@@ -197,7 +197,7 @@ impl<U: Units> FoldedItems<'_, U> {
         loop {
             let done = reached.write_run(&self.units, self.items, table, text);
             let is_short = done < RUN / 2;
-            // Where runs are short, code points one by one take less time.
+            // If runs are short, going code point by code point takes less time.
             single = if is_short { 2 * single } else { 1 };
             let until = text.len().min(reached.at + single);
             reached = vectorized(QuickRun {
@@ -233,7 +233,7 @@ impl<U: Units> FoldedItems<'_, U> {
         }
     }
 
-    /// Takes items away from the beginning, none from `settled` on. Returns their number.
+    /// Takes items from the beginning, but none from `settled` on. Returns their number.
     fn make_room(&mut self, settled: usize) -> usize {
         if settled == 1 {
             return 0;
@@ -245,7 +245,7 @@ impl<U: Units> FoldedItems<'_, U> {
     }
 }
 
-/// How far a text has been written.
+/// How much of a text has been written.
 #[derive(Clone, Copy)]
 struct Reached {
     at: usize,
@@ -254,12 +254,12 @@ struct Reached {
     starter: Starter,
 }
 
-/// Code points that are written until one needs a closer look or there is no room.
+/// Writes code points until one needs a closer look or there is no room.
 struct QuickRun<'a, U: Units> {
     units: &'a U,
     table: &'static Table,
     text: &'a [u8],
-    /// The place in the text where code points end.
+    /// The place in the text up to which code points are written.
     until: usize,
     items: &'a mut [U::Item; ROOM],
     reached: Reached,
@@ -270,7 +270,7 @@ impl<U: Units> Vectorize for QuickRun<'_, U> {
 
     #[inline(always)]
     fn run(self) -> Reached {
-        // A variable of its own, so that it is kept in registers.
+        // A local variable, so that it is kept in registers.
         let mut reached = self.reached;
         while reached.at < self.until && reached.end <= ROOM - SLACK {
             let rest = &self.text[reached.at..];
@@ -313,7 +313,7 @@ impl Reached {
         folded.done
     }
 
-    /// Writes the ASCII at the beginning of `rest`, of whose first bytes `count` are ASCII.
+    /// Writes the ASCII at the beginning of `rest`; the first `count` bytes of it are known to be ASCII.
     #[inline(always)]
     fn write_ascii<U: Units>(
         &mut self,
@@ -381,7 +381,7 @@ impl<U: Units> FoldedText for FoldedItems<'_, U> {
     }
 }
 
-/// Returns the first bytes, and zeros where there are fewer.
+/// Returns the first bytes of `bytes`, followed by zeros if there are fewer.
 #[inline(always)]
 fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
     match bytes.first_chunk() {
@@ -394,7 +394,7 @@ fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
     }
 }
 
-/// Returns the highest bit of each byte: set where the byte is not ASCII.
+/// Returns the highest bit of each byte, which is set if the byte is not ASCII.
 #[inline(always)]
 fn high_bits(bytes: &[u8; SHORT_RUN]) -> u64 {
     u64::from_le_bytes(*bytes) & u64::from_ne_bytes([0x80; SHORT_RUN])

@@ -11,7 +11,7 @@ use unicode_segmentation::UnicodeSegmentation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_part)]
 pub enum SplitBy {
-    /// Lines in a row that are not blank. U+2029 ends a paragraph, too.
+    /// Consecutive lines that are not blank. U+2029 also ends a paragraph.
     Paragraph,
     /// Lines between mandatory breaks (UAX #14: BK, CR, LF, NL).
     Line,
@@ -26,9 +26,9 @@ fn unknown_part(name: &str) -> Error {
     )
 }
 
-/// Visits the parts of a document in order: the number of characters before the part, and the part,
-/// without white space around it. A part of white space alone is none. So the parts and the white
-/// space between them are the document.
+/// Visits the parts of a document in order: the number of characters before the part, and the part, without white
+/// space around it. White space alone is not a part. So the document consists of the parts and the white space
+/// between them.
 ///
 /// `check` is called for every line and every sentence. Linear time, constant memory.
 pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn FnMut(usize, &str)) {
@@ -73,7 +73,7 @@ pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn Fn
 
 const PARAGRAPH_SEPARATOR: char = '\u{2029}';
 
-/// Returns the lines of a text, with their line ends.
+/// Returns the lines of a text, including their line ends.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let breaks = [
         '\n',
@@ -105,7 +105,7 @@ fn is_space(c: char) -> bool {
     info(c).class() == WordClass::Space
 }
 
-/// Counts characters up to the parts.
+/// Visits the parts and counts the characters before them.
 struct SplitParts<'a> {
     doc: &'a str,
     /// Bytes of the document whose characters have been counted.

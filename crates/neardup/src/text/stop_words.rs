@@ -1,6 +1,6 @@
-//! English stop words: the function words, in the form that fold 'case' gives them.
+//! English stop words: the function words, folded by 'case'.
 
-/// Sorted. Frozen: signatures that are stored depend on it.
+/// Sorted. Frozen: stored signatures depend on it.
 pub const STOP_WORDS: [&str; 169] = [
     "a",
     "about",

@@ -1,7 +1,7 @@
 //! The properties of all code points under each fold.
 //!
-//! Read from the Unicode crates a page of 256 code points at a time and kept: a text touches few
-//! pages, and a look-up then costs two loads.
+//! A page of 256 code points at a time is read from the Unicode crates and kept. A text uses few pages, and a lookup
+//! then costs two loads.
 #![allow(clippy::disallowed_methods, reason = "what 256 code points fold to")]
 
 use super::Fold;
@@ -150,8 +150,8 @@ mod tests {
     use siphasher::sip::SipHasher13;
     use std::hash::Hasher;
 
-    /// The digest of all tables. It never changes: signatures that are stored
-    /// were made by it. A crate with another Unicode version has to stay out.
+    /// The digest of all tables. It must never change: stored signatures were made with these tables. A crate with
+    /// another Unicode version must stay out.
     const DIGEST: u64 = 8_598_111_518_627_044_643;
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         for c in ['\u{10940}', '\u{1E6C0}', '\u{323B0}'] {
             assert_ne!(info(c).class(), WordClass::Separator, "{c:?}");
         }
-        // Unassigned in it.
+        // Unassigned in 17.0.
         for c in ['\u{378}', '\u{E0FFF}', '\u{3347A}'] {
             assert_eq!(info(c).class(), WordClass::Separator, "{c:?}");
         }

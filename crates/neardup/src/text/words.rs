@@ -8,13 +8,13 @@ use crate::Result;
 use crate::memory::{FirstError, GrowText};
 use std::ops::Range;
 
-/// The words of a document in order: the word as folded, and the bytes of `doc` that it was made
-/// from. Two ranges overlap where one code point becomes parts of two words ("½" folds to "1⁄2").
+/// Visits the words of a document in order: the folded word, and the bytes of `doc` that it was made from. Two
+/// ranges overlap if one code point becomes parts of two words ("½" folds to "1⁄2").
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the longest word.
 ///
 /// # Errors
-/// The first that `emit` returns, which is not called again; `OutOfMemory`.
+/// The first error that `emit` returns, which is not called again; `OutOfMemory`.
 pub fn words(
     doc: &[u8],
     fold: Fold,
@@ -53,7 +53,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// Ends the word that the text was in.
+    /// Ends the current word.
     #[inline]
     fn end_word(&mut self) {
         if self.state != WordState::Outside {

@@ -8,12 +8,12 @@ use crate::html::{HtmlText, beginning};
 use askama::filters::HtmlSafe;
 use std::fmt;
 
-/// Bytes of the document in one block of the page, at most. Browsers lay a block out as a whole, and
-/// one that is out of sight not at all: 1 MB of one word in blocks takes a tenth of the time.
+/// Bytes of the document in one block of the page, at most. Browsers lay out a block as a whole, and skip a block
+/// that is out of sight: 1 MB of one word takes a tenth of the time in blocks.
 const BLOCK: usize = 4096;
 
-/// Bytes from which on a block ends with the next line: a break within a line, which would show, needs
-/// a line of more than `BLOCK - WHOLE_LINES` bytes.
+/// A block that has this many bytes ends after its line. A break within a line, which would be visible, needs a line
+/// of more than `BLOCK - WHOLE_LINES` bytes.
 const WHOLE_LINES: usize = BLOCK / 4;
 
 /// A document, displayed with its chunks and differences marked up.
@@ -26,7 +26,7 @@ pub(crate) struct DocumentColumn<'c> {
 impl HtmlSafe for DocumentColumn<'_> {}
 
 impl DocumentColumn<'_> {
-    /// Identifies the heading.
+    /// Returns the identifier of the heading.
     pub fn id(&self) -> String {
         format!("{}{}", self.look.prefix, ["A", "B"][self.side])
     }
@@ -58,7 +58,7 @@ struct ColumnWriter<'w, 'f> {
     column: &'w DocumentColumn<'w>,
     /// The role of the text being written.
     fate: Fate,
-    /// Bytes of the document in the block begun last.
+    /// Bytes of the document in the current block.
     in_block: usize,
 }
 
@@ -106,8 +106,8 @@ impl ColumnWriter<'_, '_> {
         write!(self.f, "{}", HtmlText::new(text))
     }
 
-    /// Opens the element of the text's fate; where it goes on from another block, without its number
-    /// and not as the target of links.
+    /// Opens the element for the text's fate. If the element continues one of the previous block, it has no number
+    /// and is not the target of links.
     fn open(&mut self, begins: bool) -> fmt::Result {
         let (side, is_pane) = (self.column.side, self.column.look.is_panes);
         let chunk = match self.fate {
@@ -142,8 +142,8 @@ impl ColumnWriter<'_, '_> {
     }
 }
 
-/// Returns the end in `text` of the block that holds `in_block` bytes so far, if it ends there:
-/// behind a line, else before `text`, else within it.
+/// Returns the end of the block within `text` if it ends there; the block holds `in_block` bytes so far. It ends
+/// after a line, else before `text`, else within it.
 fn block_end(text: &[u8], in_block: usize) -> Option<usize> {
     let room = BLOCK - in_block;
     let lines = WHOLE_LINES.saturating_sub(in_block).min(text.len());

@@ -10,7 +10,7 @@ use crate::html::HtmlText;
 use crate::memory::collected;
 use std::cmp::Reverse;
 
-/// Two documents, their words aligned.
+/// Two documents with their words aligned.
 pub(crate) struct AlignedPair<'d> {
     pub(super) alignment: Alignment<'d>,
     /// Called now and then while the comparison is written; may unwind.
@@ -37,7 +37,7 @@ impl<'d> AlignedPair<'d> {
         explain_aligned(&self.alignment, &mut Pace::new(call))
     }
 
-    /// Returns how many words the documents share in chunks, and how many they have.
+    /// Returns the number of words that the documents share in chunks, and their numbers of words.
     pub fn similarity(&self) -> Similarity {
         let [a, b] = self.alignment.words.sides.each_ref().map(Side::len);
         let chunks = self.alignment.chunks.iter();
@@ -48,7 +48,7 @@ impl<'d> AlignedPair<'d> {
         }
     }
 
-    /// Returns the numbers of the longest chunks, at most `count`, the longest first.
+    /// Returns the numbers of at most `count` of the longest chunks, the longest first.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -63,19 +63,19 @@ impl<'d> AlignedPair<'d> {
 
 /// The appearance of a comparison on its page.
 pub(crate) struct Look<'l> {
-    /// Begins the identifiers of its elements: no two comparisons of a page share one.
+    /// Begins the identifiers of the comparison's elements, so that no two comparisons on a page share one.
     pub prefix: String,
     /// The level of the headings over the documents.
     pub level: u8,
     pub names: [HtmlText<'l>; 2],
-    /// Follows the number of words in each heading.
+    /// The text after the number of words in each heading.
     pub notes: [&'l str; 2],
-    /// Documents scroll by themselves, and chunks link to their other occurrence.
+    /// Whether documents scroll separately and chunks link to their other occurrence.
     pub is_panes: bool,
 }
 
-/// Returns the color of a chunk, an angle on the color wheel from cyan to magenta: red and green mark
-/// words of one side. Steps of the golden ratio keep any number of neighbors apart.
+/// Returns the color of a chunk, as an angle on the color wheel from cyan to magenta, because red and green mark
+/// words of one side. Steps of the golden ratio keep neighboring chunks apart, however many there are.
 pub(super) fn hue(chunk: usize) -> u32 {
     190 + (chunk as f64 * 0.618_034 % 1.0 * 120.0) as u32
 }

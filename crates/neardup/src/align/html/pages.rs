@@ -11,11 +11,11 @@ use crate::{Error, Result, set};
 use askama::Template;
 use std::cell::RefCell;
 
-/// Bytes of all documents together, at most: a page has up to 35 bytes for one of theirs.
+/// Bytes of all documents together, at most: a page has up to 35 bytes for each of theirs.
 pub const MAX_PAGE_INPUT: usize = 1 << 24;
 
-/// Chunks whose other occurrence lights up under the pointer: each needs a rule of its own, and
-/// browsers grow slow with thousands. All chunks link to each other.
+/// Chunks whose other occurrence is highlighted under the pointer. Each needs a rule of its own, and browsers get
+/// slow with thousands. All chunks link to each other.
 const HOVERED: usize = 300;
 
 /// Two documents, each in a pane of its own.
@@ -33,9 +33,9 @@ struct TwoDocuments<'t> {
     names: [&'static str; 2],
 }
 
-/// Returns a complete page: figures on top, a map of the common chunks, then both documents, each
-/// chunk of at least `min_words` words numbered and linked to its other occurrence, words that only
-/// one side has marked. Nothing in the documents survives as markup.
+/// Returns a complete page: figures, a map of the common chunks, and both documents. Each chunk of at least
+/// `min_words` words is numbered and linked to its other occurrence; words that only one side has are marked.
+/// Nothing in the documents acts as markup.
 ///
 /// Time O(n log n).
 ///
@@ -107,14 +107,14 @@ impl Other<'_> {
     }
 }
 
-/// Returns a complete page: each of the other documents beside the first, folded but for the first one.
-/// An element that is NULL is counted and not shown. Nothing in the documents survives as markup.
+/// Returns a complete page with each of the other documents beside the first; all but the first pair are folded.
+/// NULL elements are counted and not shown. Nothing in the documents acts as markup.
 ///
-/// Time O(n log n) of each pair.
+/// Time O(n log n) for each pair.
 ///
 /// # Errors
-/// `Invalid` if `min_words` is below 1, `TooLarge` above [`MAX_PAGE_INPUT`] bytes, where the first
-/// document counts once for each other one; `OutOfMemory`.
+/// `Invalid` if `min_words` is below 1; `TooLarge` above [`MAX_PAGE_INPUT`] bytes, where the first document counts
+/// once for each other one; `OutOfMemory`.
 pub fn diff_html_of_several(
     a: &[u8],
     others: &[Option<&[u8]>],
@@ -156,7 +156,7 @@ fn check_bytes(bytes: usize) -> Result<()> {
     })
 }
 
-/// Returns the resemblance of sets of three-word shingles, the default of all measures on shingles.
+/// Returns the resemblance of the sets of three-word shingles, the default of all measures on shingles.
 fn resemblance(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<f64> {
     let shingling = Shingling::new(3, Unit::Word, Fold::Case)?;
     let key = Key::from_seed(0);

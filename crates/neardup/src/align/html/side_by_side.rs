@@ -9,11 +9,11 @@ use crate::html::{HtmlText, Number};
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-/// Words of either side that are listed, and bytes of each.
+/// Words listed for each side, at most, and bytes of each.
 const WORDS: usize = 12;
 const BYTES: usize = 48;
 
-/// Ribbons of a map, the longest chunks first: more would cover each other.
+/// Ribbons of a map, the longest chunks first: more of them would cover each other.
 const RIBBONS: usize = 1000;
 
 /// Width of the longer document's bar in a map.
@@ -70,8 +70,7 @@ impl Map<'_> {
         sides.each_ref().map(|side| self.scaled(side.len()))
     }
 
-    /// Returns the color of each ribbon, and where it begins and ends in the first document and in the
-    /// second.
+    /// Returns the color of each ribbon, and its beginning and end in the first document and in the second.
     fn ribbons(&self) -> impl Iterator<Item = (u32, [f64; 4])> {
         self.longest.iter().map(|&chunk| {
             let CommonRun { a, b, words } = self.comparison.alignment.chunks[chunk];
@@ -81,19 +80,19 @@ impl Map<'_> {
     }
 }
 
-/// The difference between two documents: its kind, and the words of one side only.
+/// The difference between two documents: its kind, and the words that only one side has.
 #[derive(Template)]
 #[template(path = "difference.html")]
 pub(crate) struct Difference {
     pub explanation: Explanation,
-    /// Each document in a sentence.
+    /// How a sentence refers to each document.
     pub names: [&'static str; 2],
 }
 
 impl HtmlSafe for Difference {}
 
 impl Difference {
-    /// Returns the words, the element and the name of each side that has words of its own.
+    /// Returns words, element and name of each side that has words of its own.
     fn sides(&self) -> impl Iterator<Item = (&Vec<Vec<u8>>, &str, &str)> {
         let [a, b] = self.names;
         let found = &self.explanation;
