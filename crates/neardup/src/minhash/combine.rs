@@ -1,4 +1,4 @@
-//! New signatures from old ones: unions, packing, slots made elsewhere.
+//! New signatures from old ones (unions and packing), and from slots made elsewhere.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -23,7 +23,7 @@ pub fn union(a: &Signature<'_>, b: &Signature<'_>) -> Result<Vec<u8>> {
     Ok(Header { empty, ..a.header }.encode(&slots))
 }
 
-/// Rejects packed signatures, whose slots have no order.
+/// Rejects packed signatures, because their slots have no order.
 ///
 /// # Errors
 /// `Invalid` for packed signatures.
@@ -63,12 +63,12 @@ pub fn pack(signature: &Signature<'_>, bits: i64) -> Result<Vec<u8>> {
     }
 }
 
-/// Returns the stored signature of slots that were computed elsewhere, smallest of 32-bit hashes.
-/// Only signatures of one `source` (tool, parameters and seed) are comparable. Slots that are all
-/// `u32::MAX` are the slots of an empty document.
+/// Returns the stored signature of slots that were computed elsewhere, each the smallest of 32-bit hashes. Only
+/// signatures of one `source` (tool, parameters and seed) are comparable. If all slots are `u32::MAX`, the document
+/// is empty.
 ///
 /// # Errors
-/// `Invalid` for a slot that is no 32-bit number, and for none or more than 1024.
+/// `Invalid` unless there are 1 to 1024 slots and each is a 32-bit number.
 pub fn import(slots: &[i64], source: &[u8]) -> Result<Vec<u8>> {
     if !(1..=MAX_SLOTS).contains(&slots.len()) {
         return Err(Error::invalid(
@@ -90,8 +90,8 @@ pub fn import(slots: &[i64], source: &[u8]) -> Result<Vec<u8>> {
     Ok(encode(&slots, header))
 }
 
-/// Returns the slots as a string of bits, each slot with its highest bit first, eight bits a byte
-/// from the highest on; unused bits of the last byte are 0.
+/// Returns the slots as a string of bits, each slot with its highest bit first. Each byte is filled from its highest
+/// bit down; unused bits of the last byte are 0.
 pub fn bits(signature: &Signature<'_>) -> Vec<u8> {
     let width = u32::from(signature.header.slot_bits);
     if width >= 8 {

@@ -26,7 +26,7 @@ pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
     }
 }
 
-/// Returns [`near_duplicates`] of two stored values: None if they are incomparable.
+/// Returns [`near_duplicates`] of two stored values; None if they are incomparable.
 ///
 /// # Errors
 /// `Corrupt`.
@@ -42,9 +42,9 @@ pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<Opti
     })
 }
 
-/// Returns the estimate where the headers agree byte by byte, as the headers of a table's rows do, so
-/// that one of them is read: reading and comparing both takes longer than comparing 128 slots.
-/// `None` for empty documents and corrupt values.
+/// Returns the estimate if the headers are equal byte by byte, as in the rows of one table. Then only one header is
+/// read: reading and comparing both takes longer than comparing 128 slots. `None` for empty documents and corrupt
+/// values.
 #[inline]
 fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
     let (header, a_slots) = a.split_first_chunk::<HEADER_LEN>()?;
@@ -61,8 +61,8 @@ fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
     Some(similarity(equal, slots, bits))
 }
 
-/// Returns whether the estimate reaches `threshold`, above 0; None if the signatures were made with
-/// different parameters, as which they are no near-duplicates.
+/// Returns whether the estimate reaches `threshold`, which is above 0. None if the signatures were made with
+/// different parameters: then they are not near-duplicates.
 pub fn near_duplicates(a: &Signature<'_>, b: &Signature<'_>, threshold: f64) -> Option<bool> {
     let reaches = || estimate(a, b).is_ok_and(|sim| sim >= threshold);
     a.header.comparable(&b.header).then(reaches)
@@ -81,13 +81,13 @@ pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option
 
 /// Returns the estimate of Jaccard similarity from the number of equal slots, within [0, 1].
 ///
-/// This very expression decides `near_dup`, index and sequential scan alike.
+/// Index scan and sequential scan alike decide `near_dup` by this expression.
 #[inline]
 pub fn similarity(equal: usize, slots: usize, slot_bits: u32) -> f64 {
     correct_for_chance(equal as f64 / slots as f64, slot_bits)
 }
 
-/// Returns the estimate of a share of equal slots. Packed slots agree by chance, too: (p - 2^-b) /
+/// Returns the estimate for a share p of equal slots. Packed slots of b bits are also equal by chance: (p - 2^-b) /
 /// (1 - 2^-b) (Li, König, WWW 2010).
 pub(super) fn correct_for_chance(share: f64, slot_bits: u32) -> f64 {
     if slot_bits == 32 {
@@ -97,8 +97,8 @@ pub(super) fn correct_for_chance(share: f64, slot_bits: u32) -> f64 {
     ((share - chance) / (1.0 - chance)).clamp(0.0, 1.0)
 }
 
-/// Returns the smallest number of equal slots at which [`similarity`] reaches `threshold`; at most
-/// `slots` for a threshold of at most 1. By search, because `ceil(t k)` errs (k = 200, t = 0.55).
+/// Returns the smallest number of equal slots at which [`similarity`] reaches `threshold`; at most `slots` for a
+/// threshold of at most 1. Found by search, because `ceil(t k)` can be wrong (k = 200, t = 0.55).
 pub fn equal_slots_needed(slots: usize, slot_bits: u32, threshold: f64) -> usize {
     let (mut low, mut high) = (0, slots);
     while low < high {
@@ -112,8 +112,8 @@ pub fn equal_slots_needed(slots: usize, slot_bits: u32, threshold: f64) -> usize
     low
 }
 
-/// Returns whether an estimate can be at least `low` and below `high`: whether signatures of some
-/// number and width of slots reach `low` with fewer equal slots than `high`, both at most 1.
+/// Returns whether an estimate can be at least `low` and below `high`, both at most 1: whether signatures of some
+/// number and width of slots reach `low` with fewer equal slots than `high`.
 pub fn is_estimate_between(low: f64, high: f64) -> bool {
     (1..=MAX_SLOTS).any(|slots| {
         (1..=32).filter(|&bits| is_slot_bits(bits)).any(|bits| {
@@ -123,15 +123,15 @@ pub fn is_estimate_between(low: f64, high: f64) -> bool {
     })
 }
 
-/// Returns the least similarity s above 0 whose distance, `1.0 - s`, is at most `distance`: within it
-/// are just the pairs at or above s. None if all pairs are, or none.
+/// Returns the least similarity s above 0 with `1.0 - s <= distance`: exactly the pairs with a similarity of at
+/// least s are within `distance`. None if all pairs are, or none.
 pub fn least_similarity(distance: f64) -> Option<f64> {
     let is_within = |bits: u64| 1.0 - f64::from_bits(bits) <= distance;
     let (mut outside, mut within) = (0, 1f64.to_bits());
     if is_within(outside) || !is_within(within) {
         return None;
     }
-    // Positive numbers are in the order of their bits.
+    // Positive numbers are ordered like their bits.
     while within - outside > 1 {
         let middle = outside + (within - outside) / 2;
         if is_within(middle) {
@@ -177,7 +177,7 @@ mod tests {
             assert!(!is_estimate_between(threshold.next_down(), threshold));
             assert!(is_estimate_between(threshold - 0.01, threshold));
         }
-        // Packed slots come closer.
+        // Packed slots come closer to a threshold.
         assert_eq!(similarity(17, 20, 2), 0.8f64.next_down());
         assert!(is_estimate_between(0.8f64.next_down(), 0.8));
     }

@@ -14,11 +14,11 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Returns the interval that holds the true Jaccard similarity with at least the given confidence:
-/// Clopper, Pearson, Biometrika 1934, of the share of equal slots, corrected for packing as the
-/// estimate is. All 0 if one of the documents is empty.
+/// Returns the interval that holds the true Jaccard similarity with at least the given confidence: the
+/// Clopper-Pearson interval (Biometrika 1934) of the share of equal slots, corrected for packing like the estimate.
+/// All 0 if one of the documents is empty.
 ///
-/// Equal slots are taken as binomial, which they are at worst: short documents err less.
+/// Equal slots are treated as binomial, which is the worst case: estimates of short documents err less.
 ///
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for a confidence outside (0, 1).
@@ -36,8 +36,8 @@ pub fn interval(a: &Signature<'_>, b: &Signature<'_>, confidence: f64) -> Result
     })
 }
 
-/// Returns half the width of the widest interval that estimates from `slots` full-width slots have:
-/// that of an estimate of one half.
+/// Returns half the width of the widest interval of estimates from `slots` full-width slots, which is that of an
+/// estimate of one half.
 ///
 /// # Errors
 /// `Invalid` for a confidence outside (0, 1).
@@ -55,8 +55,8 @@ fn check_confidence(confidence: f64) -> Result<()> {
     Err(out_of_range("confidence", &confidence, valid))
 }
 
-/// Returns the Clopper-Pearson limits of a share that was seen `equal` times in `slots`, whole numbers
-/// or not, with a confidence within (0, 1).
+/// Returns the Clopper-Pearson limits of a share that was seen `equal` times in `slots`, with a confidence within
+/// (0, 1). Both counts may be fractions.
 pub fn share_limits(equal: f64, slots: f64, confidence: f64) -> (f64, f64) {
     let tail = (1.0 - confidence) / 2.0;
     let differing = slots - equal;
@@ -75,7 +75,7 @@ pub fn share_limits(equal: f64, slots: f64, confidence: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// Returns P[Binomial(slots, p) >= from], summed.
+    /// Returns P[Binomial(slots, p) >= from] as a sum.
     fn upper_tail(slots: usize, p: f64, from: usize) -> f64 {
         let mut ln_choose = 0.0;
         let mut sum = 0.0;
@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// Of none in 10 the upper limit is 1 - 0.025^(1/10), as textbooks have it.
+    /// For 0 of 10, the upper limit is 1 - 0.025^(1/10), as in textbooks.
     #[test]
     fn known_limits() {
         let (low, high) = share_limits(138.0, 200.0, 0.95);

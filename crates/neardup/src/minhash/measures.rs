@@ -1,13 +1,12 @@
-//! Containment and cardinality, read off the codes of the slots.
+//! Containment and cardinality, from the codes of the slots.
 
 use super::combine::check_full_width;
 use super::{Signature, SignatureUnit};
 use crate::hash::slot::fill_time;
 use crate::{Error, Result};
 
-/// Returns the estimated share of the set behind `a` that is in the set behind `b`: #(a = b) / #(a
-/// <= b) over the slots, 1 for subsets. 0 if one of them is empty, `None` where no slot of `a` is
-/// at most that of `b`.
+/// Returns the estimated share of the set of `a` that is in the set of `b`: #(a = b) / #(a <= b) over the slots, 1
+/// for subsets. 0 if one of them is empty; `None` if no slot of `a` is at most that of `b`.
 ///
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for packed signatures.
@@ -23,10 +22,10 @@ pub fn containment(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option<f64>> 
     Ok((at_most > 0).then(|| equal as f64 / at_most as f64))
 }
 
-/// Returns the estimated number of distinct elements behind a signature of k slots: k (d - 1) /
-/// sum(min(T, k)), where T is the round in which a slot was filled plus its value as a fraction,
-/// and d the slots filled before round k. Bias at most 1 %; standard error 6 to 9 % at 128 slots, 3
-/// to 4.5 % at 512. 0 for an empty document and from a single slot.
+/// Returns the estimated number of distinct elements of a signature of k slots: k (d - 1) / sum(min(T, k)). T is the
+/// round in which a slot was filled plus its value as a fraction, and d is the number of slots filled before round
+/// k. Bias at most 1 %; standard error 6 to 9 % at 128 slots, 3 to 4.5 % at 512. 0 for an empty document and for a
+/// single slot.
 ///
 /// # Errors
 /// `Invalid` for packed signatures and for slots computed elsewhere.

@@ -36,7 +36,7 @@ pub const BINARY_FORM: &str =
 const FOLD_MASK: u8 = 0b0000_0011;
 const EMPTY: u8 = 0b1000_0000;
 
-/// Kind of the elements behind a signature. Codes are stored.
+/// Kind of the elements that a signature stands for. Codes are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, FromRepr)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_unit)]
 #[repr(u8)]
@@ -66,7 +66,7 @@ impl From<Unit> for SignatureUnit {
     }
 }
 
-/// Everything about a signature but its slots.
+/// All parts of a signature except its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
     pub unit: SignatureUnit,
@@ -87,7 +87,7 @@ impl Header {
         }
     }
 
-    /// Returns the header of a full-width signature of elements that are no shingles of ours.
+    /// Returns the header of a full-width signature of elements that are not our shingles.
     pub fn of_set(unit: SignatureUnit, k: usize, slots: usize, seed_id: u64) -> Self {
         Self {
             unit,
@@ -100,7 +100,7 @@ impl Header {
         }
     }
 
-    /// Returns the number of slots, and of the bits of each.
+    /// Returns the number of slots and the number of bits of each.
     #[inline]
     pub fn size(&self) -> (usize, u32) {
         (usize::from(self.slots), u32::from(self.slot_bits))
@@ -112,7 +112,7 @@ impl Header {
         (usize::from(self.slots) * usize::from(self.slot_bits)).div_ceil(8)
     }
 
-    /// Returns whether two signatures are comparable: all but emptiness agrees.
+    /// Returns whether two signatures are comparable: whether their headers agree, apart from emptiness.
     pub fn comparable(&self, other: &Self) -> bool {
         Self {
             empty: other.empty,
@@ -134,8 +134,8 @@ impl Header {
         })
     }
 
-    /// Returns the stored form of a signature with this header. Of full-width `slots` it keeps the low
-    /// `slot_bits` bits.
+    /// Returns the stored form of a signature with this header. It keeps the low `slot_bits` bits of the full-width
+    /// `slots`.
     pub fn encode(&self, slots: &[u32]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_LEN + self.payload_len());
         bytes.extend_from_slice(&self.to_bytes());
@@ -161,7 +161,7 @@ impl Header {
         }
     }
 
-    /// Returns the header's bytes without emptiness: equal for exactly the comparable signatures.
+    /// Returns the header's bytes without emptiness. They are equal for exactly the comparable signatures.
     pub fn parameters(&self) -> [u8; HEADER_LEN] {
         Self {
             empty: false,
@@ -225,8 +225,8 @@ pub fn is_slot_bits(bits: u8) -> bool {
     matches!(bits, 1 | 2 | 4 | 8 | 16 | 32)
 }
 
-/// Of single values: a header that is checked in memory is copied right after its parts are written,
-/// and to wait for that took a tenth of the time of `minhash_sim`.
+/// Takes single values: a header checked in memory is copied right after its parts are written, and that wait is a
+/// tenth of the time of `minhash_sim`.
 #[inline]
 fn check_ranges(k: u16, slots: u16, slot_bits: u8) -> Result<()> {
     if !(1..=MAX_K).contains(&usize::from(k)) {
@@ -245,7 +245,7 @@ fn check_ranges(k: u16, slots: u16, slot_bits: u8) -> Result<()> {
     Ok(())
 }
 
-/// The parameters as users read them in messages and in the text form.
+/// Displays the parameters as in messages and in the text form.
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -256,7 +256,7 @@ impl fmt::Display for Header {
     }
 }
 
-/// A signature as it is stored, borrowed and validated.
+/// A stored signature, borrowed and validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature<'a> {
     pub header: Header,
@@ -281,7 +281,7 @@ impl<'a> Signature<'a> {
         Ok(Self { header, payload })
     }
 
-    /// Reads bytes from outside: also every slot is checked.
+    /// Reads bytes from outside: checks every slot, too.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -314,11 +314,11 @@ impl<'a> Signature<'a> {
         Ok(())
     }
 
-    /// Returns the stored bytes of the text form `minhash:1:word:3:case:128x32:<seed id>:<base64>`,
-    /// in which `empty` stands for the slots of an empty document.
+    /// Returns the stored bytes for the text form `minhash:1:word:3:case:128x32:<seed id>:<base64>`. In it, `empty`
+    /// stands for the slots of an empty document.
     ///
     /// # Errors
-    /// `Corrupt`, naming the part that was found and the one expected.
+    /// `Corrupt`, naming the part that was found and the expected one.
     pub fn parse_text(text: &str) -> Result<Vec<u8>> {
         let (text, mut fields) = (text.trim(), [""; 8]);
         if !text.starts_with("minhash:") {
@@ -389,7 +389,7 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// The text form.
+/// Displays the text form.
 impl fmt::Display for Signature<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "minhash:{VERSION}:{}:", self.header)?;

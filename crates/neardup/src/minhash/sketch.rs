@@ -1,4 +1,4 @@
-//! From shingle hashes to slots: the sketch of a set while it is made.
+//! From shingle hashes to slots: the sketch of a set in progress.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -10,7 +10,7 @@ use crate::kernels::active;
 use crate::minhash::{Header, UNFILLED};
 use crate::shingle::{Key, Shingling, for_each_block};
 
-/// The slots of a sketch while it is made. Shingles may come in any order, in any number of parts.
+/// The slots of a sketch in progress. Shingles may come in any order, in any number of parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sketch {
     slots: Vec<u32>,
@@ -39,18 +39,18 @@ impl Sketch {
     }
 }
 
-/// Does [`Sketch::add`] to slots that are kept elsewhere, at first all [`UNFILLED`].
+/// Adds shingles, like [`Sketch::add`], to slots that are kept elsewhere; at first all are [`UNFILLED`].
 pub fn add(slots: &mut [u32], hashes: &[u64]) {
     active().sketch(slots, hashes);
 }
 
-/// Does [`Sketch::encode`] for slots that are kept elsewhere.
+/// Returns the stored signature, like [`Sketch::encode`], of slots that are kept elsewhere.
 pub fn encode(slots: &[u32], header: Header) -> Vec<u8> {
     let empty = slots.iter().all(|slot| *slot == UNFILLED);
     Header { empty, ..header }.encode(slots)
 }
 
-/// Takes the slot-wise minimum: the slots of the union of the two sets.
+/// Lowers each of `slots` to that of `other` if it is lower: the slots of the union of the two sets.
 pub fn merge(slots: &mut [u32], other: &[u32]) {
     active().merge(slots, other);
 }
@@ -81,7 +81,7 @@ impl Signing {
         Header::of_document(&self.shingling, self.slots, self.key.id())
     }
 
-    /// Returns the stored signature of a document in UTF-8: O(n + slots log slots) for n shingles.
+    /// Returns the stored signature of a document in UTF-8. Time O(n + slots log slots) for n shingles.
     /// `check` is called at least every 64 KiB of the document.
     ///
     /// # Errors

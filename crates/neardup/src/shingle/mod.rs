@@ -1,5 +1,4 @@
-//! k-shingles of a document: as strings, as a stream of hashes, and the fingerprints chosen among
-//! them.
+//! k-shingles of a document: as strings, as a stream of hashes, and the fingerprints chosen from them.
 
 mod shingler;
 mod stop;
@@ -20,7 +19,7 @@ use crate::text::{Fold, Unit};
 /// The longest shingle, in units.
 pub const MAX_K: usize = 256;
 
-/// Shingle hashes handed to a sink at once, at most: 32 KiB stay in the first-level cache.
+/// Shingle hashes passed to a sink at once, at most: 32 KiB stay in the first-level cache.
 pub const BLOCK: usize = 4096;
 
 /// How a document is cut into shingles.
@@ -32,7 +31,7 @@ pub struct Shingling {
 }
 
 impl Default for Shingling {
-    /// Three words, without case.
+    /// Three words, with case folded.
     fn default() -> Self {
         Self {
             k: 3,

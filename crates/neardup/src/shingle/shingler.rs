@@ -1,4 +1,4 @@
-//! The hashes of shingles, made of the hashes of their tokens.
+//! The hashes of shingles, made from the hashes of their tokens.
 
 use super::stop::StopHashes;
 use super::{BLOCK, Key, Shingling};
@@ -8,10 +8,10 @@ use crate::kernels::active;
 use crate::memory::FirstError;
 use crate::text::Unit;
 
-/// Makes shingle hashes of token hashes.
+/// Makes shingle hashes from token hashes.
 pub(super) struct Shingler<'a> {
     k: usize,
-    /// Tokens whose shingles are not handed on yet.
+    /// Tokens whose shingles have not been passed on yet.
     pub tokens: Vec<u64>,
     hashes: Vec<u64>,
     stop: Option<StopHashes>,
@@ -21,7 +21,7 @@ pub(super) struct Shingler<'a> {
 }
 
 impl<'a> Shingler<'a> {
-    /// Takes room for tokens and for hashes.
+    /// Returns a shingler that uses the given lists for tokens and hashes.
     pub fn new(
         shingling: &Shingling,
         key: &Key,
@@ -44,14 +44,14 @@ impl<'a> Shingler<'a> {
         self.error.run(|| (self.sink)(&[]));
     }
 
-    /// Hands on shingles where there are enough for a block.
+    /// Passes on shingles if there are enough for a block.
     pub fn flush_if_full(&mut self) {
         if self.tokens.len() >= BLOCK + self.k - 1 {
             self.flush();
         }
     }
 
-    /// Hands on the shingles of the tokens so far, and keeps those that begin further ones.
+    /// Passes on the shingles of the tokens so far, and keeps the tokens that begin further ones.
     fn flush(&mut self) {
         if self.tokens.len() < self.k {
             return;
@@ -70,7 +70,7 @@ impl<'a> Shingler<'a> {
         self.tokens.drain(..=self.tokens.len() - self.k);
     }
 
-    /// Hands on what is left, and returns the room for the next document's tokens and hashes.
+    /// Passes on the remaining shingles, and returns the lists for the next document's tokens and hashes.
     pub fn finish(mut self) -> (Result<()>, (Vec<u64>, Vec<u64>)) {
         self.flush();
         if !self.is_long_enough && !self.tokens.is_empty() && self.stop.is_none() {

@@ -8,8 +8,8 @@ use crate::text::{Fold, STOP_WORDS};
 pub(super) struct StopHashes(Vec<u64>);
 
 impl StopHashes {
-    /// Returns the hashes of the stop words; where nothing is folded, also of those with a capital and in
-    /// capitals.
+    /// Returns the hashes of the stop words. If nothing is folded, words with a capital first letter and words in
+    /// capitals are included.
     pub fn new(fold: Fold, key: &Key) -> Self {
         let mut hashes = Vec::with_capacity(3 * STOP_WORDS.len());
         for word in STOP_WORDS {

@@ -11,15 +11,15 @@ use crate::text::{Fold, ROOM, Unit, fold_quickly};
 use std::cell::Cell;
 use std::mem::take;
 
-/// The shingle hashes of a document in document order, repeated where shingles repeat, in blocks
-/// of at most [`BLOCK`]. `doc` is UTF-8; ill-formed bytes stand for U+FFFD.
+/// Passes the shingle hashes of a document to `sink`, in document order and in blocks of at most [`BLOCK`]; repeated
+/// shingles are repeated. `doc` is UTF-8; ill-formed bytes stand for U+FFFD.
 ///
-/// `sink` is also called, possibly with nothing, at least every 64 KiB of the document, so that it
-/// can check for interrupts. Linear time; constant memory, except for sequences of combining marks,
-/// which have to be brought into order: 8 bytes a mark.
+/// `sink` is also called, possibly with nothing, at least every 64 KiB of the document, so that it can check for
+/// interrupts. Linear time. Constant memory, except that sequences of combining marks, which must be ordered, take 8
+/// bytes a mark.
 ///
 /// # Errors
-/// The first that `sink` returns, which is not called again; `OutOfMemory`.
+/// The first error that `sink` returns, which is not called again; `OutOfMemory`.
 pub fn for_each_block(
     doc: &[u8],
     shingling: &Shingling,
@@ -51,7 +51,7 @@ pub fn for_each_block(
 
 /// Returns the set of a document's shingle hashes.
 ///
-/// Time linear but for the sorting; memory for twice the distinct hashes.
+/// Linear time except for sorting; memory for twice the distinct hashes.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -69,8 +69,8 @@ pub fn shingle_hashes(
     Ok(set.into_sorted(check))
 }
 
-/// Returns the shingle hashes of a sequence of tokens that were hashed elsewhere: of all of it
-/// where it is shorter than k.
+/// Returns the shingle hashes of a sequence of tokens that were hashed elsewhere. A sequence shorter than k is one
+/// shingle.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -83,7 +83,7 @@ pub fn sequence_hashes(tokens: &[u64], k: usize) -> Result<Vec<u64>> {
 }
 
 thread_local! {
-    /// Room for the next document.
+    /// Memory kept for the next document.
     static ROOM_KEPT: Cell<Option<Box<ShingleRoom>>> = const { Cell::new(None) };
 }
 
@@ -91,7 +91,7 @@ struct ShingleRoom {
     bytes: [u8; ROOM],
     chars: [u32; ROOM],
     char_hashes: Option<CharHashes>,
-    /// Tokens and hashes.
+    /// Token hashes and shingle hashes.
     lists: (Vec<u64>, Vec<u64>),
 }
 

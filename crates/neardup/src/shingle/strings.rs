@@ -14,7 +14,7 @@ use std::ops::Range;
 /// `check` is called at least every 64 KiB. Linear time; memory for the result.
 ///
 /// # Errors
-/// `OutOfMemory`; `TooLarge` if they take more than `max_bytes`, a word of 4 bytes for the length of each included.
+/// `OutOfMemory`; `TooLarge` if they take more than `max_bytes`, including 4 bytes for the length of each.
 pub fn shingles(
     doc: &[u8],
     shingling: &Shingling,
@@ -40,12 +40,12 @@ pub fn shingles(
     collected(distinct)
 }
 
-/// The shingles of a document in document order, repeated where they repeat.
+/// Passes the shingles of a document to `emit`, in document order; repeated shingles are repeated.
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the longest shingle.
 ///
 /// # Errors
-/// The first that `emit` returns, which is not called again; `OutOfMemory`.
+/// The first error that `emit` returns, which is not called again; `OutOfMemory`.
 pub fn for_each_shingle(
     doc: &[u8],
     shingling: &Shingling,
@@ -79,14 +79,14 @@ struct ShingleWindow<'a> {
     separator: &'static str,
     stop: Option<StopHashes>,
     key: Key,
-    /// Units joined, each with a separator behind it; those before `starts[0]` are done with.
+    /// Joined units, each followed by a separator; those before `starts[0]` are used up.
     text: String,
     starts: VecDeque<usize>,
     is_long_enough: bool,
     emit: &'a mut dyn FnMut(&str) -> Result<()>,
 }
 
-/// Bytes done with from which on they are dropped.
+/// If this many bytes are used up, they are dropped.
 const SLACK: usize = 4096;
 
 impl<'a> ShingleWindow<'a> {
@@ -149,8 +149,7 @@ impl<'a> ShingleWindow<'a> {
     }
 }
 
-/// The characters of a text; white space is collapsed to one space and trimmed, unless the text is to be
-/// taken as it is.
+/// The characters of a text. White space is collapsed to one space and trimmed, unless the text is not folded.
 struct Chars<'a, 'b> {
     window: &'a mut ShingleWindow<'b>,
     is_collapsing: bool,

@@ -1,4 +1,4 @@
-//! Folded texts from which units are hashed: words between spaces, and characters with their white space.
+//! Folded texts from which units are hashed: words separated by spaces, and characters including white space.
 #![allow(clippy::disallowed_methods, reason = "at most ROOM tokens at a time")]
 
 use super::Key;
@@ -9,13 +9,13 @@ use crate::text::{Cell, Fold, ROOM, Table, Units};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 
-/// Words in UTF-8, with spaces between them.
+/// Words in UTF-8, separated by spaces.
 pub(super) struct WordText<'a, 'b> {
     pub key: &'a Key,
     pub shingler: &'a mut Shingler<'b>,
-    /// The bits that make letters small.
+    /// The bits that turn letters into lower case.
     case_bits: u64,
-    /// The beginning of a long word.
+    /// The hash so far of the beginning of a long word.
     long: Option<SipHasher13>,
 }
 
@@ -122,7 +122,7 @@ impl Units for WordText<'_, '_> {
     }
 }
 
-/// Returns ASCII characters with spaces for all but letters and digits.
+/// Returns ASCII characters, with spaces in place of all but letters and digits.
 #[inline(always)]
 fn fold_ascii(ascii: [u8; 8], case_bits: u64) -> [u8; 8] {
     let bytes = u64::from_le_bytes(ascii) & each(0x7F);
@@ -132,7 +132,7 @@ fn fold_ascii(ascii: [u8; 8], case_bits: u64) -> [u8; 8] {
     ((bytes | case_bits) & kept | each(b' ') & !kept).to_le_bytes()
 }
 
-/// Returns ASCII characters, letters small and white space as spaces, and the bits of the spaces.
+/// Returns ASCII characters with lower-case letters and with spaces for all white space, and the bits of the spaces.
 #[inline(always)]
 fn fold_spaces(ascii: [u8; 8]) -> ([u8; 8], u64) {
     let bytes = u64::from_le_bytes(ascii) & each(0x7F);
@@ -144,10 +144,10 @@ fn fold_spaces(ascii: [u8; 8]) -> ([u8; 8], u64) {
     )
 }
 
-/// Returns 1 in each byte that is ASCII from `first` to `last`, else 0.
+/// Returns 1 in each byte that is ASCII from `first` to `last`, and 0 in the others.
 #[inline(always)]
 fn is_within(bytes: u64, first: u8, last: u8) -> u64 {
-    // Adds a number to each byte that takes it to 0x80 if it is high enough.
+    // Sets the highest bit of each byte that is at least `first`.
     let is_from = |first: u8| bytes + each(0x80 - first);
     (is_from(first) & !is_from(last + 1)) >> 7 & each(1)
 }
@@ -156,7 +156,7 @@ const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
-/// Code points; white space collapsed unless the text is to be taken as it is.
+/// Code points; white space is collapsed unless the text is not folded.
 pub(super) struct CharText<'a, 'b> {
     pub shingler: &'a mut Shingler<'b>,
     pub hashes: &'a mut CharHashes,
@@ -255,11 +255,11 @@ fn widen(bytes: &[u8], items: &mut [u32]) {
     }
 }
 
-/// Token hashes of characters that are remembered from one document to the next.
+/// Token hashes of characters, remembered from one document to the next.
 pub(super) struct CharHashes {
     key: Key,
-    /// Indexed by the low bits of a code point, so that code points of one script do not share a
-    /// place: the code point met last, and its hash.
+    /// The last code point seen for each value of the low bits, so that code points of one script do not share a
+    /// place; and its hash.
     codes: Vec<u32>,
     hashes: Vec<u64>,
 }
@@ -267,7 +267,7 @@ pub(super) struct CharHashes {
 impl CharHashes {
     const PLACES: usize = 1 << 13;
 
-    /// Returns the hashes under `key`; discards the hashes that `kept` has of another key.
+    /// Returns the hashes under `key`; discards the hashes in `kept` if they have another key.
     #[allow(clippy::disallowed_macros, reason = "96 KiB")]
     pub fn of<'a>(key: &Key, kept: &'a mut Option<Self>) -> &'a mut Self {
         if kept.as_ref().is_some_and(|kept| kept.key != *key) {
@@ -307,7 +307,7 @@ impl CharHashes {
     }
 }
 
-/// Characters whose hashes are looked up without a branch.
+/// Characters whose hashes are looked up at once, without a branch.
 const RUN: usize = 64;
 
 fn hash_char(code: u32, key: &Key) -> u64 {

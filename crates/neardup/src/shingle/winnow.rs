@@ -9,13 +9,12 @@ use std::collections::VecDeque;
 /// The widest window.
 pub const MAX_WINDOW: usize = 1 << 16;
 
-/// Returns the set of a document's fingerprints: of every `window` consecutive shingle hashes (as
-/// `i64`) the smallest; of a document with fewer, the smallest of all.
+/// Returns the set of a document's fingerprints: the smallest of every `window` consecutive shingle hashes (as
+/// `i64`), or the smallest of all if there are fewer.
 ///
-/// Two documents with a common run of at least `window + k - 1` units share a fingerprint. Of
-/// shingles that do not repeat, 2 / (window + 1) are chosen (Schleimer, Wilkerson, Aiken,
-/// "Winnowing: local algorithms for document fingerprinting", SIGMOD 2003). Linear time; memory
-/// for the window and the result.
+/// Two documents with a common run of at least `window + k - 1` units share a fingerprint. A share of 2 / (window +
+/// 1) of shingles that do not repeat is chosen (Schleimer, Wilkerson, Aiken, "Winnowing: local algorithms for
+/// document fingerprinting", SIGMOD 2003). Linear time; memory for the window and the result.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -42,7 +41,7 @@ pub fn winnow(
 struct Winnower {
     window: usize,
     seen: usize,
-    /// Hashes of the window that nothing behind them undercuts, with their positions: ascending.
+    /// Hashes of the window, ascending, with their positions: those with no smaller hash after them.
     candidates: VecDeque<(usize, i64)>,
     last_chosen: Option<usize>,
     chosen: Vec<i64>,
@@ -75,7 +74,7 @@ impl Winnower {
         Ok(())
     }
 
-    /// Chooses the minimum of the window, once for all windows that have it.
+    /// Chooses the minimum of the window, once for all windows that share it.
     fn choose(&mut self) -> Result<()> {
         let (position, hash) = self.candidates[0];
         if self.last_chosen != Some(position) {

@@ -1,7 +1,7 @@
-//! SimHash: one bit for the side of each of many random hyperplanes on which a document's weighted
-//! term vector lies, so that the share of differing bits is the angle of two vectors divided by pi
-//! (Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; Manku, Jain,
-//! Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007).
+//! SimHash: each bit tells on which side of a random hyperplane a document's weighted term vector lies. So the share
+//! of differing bits is the angle between two vectors divided by pi (Charikar, "Similarity estimation techniques
+//! from rounding algorithms", STOC 2002; Manku, Jain, Das Sarma, "Detecting near-duplicates for web crawling", WWW
+//! 2007).
 //!
 //! Scheme 1, frozen by known-answer vectors:
 //! - a term is a shingle, known by its hash x; word 0 of its random signs is x, word j > 0 is
@@ -57,8 +57,8 @@ impl Weighting {
         }
     }
 
-    /// Returns [`Self::weight`] as sums take it. A logarithm takes as long as adding a term, and
-    /// nearly all are of small numbers.
+    /// Returns [`Self::weight`] in the form in which it is summed. A logarithm takes as long as adding a term, and
+    /// nearly all arguments are small numbers.
     fn fixed_point(self, tf: u32) -> Result<i64> {
         static LOGARITHMIC: LazyLock<[i64; 64]> = LazyLock::new(|| {
             std::array::from_fn(|tf| {
@@ -77,8 +77,8 @@ impl Weighting {
     }
 }
 
-/// Returns the SimHash of a document; `None` without any shingle. Linear time; for 'tf' in constant
-/// memory, otherwise, beyond a block of shingles, at most 48 bytes a distinct one.
+/// Returns the SimHash of a document; `None` if it has no shingle. Linear time. Constant memory for 'tf'; otherwise
+/// a block of shingles and at most 48 bytes for each distinct one.
 ///
 /// # Errors
 /// `OutOfMemory`; `Invalid` for 2^31 shingles or more.
@@ -122,7 +122,7 @@ pub fn document(
     Ok((!sums.is_empty()).then(|| sums.signature()))
 }
 
-/// A document of one block of terms, in memory that is kept for the next one.
+/// A document of one block of terms, in memory that is reused for the next one.
 #[derive(Default)]
 struct Short {
     terms: Vec<u64>,
@@ -135,7 +135,7 @@ thread_local! {
 }
 
 impl Short {
-    /// Adds every occurrence of every term, and to those that repeat the difference to their weight.
+    /// Adds every occurrence of every term, then for repeated terms the difference to their weight.
     fn add_to(&mut self, sums: &mut Sums, weighting: Weighting) -> Result<()> {
         sums.add_all(&self.terms, ONE, &mut || ())?;
         let (repeated, counts) = self.repeats.find(&self.terms);
@@ -148,7 +148,7 @@ impl Short {
     }
 }
 
-/// Adds the terms, as many as possible at one weight.
+/// Adds the terms, as many as possible with the same weight.
 fn add_counted(
     sums: &mut Sums,
     counts: TermCounts,

@@ -3,25 +3,25 @@
 
 use crate::shingle::BLOCK;
 
-/// Places by as many bits of a term.
+/// Number of places; the bits of a term choose one.
 const PLACES: usize = 2 * BLOCK;
 
-/// Bits of a term by which it is looked for, one set after the other.
+/// Where the bits that choose a place begin in a term, one set tried after the other.
 const SHIFTS: [u32; 4] = [0, 13, 26, 39];
 
-/// So few terms are compared with each other.
+/// Up to this many terms are compared with each other.
 const FEW: usize = 32;
 
 /// Finds the terms of a block that occur more than once; keeps its memory for the next document.
 ///
-/// Every term puts its position into the place that its bits choose. What stays there stands for its term: all
-/// others that find it count it. One that finds another term shares the place by chance, and is looked for
-/// again by other bits. Places need not be emptied, since each is written before it is read, and no
-/// branch depends on a term: 0.5 us for the 450 words of a Japanese text, where counting in a hash
-/// table takes 2 us. Terms that somebody chose to be of equal bits cost a sort, no more.
+/// Every term writes its position into the place that its bits choose. The position that stays there stands for its
+/// term: all equal terms that find it count it. A term that finds another term shares the place by chance, and is
+/// looked for again by other bits. Places need not be cleared, because each is written before it is read. No branch
+/// depends on a term: 0.5 us for the 450 words of a Japanese text, against 2 us for counting in a hash table. Terms
+/// that an attacker chose to have equal bits cost a sort, no more.
 pub(super) struct Repeats {
     places: [u16; PLACES],
-    /// Positions of terms that are looked for.
+    /// Positions of the terms that are still looked for.
     positions: [u16; BLOCK],
     /// The frequency of the term that each position stands for; zeros between documents.
     frequencies: [u16; BLOCK],
@@ -45,7 +45,7 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Returns the terms, of at most [`BLOCK`], that occur more than once, with their frequencies.
+    /// Returns the terms that occur more than once, with their frequencies; `terms` has at most [`BLOCK`].
     pub(super) fn find(&mut self, terms: &[u64]) -> (&[u64], &[u32]) {
         let mut left = self.search(terms, 0..terms.len() as u16, SHIFTS[0]);
         for shift in &SHIFTS[1..] {
@@ -73,8 +73,8 @@ impl Repeats {
         (&self.terms, &self.counts)
     }
 
-    /// Counts the terms that stay in their place, and keeps the positions of those that find another term
-    /// there: the number of them.
+    /// Counts the terms that are found in their place, and keeps the positions of terms that find another one there.
+    /// Returns how many are kept.
     fn search(
         &mut self,
         terms: &[u64],
@@ -97,7 +97,7 @@ impl Repeats {
         left
     }
 
-    /// Counts the terms that are left, with all their bits.
+    /// Counts the remaining terms, comparing all their bits.
     fn compare(&mut self, terms: &[u64], left: usize) {
         let mut left: Vec<(u64, u16)> = self.positions[..left]
             .iter()
@@ -117,7 +117,7 @@ mod tests {
     use std::collections::HashMap;
 
     proptest! {
-        /// The factors spread the terms over the places, or leave them none but a few.
+        /// The factors spread the terms over all places, or over only a few.
         #[test]
         fn finds_what_a_map_finds(
             blocks in prop::collection::vec(

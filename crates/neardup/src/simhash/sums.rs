@@ -1,4 +1,4 @@
-//! The weighted sums behind the bits.
+//! The weighted sums from which the bits are made.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 use bitvec::prelude::*;
 use std::ops::{Deref, DerefMut};
 
-/// Bits of fraction of a weight.
+/// Fractional bits of a weight.
 const FRACTION_BITS: i32 = 32;
 
 /// A weight of 1.
@@ -49,7 +49,7 @@ impl Width {
     }
 }
 
-/// Returns a weight as a multiple of 2^-32, to the nearest.
+/// Returns a weight as the nearest multiple of 2^-32.
 ///
 /// # Errors
 /// `Invalid` for NaN, and for 2^31 or more.
@@ -64,12 +64,12 @@ pub fn fixed_point(weight: f64) -> Result<i64> {
     ))
 }
 
-/// Numbers before the sums of the bits: the sum of the magnitudes of all weights, which bounds every
-/// other sum, and the sum of all weights.
+/// Numbers before the sums of the bits: the sum of the magnitudes of all weights, which bounds every other sum, and
+/// the sum of all weights.
 const SCALARS: usize = 2;
 
-/// The weighted sums of the signs of terms, in memory of the caller's choice: two scalars, then for
-/// every bit, from the lowest of each word, the sum of the weights of the terms that set it.
+/// The weighted sums of the signs of terms, in memory chosen by the caller: two scalars, then one sum for every bit,
+/// from the lowest of each word. It adds up the weights of the terms that set the bit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sums<N = Vec<i64>> {
     numbers: N,
@@ -82,10 +82,10 @@ impl Sums {
         }
     }
 
-    /// Reads [`Sums::to_bytes`].
+    /// Reads the bytes of [`Sums::to_bytes`].
     ///
     /// # Errors
-    /// `Corrupt` for bytes of no possible length.
+    /// `Corrupt` if no sums have this length.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let sums = numbers.len().checked_sub(SCALARS);
@@ -105,7 +105,7 @@ impl Sums {
 }
 
 impl<N: Deref<Target = [i64]>> Sums<N> {
-    /// Sums kept in `numbers`: the numbers of other sums, or [`Sums::numbers_needed`] zeros.
+    /// Returns sums kept in `numbers`: the numbers of other sums, or [`Sums::numbers_needed`] zeros.
     pub fn over(numbers: N) -> Self {
         Self { numbers }
     }
@@ -146,7 +146,7 @@ impl<N: Deref<Target = [i64]>> Sums<N> {
 }
 
 impl<N: DerefMut<Target = [i64]>> Sums<N> {
-    /// Returns the sums of the bits, by words.
+    /// Returns the sums of the bits, word by word.
     fn words(&mut self) -> &mut [[i64; 64]] {
         self.numbers[SCALARS..].as_chunks_mut().0
     }
@@ -154,12 +154,12 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
     /// Adds one term with a weight in multiples of 2^-32. Terms may repeat: weights add up.
     ///
     /// # Errors
-    /// `Invalid` where the magnitudes of all weights sum up to 2^31 or more.
+    /// `Invalid` if the magnitudes of all weights add up to 2^31 or more.
     pub fn add(&mut self, term: u64, weight: i64) -> Result<()> {
         self.add_each(&[term], &[weight], &mut || ())
     }
 
-    /// Adds terms of one weight, which takes 1 ns a term and word where [`Self::add`] takes 10.
+    /// Adds terms of one weight, which takes 1 ns for each term and word where [`Self::add`] takes 10.
     ///
     /// # Errors
     /// As [`Self::add`].
@@ -227,7 +227,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
     /// Adds the terms of another part of the same document.
     ///
     /// # Errors
-    /// As [`Self::add`]; `Incomparable` for sums of another width.
+    /// As [`Self::add`]; `Incomparable` if the sums have another width.
     pub fn merge(&mut self, other: &Sums<impl Deref<Target = [i64]>>) -> Result<()> {
         let (own, others) = (self.numbers.len(), other.numbers.len());
         if own != others {
