@@ -1,15 +1,15 @@
 //! Weighted sums of bit positions.
 
-/// Planes of a count: plane p holds bit p of the counts of all 64 positions.
+/// Bit planes of a count: plane p holds bit p of the counts of all 64 positions.
 const PLANES: usize = 13;
 
 /// The most words that [`count`] takes.
 const MAX_WORDS: usize = (1 << PLANES) - 1;
 
-/// Words that are counted side by side, which the compiler makes a vector of.
+/// Words that are counted side by side, so that the compiler uses vectors.
 const LANES: usize = 8;
 
-/// Adds to the sum of every position, from the lowest bit, the weights of the words that set it.
+/// Adds to the sum of every bit position, from the lowest on, the weights of the words that set it.
 #[inline(always)]
 pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     for (word, weight) in words.iter().zip(weights) {
@@ -19,7 +19,7 @@ pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     }
 }
 
-/// Adds one weight for every word. Counting bits first spares most of the work.
+/// Adds one weight for every word. Counting the bits first saves most of the work.
 #[inline(always)]
 pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     for words in words.chunks(MAX_WORDS) {
@@ -29,9 +29,8 @@ pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     }
 }
 
-/// Returns how many words have each bit set, in planes. A tree of carry-save adders
-/// (Harley and Seal; Warren, "Hacker's Delight", section 5-1) takes 5 operations a word for all 64
-/// positions.
+/// Returns how many words set each bit, in planes. A tree of carry-save adders (Harley and Seal; Warren, "Hacker's
+/// Delight", section 5-1) takes 5 operations a word for all 64 positions.
 #[inline(always)]
 fn count(words: &[u64]) -> [u64; PLANES] {
     let mut side_by_side = [[0; LANES]; PLANES];
@@ -54,7 +53,7 @@ fn count(words: &[u64]) -> [u64; PLANES] {
     planes.map(|[word]| word)
 }
 
-/// Adds eight words to three planes or more.
+/// Adds eight words to the planes, of which there are at least three.
 #[inline(always)]
 fn add8<const N: usize>(planes: &mut [[u64; N]], words: &[[u64; N]]) {
     let ([ones, twos, fours, above @ ..], [a, b, c, d, e, f, g, h]) = (planes, words) else {

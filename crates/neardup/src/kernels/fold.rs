@@ -1,18 +1,19 @@
-//! Folding runs of text in which the folded form of every code point takes as many bytes as itself, or one.
+//! Folding of runs, in which the folded form of every code point takes as many bytes as the code point itself, or
+//! one.
 
 use std::sync::OnceLock;
 
 /// Bytes that are folded at once.
 pub const BLOCK: usize = 64;
 
-/// Room for the items of a block: its bytes, spaces between them, and what a whole store leaves behind them.
+/// Room for the items of a block: its bytes, the spaces between them, and the rest of the last vector store.
 pub const BLOCK_ROOM: usize = 2 * BLOCK;
 
-/// The folded forms of 64 code points that differ in the last byte alone.
+/// The folded forms of 64 code points that differ only in the last byte.
 pub struct FoldRow {
-    /// The first, second and third byte of each.
+    /// The first, second and third bytes of the folded forms.
     pub bytes: [[u8; 64]; 3],
-    /// The flags of each, below.
+    /// Their flags, which are the constants below.
     pub flags: [u8; 64],
 }
 
@@ -24,10 +25,10 @@ impl FoldRow {
     };
 }
 
-/// Rows of [`FoldRows`] that are made at once.
+/// Number of rows of [`FoldRows`] that are made at once.
 pub const ROWS_AT_ONCE: usize = 4;
 
-/// The rows of all code points under one fold, made when they are first needed.
+/// The rows of all code points under one fold, made when first needed.
 pub struct FoldRows {
     rows: [OnceLock<Box<[FoldRow; ROWS_AT_ONCE]>>; Self::ALL / ROWS_AT_ONCE],
     make: fn(usize) -> Box<[FoldRow; ROWS_AT_ONCE]>,
@@ -36,7 +37,7 @@ pub struct FoldRows {
 impl FoldRows {
     const ALL: usize = (char::MAX as usize + 1) / 64;
 
-    /// Takes a function that makes the rows from its argument times [`ROWS_AT_ONCE`] on.
+    /// Returns rows that are made by a function: it makes those from its argument times [`ROWS_AT_ONCE`] on.
     pub const fn new(make: fn(usize) -> Box<[FoldRow; ROWS_AT_ONCE]>) -> Self {
         Self {
             rows: [const { OnceLock::new() }; Self::ALL / ROWS_AT_ONCE],
@@ -44,7 +45,7 @@ impl FoldRows {
         }
     }
 
-    /// Returns the row of the code points from 64 times its number on. Inlined: a call would drive the vectors
+    /// Returns the row of the code points from 64 times `number` on. Inlined, because a call would force the vectors
     /// of a block out of their registers.
     #[inline(always)]
     pub fn row(&'static self, number: usize) -> &'static FoldRow {
@@ -53,19 +54,19 @@ impl FoldRows {
     }
 }
 
-/// A run can contain it.
+/// A run can contain the code point.
 pub const VALID: u8 = 1;
-/// It is a word by itself.
+/// The code point is a word by itself.
 pub const ALONE: u8 = 2;
 pub const LETTER: u8 = 4;
 pub const MARK: u8 = 8;
-/// It changes places with marks of other classes.
+/// The code point changes places with marks of other classes.
 pub const MOVES: u8 = 16;
 /// White space that is collapsed.
 pub const SPACE: u8 = 32;
-/// Its folded form takes one byte; that of others takes as many as itself.
+/// The folded form takes one byte. Otherwise it takes as many as the code point.
 pub const ONE_BYTE: u8 = 64;
-/// The folded text does not have it.
+/// The folded text does not contain the code point.
 pub const DROPPED: u8 = 128;
 
 /// Ranges of characters that no fold changes, too many to be looked up one by one: letters that are words by
@@ -79,10 +80,11 @@ pub const UNCHANGED: [([u8; 2], [u8; 2], u8); 2] = [
 /// How much of a text was folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Folded {
-    /// Bytes of the text: up to a code point before which nothing behind it changes anything.
+    /// Bytes of the text, up to a code point before which no later code point changes anything.
     pub done: usize,
-    /// Bytes of the words, or characters.
+    /// Number of bytes of the words, or of characters.
     pub written: usize,
-    /// The folded text ends with a word of one character, and of marks; of characters, with white space.
+    /// Words: whether the folded text ends with a word of one character and its marks. Characters: whether it ends
+    /// with white space.
     pub is_after: bool,
 }

@@ -3,7 +3,7 @@
 /// Arrays of integers of `BYTES` bytes.
 ///
 /// # Safety
-/// The type has that size, no padding, and every pattern of bits is a value.
+/// The type has this size and no padding, and every bit pattern is a valid value.
 pub unsafe trait Lanes<const BYTES: usize> {}
 
 // SAFETY: 64 bytes.

@@ -1,14 +1,14 @@
-//! The inner loops for every processor, for AVX2 and for AVX-512, with equal results.
+//! The inner loops, for any processor, for AVX2 and for AVX-512, with equal results.
 //!
-//! Words and sketches are written for each. Of the other loops the compiler makes vectors: they are
-//! written once, in [`portable`], and compiled once more for each set of instructions. Text is folded by vectors
-//! only with AVX-512; elsewhere, and where they do not suffice, code point by code point.
+//! Words and sketches are written separately for each. The compiler vectorizes the other loops: they are written
+//! once, in [`portable`], and compiled once more for each instruction set. Only AVX-512 folds text by vectors;
+//! elsewhere, and where the vectors do not suffice, text is folded code point by code point.
 //!
-//! The path is chosen when the first kernel runs: the best that the processor offers, or the one
-//! that the environment variable `NEARDUP_KERNELS` names. This is the only module with `unsafe`.
+//! The path is chosen when the first kernel runs: the best one for the processor, or the one that the environment
+//! variable `NEARDUP_KERNELS` names. Only this module contains `unsafe`.
 //!
-//! There is no path for NEON: every arm64 processor has it, so that the portable one uses it (`cmeq`,
-//! `umin`, `bic` in the assembly).
+//! NEON needs no path of its own: every arm64 processor has it, so that the compiler uses it for the portable path
+//! (`cmeq`, `umin`, `bic` in the assembly).
 #![allow(
     clippy::disallowed_methods,
     reason = "blocks of a document, or reserved by the caller"
@@ -35,8 +35,8 @@ use std::sync::OnceLock;
 
 type FoldRun<T> = unsafe fn(&[u8], bool, &'static FoldRows, &mut [T]) -> Folded;
 
-/// One implementation of every kernel. Those that [`available`] returns are safe to call: this
-/// processor has their instructions.
+/// One implementation of every kernel. The ones that [`available`] returns are safe to call, because this processor
+/// has their instructions.
 pub struct Kernels {
     /// The name by which `NEARDUP_KERNELS` selects it.
     pub name: &'static str,
@@ -79,7 +79,7 @@ pub fn available() -> impl Iterator<Item = &'static Kernels> {
 }
 
 impl Kernels {
-    /// Folds the beginning of a text to words with spaces between them, as far as there is room and a fast way.
+    /// Folds the beginning of a text to words separated by spaces, as far as there are room and a fast way.
     pub fn fold_words(
         &self,
         text: &[u8],
@@ -90,7 +90,7 @@ impl Kernels {
         fold(self.fold_words, text, is_after_alone, rows, room)
     }
 
-    /// Does [`Self::fold_words`] for characters, as code points, with white space collapsed.
+    /// Folds like [`Self::fold_words`], but to characters, as code points, with white space collapsed.
     pub fn fold_chars(
         &self,
         text: &[u8],
@@ -101,14 +101,13 @@ impl Kernels {
         fold(self.fold_chars, text, is_after_space, rows, room)
     }
 
-    /// Appends the token hash of every word of a text: of every maximal run of bytes that are no
-    /// spaces.
+    /// Appends the token hash of every word of a text: of every maximal run of bytes that are not spaces.
     pub fn word_hashes(&self, text: &[u8], key: &Key, out: &mut Vec<u64>) {
         // SAFETY: as above.
         unsafe { (self.word_hashes)(text, key, out) };
     }
 
-    /// Appends the shingle hash of every window of `k` tokens: none if there are fewer tokens.
+    /// Appends the shingle hash of every window of `k` tokens; nothing if there are fewer tokens.
     pub fn combine_windows(&self, tokens: &[u64], k: usize, out: &mut Vec<u64>) {
         assert!(k > 0, "a shingle has at least one token");
         if tokens.len() >= k {
@@ -126,8 +125,7 @@ impl Kernels {
         }
     }
 
-    /// Returns the number of slots of `slot_bits` bits that are equal in two signatures' slots as
-    /// stored.
+    /// Returns the number of equal slots of two signatures, whose slots of `slot_bits` bits are given as stored.
     #[inline]
     pub fn count_equal(&self, a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
         let bytes = (slots * slot_bits as usize).div_ceil(8);
@@ -136,21 +134,21 @@ impl Kernels {
         unsafe { (self.count_equal)(a, b, slots, slot_bits) }
     }
 
-    /// Lowers each slot to the other's, where that is lower.
+    /// Lowers each slot to that of `other` if it is lower.
     pub fn merge(&self, slots: &mut [u32], other: &[u32]) {
         assert_eq!(slots.len(), other.len());
         // SAFETY: as above.
         unsafe { (self.merge)(slots, other) };
     }
 
-    /// Adds to the sum of every bit position, from the lowest, the weights of the words that set it.
+    /// Adds to the sum of every bit position, from the lowest on, the weights of the words that set it.
     pub fn add_where_set(&self, words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
         assert_eq!(words.len(), weights.len());
         // SAFETY: as above.
         unsafe { (self.add_where_set)(words, weights, sums) };
     }
 
-    /// Does [`Self::add_where_set`] with one weight for all words.
+    /// Adds like [`Self::add_where_set`], with one weight for all words.
     pub fn add_weight(&self, words: &[u64], weight: i64, sums: &mut [i64; 64]) {
         // SAFETY: as above.
         unsafe { (self.add_weight)(words, weight, sums) };
@@ -174,14 +172,14 @@ fn fold<T>(
     }
 }
 
-/// Work whose `run` is always inlined, so that [`vectorized`] can compile it anew: a closure is compiled
-/// once for all its calls, without vectors.
+/// Work whose `run` is always inlined, so that [`vectorized`] can compile it again. A closure is compiled only once
+/// for all its calls, without vectors.
 pub trait Vectorize {
     type Output;
     fn run(self) -> Self::Output;
 }
 
-/// Does some work for which the compiler uses wider vectors where the kernels in use do.
+/// Does some work, for which the compiler uses wider vectors if the active kernels do.
 #[inline]
 pub fn vectorized<W: Vectorize>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,6 @@
-//! The kernels for any processor, with which the others must agree.
+//! The kernels for any processor. The others must agree with them.
 //!
-//! Loops that are always inlined are those that the compiler vectorizes for the caller's instructions.
+//! The compiler vectorizes the always-inlined loops for the instructions of their caller.
 
 use super::bit_sums::{add_weight, add_where_set};
 use super::words::{PieceText, Steps, WordLimits, hash_words, positions};
@@ -46,19 +46,19 @@ fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     hash_words(text, key, out, &steps);
 }
 
-/// Counts without a branch, so that the compiler uses vectors.
+/// Works without a branch, so that the compiler uses vectors.
 fn classify(block: &[u8; 64]) -> u64 {
     let is_word = block.map(|byte| u8::from(byte != b' '));
     let bytes = is_word.as_chunks().0.iter().enumerate();
-    // The product has the lowest bits of the bytes in its highest byte.
+    // The highest byte of the product collects the lowest bits of the bytes.
     bytes.fold(0, |bits, (i, ones)| {
         let gathered = u64::from_le_bytes(*ones).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         bits | gathered << (8 * i)
     })
 }
 
-/// Combines windows of up to `longest` tokens, at most 8, one by one, and rolls over longer ones, which cost less
-/// by that.
+/// Combines windows of up to `longest` tokens, at most 8, one by one, and uses a rolling hash for longer windows,
+/// which costs less for them.
 #[inline(always)]
 pub fn combine_windows(tokens: &[u64], k: usize, longest: usize, out: &mut Vec<u64>) {
     match k {
@@ -95,11 +95,11 @@ fn sketch(slots: &mut [u32], hashes: &[u64]) {
     sketch_with(slots, hashes, OpenSlots::find, later_rounds);
 }
 
-/// Shingles a slot after which different ones would have filled all but one slot in 10^6: they repeat, as in
-/// a text that says one thing over and over, or they are few.
+/// Distinct shingles fill all but one slot in 10^6 after this many shingles a slot. If slots are still open then,
+/// shingles repeat, as in a repetitive text, or they are few.
 const REPEATS_SEEN: usize = 14;
 
-/// Returns a sketch, given how open slots are found and how later rounds are done.
+/// Fills the slots of a sketch. The functions find open slots and do later rounds.
 #[inline(always)]
 pub fn sketch_with(
     slots: &mut [u32],
@@ -116,7 +116,7 @@ pub fn sketch_with(
             return;
         }
         if distinct.is_empty() && round * hashes.len() > REPEATS_SEEN * slots.len() {
-            // Without the memory for it, the rounds take longer, no more.
+            // Without memory for the copy, the rounds only take longer.
             if let Ok(copy) = copied(hashes) {
                 distinct = copy;
                 distinct.sort_unstable();
@@ -124,9 +124,9 @@ pub fn sketch_with(
                 hashes = &distinct;
             }
         }
-        // A slot that is filled meanwhile stays open for a few rounds, which cannot lower it.
+        // A slot that is filled in the meantime counts as open for a few rounds, which cannot lower it.
         let rounds = 2 * slots.len() / hashes.len();
-        // Vectors of eight rounds are full.
+        // Fills vectors of eight rounds.
         let rounds = if rounds > 4 {
             rounds.next_multiple_of(8)
         } else {
@@ -139,7 +139,7 @@ pub fn sketch_with(
     last_rounds(slots, hashes);
 }
 
-/// Sends every shingle to one slot, without a branch.
+/// Sends every shingle to its slot of round 0, without a branch.
 #[inline(always)]
 fn round_zero(slots: &mut [u32], hashes: &[u64]) {
     for &x in hashes {
@@ -155,7 +155,7 @@ pub struct OpenSlots {
 }
 
 impl OpenSlots {
-    /// Finds the slots that hold nothing from before `round`; false if there are none.
+    /// Finds the slots that hold nothing from before `round`; returns false if there are none.
     fn find(&mut self, slots: &[u32], round: usize) -> bool {
         find_open(&mut self.words, slots, round)
     }
@@ -166,7 +166,7 @@ impl OpenSlots {
     }
 }
 
-/// [`OpenSlots::find`], for part of the words.
+/// Does the work of [`OpenSlots::find`] for part of the words.
 pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
     let from = first_code(round);
     let mut any = 0;
@@ -178,8 +178,8 @@ pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
     any != 0
 }
 
-/// Putting the shingles for open slots aside without a branch, as the vector paths do, does not pay
-/// one by one.
+/// Does later rounds shingle by shingle. The vector paths first collect the shingles for open slots without a
+/// branch, which does not pay here.
 pub fn later_rounds(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, open: &OpenSlots) {
     for round in rounds {
         for &x in hashes {
@@ -191,7 +191,7 @@ pub fn later_rounds(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, ope
     }
 }
 
-/// Applies a later round to the slots. Those that are not open stay as they are.
+/// Applies a later round to the slots. Slots that are not open stay the same.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {
@@ -232,7 +232,7 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     }
 }
 
-/// Counts in numbers of the chunks' own size: a vector holds as many of them.
+/// Counts in numbers of the size of the chunks, so that a vector holds as many of either.
 #[inline(always)]
 fn equal_chunks<const N: usize, C>(a: &[u8], b: &[u8]) -> usize
 where
@@ -245,7 +245,8 @@ where
     counts.map(|count| count.into() as usize).sum()
 }
 
-/// Returns the number of fields that differ in all words; the function leaves one bit of each such field.
+/// Returns the number of fields that differ in all words. `one_bit_a_field` leaves one bit of each field that
+/// differs.
 #[inline(always)]
 fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> usize {
     let differing = |a: &[u8; 8], b: &[u8; 8]| {
@@ -260,7 +261,7 @@ fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> 
     (whole + rest) as usize
 }
 
-/// Loads up to 8 bytes, and zeros.
+/// Returns up to 8 bytes, followed by zeros.
 #[inline(always)]
 fn word(bytes: &[u8]) -> [u8; 8] {
     let mut word = [0; 8];

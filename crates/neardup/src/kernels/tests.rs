@@ -1,4 +1,4 @@
-//! Every path against the definitions, and against the portable path.
+//! Tests of every path against the definitions and against the portable path.
 
 use super::fold::{ALONE, DROPPED, LETTER, MARK, MOVES, ONE_BYTE, SPACE, UNCHANGED, VALID};
 use super::{Kernels, available, portable};
@@ -27,7 +27,7 @@ impl Numbers {
     }
 }
 
-/// Mostly short, now and then up to `longest`.
+/// Returns a length that is usually short, and sometimes up to `longest`.
 fn length(numbers: &mut Numbers, longest: usize) -> usize {
     let longest = if numbers.below(20) == 0 {
         longest
@@ -118,8 +118,8 @@ fn code_points(numbers: &mut Numbers) -> String {
     (0..len).map(code).filter_map(char::from_u32).collect()
 }
 
-/// A run folded one code point after the other: the words, the characters, and whether they end with a word of one
-/// character and with white space.
+/// Returns a run, folded one code point after the other: the words, the characters, and whether they end with a word
+/// of one character and with white space.
 fn folded_run(
     run: &str,
     [mut is_alone, mut is_space]: [bool; 2],
@@ -165,7 +165,7 @@ fn every_path_folds_runs_as_defined() {
         let is_after = numbers.below(2) == 0;
         let check = |done: usize, kernels: &Kernels| {
             let (run, rest) = text.split_at(done);
-            // Nothing behind the run changes it.
+            // Nothing after the run changes it.
             let next = rest.chars().next().filter(|_| done > 0);
             folded_run(
                 &next.map_or_else(String::new, String::from),
@@ -209,7 +209,7 @@ fn unchanged_rows_are_as_in_the_tables() {
     }
 }
 
-/// Words of all lengths, of any bytes.
+/// Returns words of all lengths, of any bytes.
 fn text(numbers: &mut Numbers, len: usize) -> Vec<u8> {
     let spaces = 1 + numbers.below(80);
     (0..len)
@@ -240,7 +240,7 @@ fn every_path_hashes_words_as_defined() {
     }
 }
 
-/// Slots as stored, and a copy with some bytes changed.
+/// Returns slots as stored, and a copy with some bytes changed.
 fn stored_pair(numbers: &mut Numbers, slots: usize, bits: u32) -> (Vec<u8>, Vec<u8>) {
     let bytes = (slots * bits as usize).div_ceil(8);
     let mut a: Vec<u8> = (0..bytes).map(|_| numbers.next() as u8).collect();
@@ -324,7 +324,7 @@ fn every_path_adds_one_weight_alike() {
     let mut numbers = Numbers(9);
     for len in (0..600).chain([4095, 4096, 8191, 8192, 20_000]) {
         let mut words = numbers.list(len);
-        // Counts as high as they come.
+        // Counts up to the highest possible.
         let common = numbers.next();
         words.iter_mut().for_each(|word| *word |= common);
         let weight = numbers.next() as i64 >> 20;

@@ -1,22 +1,22 @@
-//! Finding and hashing words between spaces, but for the loops that differ by processor.
+//! Finding and hashing of words between spaces, except for the loops that differ by processor.
 
 use super::siphash;
 use crate::hash::Key;
 
-/// Bytes whose words are found before they are hashed. An article of 1.6 kB takes one piece;
-/// the scratch space, which is cleared on every call, stays small.
+/// Bytes whose words are found before they are hashed. An article of 1.6 kB takes one piece. The scratch space,
+/// which is cleared on every call, stays small.
 const PIECE: usize = 2048;
 
 /// The start and the end of a word, counted from the beginning of a piece.
 pub type WordLimits = [u16; 2];
 
-/// Room for the positions of 64 bits; any 8 can be written as a whole.
+/// Room for the positions of 64 bits, with spare room because 8 positions are always written at once.
 pub type Positions = [u16; 72];
 
-/// The text from a piece on; 16 bytes can be read from anywhere.
+/// The text from the beginning of a piece on; 16 bytes can be read from any place.
 pub struct PieceText<'a> {
     text: &'a [u8],
-    /// The last bytes of the text, and zeros.
+    /// The last bytes of the text, followed by zeros.
     end: [u8; 32],
     end_len: usize,
 }
@@ -29,7 +29,7 @@ impl<'a> PieceText<'a> {
         Self { text, end, end_len }
     }
 
-    /// Returns 16 bytes from `start` on; zeros behind the text.
+    /// Returns 16 bytes from `start` on; zeros after the end of the text.
     #[inline(always)]
     pub fn bytes(&self, start: usize) -> &[u8; 16] {
         match self.text.get(start..start + 16) {
@@ -48,12 +48,12 @@ impl<'a> PieceText<'a> {
 
 /// Steps that differ by processor.
 pub struct Steps<C, P, H> {
-    /// Sets a bit for each of 64 bytes that is no space.
+    /// Sets a bit for each of 64 bytes that is not a space.
     pub classify: C,
-    /// Writes the positions of the set bits, counted from a number, and says how many there are.
+    /// Writes the positions of the set bits, counted from a number, and returns how many there are.
     pub positions: P,
-    /// Hashes words of at most [`siphash::LONGEST`] bytes, and says whether no other is among them,
-    /// whose hash means nothing.
+    /// Hashes words of at most [`siphash::LONGEST`] bytes. Returns whether no word is longer; the hash of a longer
+    /// one is meaningless.
     pub hash: H,
 }
 
@@ -118,7 +118,7 @@ fn hash_found<const LANES: usize, C, P>(
 
 /// The limits of the words of a piece.
 struct Edges {
-    /// The starts and ends of words, alternating; behind them room for whole stores.
+    /// The starts and ends of words, alternating, followed by room for whole vector stores.
     positions: [u16; PIECE + 80],
     count: usize,
 }
@@ -131,7 +131,7 @@ impl Edges {
         }
     }
 
-    /// Finds the words of a piece; the last ends at its end if not before.
+    /// Finds the words of a piece. The last word ends with the piece at the latest.
     #[inline(always)]
     fn find<H>(
         &mut self,
@@ -139,7 +139,7 @@ impl Edges {
         steps: &Steps<impl Fn(&[u8; 64]) -> u64, impl Fn(u64, u16, &mut Positions) -> usize, H>,
     ) {
         let (blocks, rest) = piece.as_chunks::<64>();
-        // Ends the last word, too.
+        // The spaces at the end also end the last word.
         let mut last = [b' '; 64];
         last[..rest.len()].copy_from_slice(rest);
         let mut is_in_word = 0;
@@ -156,8 +156,8 @@ impl Edges {
         self.positions[self.count..][..16].fill(0);
     }
 
-    /// Takes back the last word if it touches the end of the piece of `len` bytes, where it may be
-    /// cut off, and returns its start.
+    /// Removes the last word if it touches the end of the piece of `len` bytes, where it may be cut off, and returns
+    /// its start.
     fn take_cut_word(&mut self, len: usize) -> Option<usize> {
         match self.positions[..self.count] {
             [.., start, end] if usize::from(end) == len => {
@@ -169,17 +169,17 @@ impl Edges {
         }
     }
 
-    /// Returns the limits of the words and of the empty ones behind them.
+    /// Returns the limits of the words, in groups that are filled up with empty words.
     #[inline(always)]
     fn groups<const LANES: usize>(&self) -> &[[WordLimits; LANES]] {
         self.positions.as_chunks::<2>().0.as_chunks().0
     }
 }
 
-/// [`Steps::positions`]: the positions of 8 bits at a time are looked up.
+/// Implements [`Steps::positions`]: looks up the positions of 8 bits at a time.
 #[inline(always)]
 pub fn positions(bits: u64, from: u16, out: &mut Positions) -> usize {
-    // Counted from the first byte, so that no byte waits for the one before.
+    // Counted from the first byte, so that no byte waits for the previous one.
     let counts = counts_up_to_bytes(bits);
     let before = (counts << 8).to_le_bytes();
     for (i, byte) in bits.to_le_bytes().into_iter().enumerate() {
@@ -194,7 +194,7 @@ pub fn positions(bits: u64, from: u16, out: &mut Positions) -> usize {
     (counts >> 56) as usize
 }
 
-/// Returns in each byte the number of bits that are set in it and in those below.
+/// Returns in each byte the number of set bits in it and in the lower bytes.
 #[inline(always)]
 fn counts_up_to_bytes(bits: u64) -> u64 {
     let pairs = bits - (bits >> 1 & 0x5555_5555_5555_5555);

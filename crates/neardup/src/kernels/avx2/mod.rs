@@ -18,7 +18,7 @@ pub fn is_available() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Only for processors with [`is_available`].
+/// Only for processors on which [`is_available`] is true.
 pub static KERNELS: Kernels = Kernels {
     name: "avx2",
     fold_words: None,
@@ -38,7 +38,7 @@ pub fn vectorized<W: Vectorize>(work: W) -> W::Output {
     fn call<W: Vectorize>(work: W) -> W::Output {
         work.run()
     }
-    // SAFETY: kernels other than the portable ones are in use only where the features are there.
+    // SAFETY: kernels other than the portable ones are in use only if the processor has the features.
     unsafe { call(work) }
 }
 
@@ -88,14 +88,14 @@ fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
     unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
 }
 
-/// Returns the products of the lower halves of the lanes. The compiler makes products of 64 bits,
-/// for which it takes three such instructions, of its own intrinsic where only the lower half of
-/// the product counts or where one factor is the same throughout a loop.
+/// Returns the products of the lower halves of the lanes by the one instruction for this. From its own intrinsic the
+/// compiler makes 64-bit products, which take three such instructions, if only the lower half of the product counts
+/// or if one factor stays the same throughout a loop.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply_halves(a: __m256i, b: __m256i) -> __m256i {
     let product;
-    // SAFETY: works on registers alone.
+    // SAFETY: works only on registers.
     unsafe {
         std::arch::asm!(
             "vpmuludq {product}, {a}, {b}",

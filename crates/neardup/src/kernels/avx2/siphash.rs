@@ -59,9 +59,9 @@ impl SipStateOfFour {
         self
     }
 
-    /// Returns the hashes of four tokens of these lengths. `bytes` returns two blocks of 8 bytes of
-    /// each from a place on, whatever follows a token. Where one is longer than [`LONGEST`], its
-    /// result means nothing.
+    /// Returns the hashes of four tokens of these lengths. `bytes` returns, for each token, two blocks of 8 bytes
+    /// that begin at a place, with anything after its end. The hash of a token longer than [`LONGEST`] is
+    /// meaningless.
     #[inline]
     #[target_feature(enable = "avx2")]
     pub fn hash(self, lengths: __m256i, bytes: impl Fn(usize) -> (__m256i, __m256i)) -> __m256i {
@@ -78,14 +78,14 @@ impl SipStateOfFour {
         state.finish()
     }
 
-    /// Absorbs the block at a place of those tokens that have one there.
+    /// Absorbs the block at a place, for those tokens that reach it.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn absorb_part(self, block: __m256i, lengths: __m256i, place: usize) -> Self {
         let left = _mm256_sub_epi64(lengths, _mm256_set1_epi64x(place as i64));
         let is_last = _mm256_cmpgt_epi64(_mm256_set1_epi64x(8), left);
         let is_there = _mm256_cmpgt_epi64(left, _mm256_set1_epi64x(-1));
-        // Shifts by 64 and more leave 0.
+        // Shifts by 64 or more leave 0.
         let behind = _mm256_sllv_epi64(_mm256_set1_epi64x(-1), _mm256_slli_epi64::<3>(left));
         let block = _mm256_andnot_si256(behind, block);
         let end = _mm256_and_si256(is_last, _mm256_slli_epi64::<56>(lengths));

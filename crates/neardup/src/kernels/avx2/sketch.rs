@@ -10,13 +10,13 @@ use std::arch::x86_64::{
     _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
 };
 
-/// Most slots whose bitmap of open ones fits a register.
+/// The most slots whose bitmap of open slots fits into a register.
 const SLOTS_IN_REGISTER: usize = 256;
 
-/// Shingles that are tested before the ones that passed are applied: as many as an article has.
+/// Shingles that are tested before those that passed are applied: as many as an article has.
 const CHUNK: usize = 320;
 
-/// Fewer shingles are not worth the preparation of a round.
+/// With fewer shingles, the preparation of a round does not pay.
 const FEW: usize = 16;
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -54,7 +54,7 @@ fn later_round(
     }
 }
 
-/// [`OpenSlots::find`].
+/// Implements [`OpenSlots::find`].
 #[inline]
 #[target_feature(enable = "avx2")]
 fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
@@ -73,7 +73,7 @@ fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
     portable::find_open(words, rest, round) || any != 0
 }
 
-/// Copies the shingles that the round sends to open slots, and counts them.
+/// Copies the shingles that the round sends to open slots, and returns their number.
 #[inline]
 #[target_feature(enable = "avx2,popcnt")]
 fn pass<const IN_REGISTER: bool>(
@@ -119,7 +119,7 @@ impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
         }
     }
 
-    /// Returns a bit for each of four shingles.
+    /// Returns a bit for each of four shingles, which is set if its slot is open.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn lanes_to_open_slots(&self, x: __m256i) -> usize {
@@ -137,7 +137,7 @@ impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
         _mm256_movemask_pd(_mm256_castsi256_pd(signs)) as usize
     }
 
-    /// Returns in the lower half of every lane the word of the bitmap whose number the lane holds.
+    /// Takes the number of a word of the bitmap in every lane, and returns that word in the lane's lower half.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn words(&self, numbers: __m256i) -> __m256i {
@@ -145,12 +145,12 @@ impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
             return _mm256_permutevar8x32_epi32(self.first_words, numbers);
         }
         let words = self.open.words.as_ptr().cast();
-        // SAFETY: slots are below 1024, so that their words are among the 32; upper halves are 0.
+        // SAFETY: slots are below 1024, so that their words are among the 32; the upper halves are 0.
         unsafe { _mm256_i32gather_epi32::<4>(words, numbers) }
     }
 }
 
-/// Returns the lanes whose bit is set, followed by anything.
+/// Returns the lanes whose bit is set, followed by arbitrary lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn move_to_front(x: __m256i, lanes: usize) -> __m256i {

@@ -14,7 +14,7 @@ use std::arch::x86_64::{
     _mm512_slli_epi16, _mm512_slli_epi32, _mm512_test_epi8_mask, _pdep_u64,
 };
 
-/// [`super::super::Kernels::fold_words`].
+/// Implements [`super::super::Kernels::fold_words`].
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
 )]
@@ -30,7 +30,7 @@ pub fn fold_words(
     fold(text, is_after_alone, rows, room, items, write, ascii)
 }
 
-/// [`super::super::Kernels::fold_chars`].
+/// Implements [`super::super::Kernels::fold_chars`].
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
 )]
@@ -46,7 +46,8 @@ pub fn fold_chars(
     fold(text, is_after_space, rows, room, items, write, ascii)
 }
 
-/// Folds blocks, given how their items are found and written, and how a block of ASCII is, without the last.
+/// Folds blocks. The functions find the items of a block, write them, and write a block of ASCII except its last
+/// character.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
@@ -89,7 +90,7 @@ fn fold<T>(
         }
         let items = items(&block, all.is_after);
         let bad = items.bad | !before(end);
-        // The last code point in most blocks, which the next block need not wait for.
+        // Usually the last code point of the block ends it; the next block need not wait for a search.
         let mut done = starts.ilog2() as usize;
         let is_whole = bad & before(done) == 0;
         if !is_whole || items.fixed >> done & 1 == 0 {
@@ -111,19 +112,19 @@ fn is_ascii(text: &[u8; BLOCK + 2]) -> bool {
     _mm512_movepi8_mask(load::<[u8; 64]>(text.first_chunk().expect("64 bytes"))) == 0
 }
 
-/// A block with the folded forms of its code points in their places.
+/// A block with the folded forms of its code points at their places.
 struct FoldedBlock {
     bytes: __m512i,
-    /// The flags of a code point, in the place of its first byte.
+    /// The flags of a code point, at the place of its first byte.
     flags: __m512i,
-    /// The places of ASCII, of first bytes of more than one, and of more than two.
+    /// The places of ASCII, of first bytes of two or more bytes, and of first bytes of three or more.
     ascii: u64,
     leads: u64,
     long: u64,
 }
 
 impl FoldedBlock {
-    /// Returns a block with the folded forms of its ASCII alone.
+    /// Returns a block with only the folded forms of its ASCII.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn of_ascii(text: &[u8; BLOCK + 2], [low, high]: [&FoldRow; 2]) -> Self {
@@ -181,8 +182,8 @@ impl FoldedBlock {
         block
     }
 
-    /// Puts code points of a row into their places. The last bytes are `last` in the places of the first, and
-    /// `lasts` in those of each.
+    /// Puts code points of a row at their places. Their last bytes are in `last` at the places of their first bytes,
+    /// and in `lasts` at the places of each of their bytes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn put(&mut self, places: u64, last: __m512i, row: &FoldRow, lasts: &[__m512i]) {
@@ -204,8 +205,8 @@ impl FoldedBlock {
         _mm512_test_epi8_mask(self.flags, all(flag))
     }
 
-    /// Writes the words of a block of ASCII but for the last character, which stays what it is whatever follows
-    /// the others. Returns the bytes written, and that the text ends with no word of one character.
+    /// Writes the words of a block of ASCII except its last character, so that nothing after it can change what is
+    /// written. Returns the number of bytes written, and false: the text does not end with a word of one character.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn write_ascii_words(
@@ -222,8 +223,8 @@ impl FoldedBlock {
         (BLOCK - 1 + gap, false)
     }
 
-    /// Writes the characters of a block of ASCII but for the last. Returns their number, and whether white space
-    /// is the last of them.
+    /// Writes the characters of a block of ASCII except its last one. Returns their number, and whether the last of
+    /// them is white space.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
     fn write_ascii_chars(
@@ -264,12 +265,13 @@ impl FoldedBlock {
         }
     }
 
-    /// Returns the places behind some code points, and behind those with a flag that follow them.
+    /// Returns the places after the code points at `first`, and after the code points with a flag of `following`
+    /// that come directly after them.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn after(&self, first: u64, following: u8, is_after: bool) -> u64 {
         let [whole, following] = [first, self.with(following)].map(|first| self.whole(first));
-        // Of those in a row behind one of the first, the sum clears all.
+        // The sum clears those of `following` that come directly after a code point at `first`.
         let sum = following.wrapping_add((whole << 1 | u64::from(is_after)) & following);
         (whole | following & !sum) << 1 | u64::from(is_after)
     }
@@ -297,13 +299,13 @@ struct BlockItems {
     text: __m512i,
     /// The places before which a space is missing.
     gaps: u64,
-    /// The places of bytes that the folded text does not have.
+    /// The places of bytes that the folded text does not contain.
     dropped: u64,
-    /// Code points that no run can contain where they are.
+    /// Code points that no run can contain at their places.
     bad: u64,
-    /// Code points before which nothing behind them changes anything.
+    /// Code points before which no later code point changes anything.
     fixed: u64,
-    /// Places behind a word of one character, and of marks; of characters, those behind white space.
+    /// For words, the places after a word of one character and its marks; for characters, those after white space.
     after: u64,
 }
 
@@ -313,20 +315,20 @@ fn all(byte: u8) -> __m512i {
     _mm512_set1_epi8(byte as i8)
 }
 
-/// Returns a bit for each place before one, at most 64.
+/// Returns a bit for each place below `place`, which is at most 64.
 #[inline]
 fn before(place: usize) -> u64 {
     1u64.checked_shl(place as u32).unwrap_or(0).wrapping_sub(1)
 }
 
-/// Returns the last place before all the bad ones; 0 where there is none.
+/// Returns the last fixed place before all bad ones, or 0.
 #[cold]
 fn last_before(fixed: u64, bad: u64) -> usize {
     let places = fixed & !bad & bad.wrapping_sub(1);
     places.checked_ilog2().unwrap_or(0) as usize
 }
 
-/// Writes the bytes kept, with the spaces that are missing. Returns their number.
+/// Writes the kept bytes, and the missing spaces before them. Returns the number of bytes written.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
 fn write_words(items: &BlockItems, kept: u64, room: &mut [u8; BLOCK_ROOM]) -> usize {
@@ -358,14 +360,14 @@ fn write_words(items: &BlockItems, kept: u64, room: &mut [u8; BLOCK_ROOM]) -> us
     written
 }
 
-/// Writes the code points kept. Returns their number.
+/// Writes the kept code points. Returns their number.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn write_chars(items: &BlockItems, kept: u64, room: &mut [u32; BLOCK_ROOM]) -> usize {
     let mut text = [0; BLOCK + 16];
     store(text.first_chunk_mut().expect("64 bytes"), items.text);
     let at_least = |byte: u8| _mm512_cmpge_epu8_mask(items.text, all(byte));
-    // By the folded text: a letter may become several of ASCII.
+    // Looks at the folded text, because a letter may become several ASCII characters.
     let continues = at_least(0x80) & !at_least(0xC0);
     let (starts, continuing) = (kept & !continues, kept & continues);
     let two_or_more = starts & continuing >> 1;

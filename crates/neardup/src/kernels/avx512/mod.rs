@@ -1,8 +1,8 @@
 //! The kernels for x86-64 processors with AVX-512 as of Intel's Ice Lake (2019) and AMD's Zen 4
 //! (2022).
 //!
-//! Not so AVX512DQ: with it the compiler multiplies two 32-bit numbers by an instruction for 64-bit
-//! ones, which takes three times as long.
+//! AVX512DQ is left out: with it, the compiler multiplies two 32-bit numbers by an instruction for 64-bit numbers,
+//! which takes three times as long.
 
 mod fold;
 mod siphash;
@@ -29,7 +29,7 @@ pub fn is_available() -> bool {
         && is_x86_feature_detected!("lzcnt")
 }
 
-/// Only for processors with [`is_available`].
+/// Only for processors on which [`is_available`] is true.
 pub static KERNELS: Kernels = Kernels {
     name: "avx512",
     fold_words: Some(fold::fold_words),
@@ -86,13 +86,13 @@ fn load_quarter(bytes: &[u8; 16]) -> __m128i {
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
-/// Returns the low 64 bits of the products with a factor, by the instruction of AVX512DQ, which the compiler
-/// is not to use elsewhere.
+/// Returns the low 64 bits of the products with a factor. Uses the instruction of AVX512DQ, which the compiler must
+/// not use elsewhere.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply(x: __m512i, factor: u64) -> __m512i {
     let product;
-    // SAFETY: works on registers alone, and [`is_available`] has looked for the instruction.
+    // SAFETY: works only on registers, and [`is_available`] has checked for the instruction.
     unsafe {
         std::arch::asm!(
             "vpmullq {product}, {x}, {factor}",
@@ -105,14 +105,14 @@ fn multiply(x: __m512i, factor: u64) -> __m512i {
     product
 }
 
-/// Returns the products of the lower halves of the lanes. The compiler makes products of 64 bits,
-/// for which it takes three such instructions, of its own intrinsic where only the lower half of
-/// the product counts or where one factor is the same throughout a loop.
+/// Returns the products of the lower halves of the lanes by the one instruction for this. From its own intrinsic the
+/// compiler makes 64-bit products, which take three such instructions, if only the lower half of the product counts
+/// or if one factor stays the same throughout a loop.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply_halves(a: __m512i, b: __m512i) -> __m512i {
     let product;
-    // SAFETY: works on registers alone.
+    // SAFETY: works only on registers.
     unsafe {
         std::arch::asm!(
             "vpmuludq {product}, {a}, {b}",

@@ -59,9 +59,9 @@ impl SipStateOfEight {
         self
     }
 
-    /// Returns the hashes of eight tokens of these lengths. `bytes` returns two blocks of 8 bytes of
-    /// each from a place on, whatever follows a token. Where one is longer than [`LONGEST`], its
-    /// result means nothing.
+    /// Returns the hashes of eight tokens of these lengths. `bytes` returns, for each token, two blocks of 8 bytes
+    /// that begin at a place, with anything after its end. The hash of a token longer than [`LONGEST`] is
+    /// meaningless.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub fn hash(self, lengths: __m512i, bytes: impl Fn(usize) -> (__m512i, __m512i)) -> __m512i {
@@ -78,14 +78,14 @@ impl SipStateOfEight {
         state.finish()
     }
 
-    /// Absorbs the block at a place of those tokens that have one there.
+    /// Absorbs the block at a place, for those tokens that reach it.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn absorb_part(self, block: __m512i, lengths: __m512i, place: usize) -> Self {
         let left = _mm512_sub_epi64(lengths, _mm512_set1_epi64(place as i64));
         let is_last = _mm512_cmplt_epu64_mask(left, _mm512_set1_epi64(8));
         let is_there = _mm512_cmpge_epi64_mask(left, _mm512_setzero_si512());
-        // Shifts by 64 and more leave 0.
+        // Shifts by 64 or more leave 0.
         let behind = _mm512_sllv_epi64(_mm512_set1_epi64(-1), _mm512_slli_epi64::<3>(left));
         let block = _mm512_andnot_si512(behind, block);
         let end = _mm512_slli_epi64::<56>(lengths);

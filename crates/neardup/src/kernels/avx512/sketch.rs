@@ -12,10 +12,10 @@ use std::arch::x86_64::{
 };
 use std::ops::Range;
 
-/// Shingles that are tested before the ones that passed are applied: as many as an article has.
+/// Shingles that are tested before those that passed are applied: as many as an article has.
 const CHUNK: usize = 320;
 
-/// Most shingles for which lanes are rounds.
+/// Up to this many shingles, the lanes are rounds.
 const FEW: usize = CHUNK / 8;
 
 #[target_feature(enable = "avx512f,bmi1,bmi2,popcnt")]
@@ -33,7 +33,7 @@ pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
     });
 }
 
-/// [`OpenSlots::find`].
+/// Implements [`OpenSlots::find`].
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
@@ -50,8 +50,7 @@ fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
     portable::find_open(words, rest, round) || any != 0
 }
 
-/// Does one round of many shingles: those for open slots are put together before their codes are
-/// made.
+/// Does one round of many shingles. Those for open slots are collected before their codes are made.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
 fn many(
@@ -80,7 +79,7 @@ fn many(
     }
 }
 
-/// Does several rounds of few shingles, eight rounds at a time.
+/// Does several rounds of few shingles, with eight rounds at a time in the lanes.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
 fn few(
@@ -117,7 +116,7 @@ fn push(list: &mut [u64], count: &mut usize, x: __m512i, lanes: u8) {
     *count += lanes.count_ones() as usize;
 }
 
-/// Makes offers: a slot in the upper half, a code in the lower.
+/// Applies offers: a slot in the upper half, a code in the lower half.
 #[inline]
 fn apply(slots: &mut [u32], offers: &[u64]) {
     for offer in offers {
@@ -126,7 +125,7 @@ fn apply(slots: &mut [u32], offers: &[u64]) {
     }
 }
 
-/// Loads at most seven hashes, and zeros.
+/// Loads at most seven hashes, followed by zeros.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2")]
 fn load_rest(hashes: &[u64]) -> __m512i {
@@ -152,7 +151,7 @@ impl OpenTestOfEight {
         }
     }
 
-    /// Returns a bit for each of eight slots.
+    /// Returns a bit for each of eight slots, which is set if the slot is open.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn is_open(&self, slots: __m512i) -> u8 {
@@ -163,7 +162,7 @@ impl OpenTestOfEight {
     }
 }
 
-/// The round of every lane, as its slots and codes depend on it.
+/// The round of every lane, in the forms in which slots and codes depend on it.
 struct Rounds {
     sum_step: __m512i,
     factor_step: __m512i,
@@ -210,7 +209,7 @@ impl Rounds {
         _mm512_srli_epi64::<32>(multiply_halves(bits, slots))
     }
 
-    /// Returns the offers of the rounds: the slot in the upper half, the code in the lower.
+    /// Returns the offers of the rounds: the slot in the upper half, the code in the lower half.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn offers(&self, x: __m512i, slots: __m512i) -> __m512i {

@@ -33,7 +33,7 @@ pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     hash_words(text, key, out, &steps);
 }
 
-/// The positions of the set bits, followed by anything.
+/// Writes the positions of the set bits, followed by arbitrary numbers.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
 fn store_positions(bits: u64, from: u16, out: &mut Positions) {
@@ -47,8 +47,8 @@ fn store_positions(bits: u64, from: u16, out: &mut Positions) {
     store(&mut halves[1], _mm512_add_epi16(high, from));
 }
 
-/// Returns the first and the second 8 bytes from a place in each of eight words on, anything where a
-/// word ends before.
+/// Returns the first and the second 8 bytes of each of eight words from a place on, with anything after the end of a
+/// word.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn two_blocks(
