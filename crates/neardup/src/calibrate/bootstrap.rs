@@ -1,27 +1,28 @@
-//! How sure precision, recall and F1 are: the percentile bootstrap (Efron, "Bootstrap methods:
-//! another look at the jackknife", Annals of Statistics 1979).
+//! Intervals of precision, recall and F1, by the percentile bootstrap (Efron, "Bootstrap methods: another look at
+//! the jackknife", Annals of Statistics 1979).
 //!
-//! At a given threshold a pair is of one of four kinds, and drawing pairs with replacement is
-//! drawing kinds, each with the weights that its pairs have. Half a pair is added to each kind, as Jeffreys' prior does (Goutte, Gaussier, "A
-//! probabilistic interpretation of precision, recall and F-score", ECIR 2005): ten pairs without an
-//! error are no proof that there are none. It has the least weight of its kind, or if there is none, of all.
+//! At a given threshold a pair is of one of four kinds. Drawing pairs with replacement is drawing kinds, each with
+//! the weights of its pairs. Half a pair is added to each kind, like Jeffreys' prior (Goutte, Gaussier, "A
+//! probabilistic interpretation of precision, recall and F-score", ECIR 2005), because ten pairs without an error do
+//! not prove that there are none. The half pair has the least weight of its kind, or of all pairs if the kind is
+//! empty.
 //!
-//! Frozen by known answers: draw number j from 0, over all resamples, is output j of SplitMix64
-//! started at the seed, scaled to the number of half pairs by a multiplication. Integers only, so
-//! that every processor gives the same.
+//! Frozen by known answers: draw number j from 0, counted over all resamples, is output j of SplitMix64 started at
+//! the seed, scaled to the number of half pairs by a multiplication. All numbers are integers, so that every
+//! processor gives the same result.
 
 use super::{Outcomes, Scored};
 use crate::Result;
 use crate::hash::{GOLDEN, split_mix};
 use crate::memory::{Grow, collected};
 
-/// The number of resamples behind an interval.
+/// The number of resamples for an interval.
 pub const RESAMPLES: usize = 1000;
 
-/// The number of them outside at either end: one in forty, for an interval of 95 %.
+/// The number of resamples outside at either end: one in forty, for an interval of 95 %.
 const OUTSIDE: usize = RESAMPLES / 40;
 
-/// Draws after which interrupts are checked for.
+/// Draws between two checks for interrupts.
 const HEARTBEAT: u64 = 1 << 16;
 
 /// The limits of 95 % confidence.
@@ -31,7 +32,7 @@ pub struct ConfidenceLimits {
     pub high: f64,
 }
 
-/// The intervals of a threshold's figures.
+/// The intervals of the figures of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Intervals {
     pub precision: ConfidenceLimits,
@@ -39,7 +40,7 @@ pub struct Intervals {
     pub f1: ConfidenceLimits,
 }
 
-/// Returns how precision, recall and F1 of a threshold vary from one sample of as many pairs to another.
+/// Returns the intervals in which precision, recall and F1 of a threshold vary between samples of as many pairs.
 ///
 /// Time O(pairs), a few us a pair; memory in proportion to the pairs.
 ///
@@ -79,13 +80,13 @@ pub fn intervals(
 
 struct Resamples {
     pairs: u64,
-    /// Kind and weight of pairs, and the end of their half pairs.
+    /// Kind and weight of equal pairs, and the end of their half pairs.
     classes: Vec<(usize, u64, u64)>,
     state: u64,
 }
 
 impl Resamples {
-    /// Prepares to draw from pairs, given by kind, in the order of [`Outcomes`], and weight.
+    /// Returns resamples of pairs, which are given by kind, in the order of [`Outcomes`], and weight.
     fn new(mut pairs: Vec<(usize, u64)>, seed: i64) -> Result<Self> {
         let count = pairs.len() as u64;
         let least = pairs.iter().map(|(_, weight)| *weight).min().unwrap_or(1);
@@ -139,7 +140,7 @@ mod tests {
         of_weight(counts, 1, seed)
     }
 
-    /// Returns the intervals of pairs that are of each kind and of one weight.
+    /// Returns the intervals for a count of pairs of each kind, all with one weight.
     fn of_weight(counts: [u64; 4], weight: u64, seed: i64) -> Intervals {
         let kinds = [(1.0, true), (1.0, false), (0.0, true), (0.0, false)];
         let scored = kinds.map(|(score, same)| Scored::new(score, same, weight));
@@ -158,7 +159,7 @@ mod tests {
         );
     }
 
-    /// A pair that stands for many is drawn more or less often, which moves the figures more.
+    /// A pair of large weight is drawn more or less often, which moves the figures more.
     #[test]
     fn unequal_weights_make_intervals_wider() {
         let width = |heavy| {
@@ -172,7 +173,8 @@ mod tests {
     }
 
     /// The first outputs of SplitMix64 started at 0, from its authors' reference implementation, are
-    /// e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f, f88bb8a8724c81ec: of 16 half pairs
+    /// e220a8397b1dcdaf, 6e789e6aa1b965f4, 06c45d188009454f and f88bb8a8724c81ec. Of 16 half pairs these are numbers
+    /// 14, 6, 0 and 15.
     /// numbers 14, 6, 0 and 15.
     #[test]
     fn the_first_resample_by_hand() {
@@ -195,7 +197,7 @@ mod tests {
         assert_ne!(of([40, 5, 10, 45], 1), found);
     }
 
-    /// By another program, from the description above.
+    /// Computed by another program, from the description above.
     const KNOWN: [[f64; 2]; 3] = [
         [782_609.0, 960_784.0],
         [679_245.0, 895_833.0],
@@ -211,7 +213,7 @@ mod tests {
         assert!(many.f1.low > 0.999, "{many:?}");
     }
 
-    /// Precision and recall are shares, which have an exact interval.
+    /// Precision and recall are shares, for which there is an exact interval.
     #[test]
     fn close_to_the_exact_interval_of_a_share() {
         for counts in [[400, 100, 50, 500], [90, 10, 10, 90], [30, 20, 5, 45]] {

@@ -1,4 +1,4 @@
-//! The threshold with the highest F1, among all that tell pairs apart.
+//! The threshold with the highest F1 among all that distinguish pairs.
 
 use super::Outcomes;
 use crate::Result;
@@ -13,7 +13,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Of similarities.
+    /// The scale of similarities.
     pub(super) const SIMILARITY: Self = Self {
         floor: 0.0,
         top: 1.0,
@@ -25,13 +25,12 @@ impl Scale {
     }
 }
 
-/// A place between the scores of pairs: all thresholds above `below`, up to `lowest`, find the same
-/// pairs.
+/// A place between the scores of pairs: all thresholds above `below`, up to `lowest`, find the same pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cut {
     /// The lowest score found; the top of the scale if none is.
     pub lowest: f64,
-    /// The highest score not found; the floor of the scale if all above it are.
+    /// The highest score not found; the floor of the scale if all scores above it are found.
     pub below: f64,
     pub outcomes: Outcomes,
 }
@@ -45,13 +44,13 @@ impl Cut {
         }
     }
 
-    /// Returns the distance of the pairs found from the others.
+    /// Returns the distance between the pairs found and the others.
     pub fn gap(&self) -> f64 {
         self.lowest - self.below
     }
 
-    /// Returns the number with the fewest decimals, one at least, that finds the same pairs; of
-    /// several the one nearest to the middle.
+    /// Returns the number with the fewest decimals, at least one, that finds the same pairs; of several such
+    /// numbers, the one nearest to the middle.
     pub fn roundest(&self) -> f64 {
         let middle = self.below + self.gap() / 2.0;
         let number = |decimals: i32| {
@@ -64,7 +63,7 @@ impl Cut {
     }
 }
 
-/// A labeled pair, its score by some method, and how many pairs it counts as.
+/// A labeled pair, its score by some method, and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
     pub score: f64,
@@ -82,8 +81,8 @@ impl Scored {
     }
 }
 
-/// Returns whole numbers in proportion to weights, so that sums of them are exact: as large as they can be
-/// if `weights.len()` times the largest is not to exceed 2^60.
+/// Returns whole numbers in proportion to weights, so that their sums are exact: the largest such that
+/// `weights.len()` times the largest of them does not exceed 2^60.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -94,8 +93,8 @@ pub fn whole_weights(weights: &[f64]) -> Result<Vec<u64>> {
     collected(weights.iter().map(whole))
 }
 
-/// Returns the cut with the highest F1 through labeled pairs; of several with one F1 the highest. Pairs of one score stay together. Scores at the floor of the
-/// scale or below it are never found.
+/// Returns the cut with the highest F1 through labeled pairs; of several with this F1, the highest cut. Pairs with
+/// the same score stay together. Scores at or below the floor of the scale are never found.
 ///
 /// Sorts the pairs: O(n log n), no memory.
 pub fn best_cut(pairs: &mut [Scored], scale: Scale, check: &mut dyn FnMut()) -> Cut {
@@ -128,7 +127,7 @@ pub fn best_cut(pairs: &mut [Scored], scale: Scale, check: &mut dyn FnMut()) -> 
     best.expect("a score at the top of the scale is above its floor")
 }
 
-/// Returns the weights of the same pairs, and of the different ones.
+/// Returns the weight of the pairs labeled the same, and of the pairs labeled different.
 fn weights(pairs: &[Scored]) -> [u64; 2] {
     [true, false].map(|same| {
         let labeled = pairs.iter().filter(|pair| pair.same == same);
@@ -188,7 +187,7 @@ mod tests {
                 0.0,
                 [5, 2, 1, 0],
             ),
-            // Ties are found together.
+            // Pairs with equal scores are found together.
             (
                 [&[0.8, 0.4].map(same)[..], &[0.4, 0.4, 0.1].map(other)].concat(),
                 0.8,
@@ -201,7 +200,7 @@ mod tests {
                 0.2,
                 [1, 1, 0, 1],
             ),
-            // Nothing is to be found.
+            // No pair can be found.
             (vec![same(0.0), other(0.0)], 1.0, 0.0, [0, 0, 1, 1]),
             (vec![other(0.3), same(0.0)], 1.0, 0.3, [0, 0, 1, 1]),
             (vec![other(1.0), same(0.0)], 1.0, 0.0, [0, 1, 1, 0]),

@@ -10,22 +10,22 @@ use crate::{Error, Result, hamming, set};
 /// Bits of a SimHash.
 pub const BITS: u32 = 64;
 
-/// The greatest distance that an index serves.
+/// The greatest distance that an index supports.
 const MAX_DISTANCE: u32 = 63;
 
 /// The largest number of methods in a grid.
 pub const MAX_METHODS: usize = 1000;
 
-/// How alike two documents are.
+/// A measure of how similar two documents are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GridMeasure {
-    /// The Jaccard similarity of their sets of shingles.
+    /// The Jaccard similarity of the documents' sets of shingles.
     Resemblance,
-    /// The Hamming distance of their SimHashes of [`BITS`] bits.
+    /// The Hamming distance of the documents' SimHashes of [`BITS`] bits.
     SimHash(Weighting),
 }
 
-/// A measure of documents cut into shingles.
+/// A measure, and how it cuts documents into shingles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GridMethod {
     pub measure: GridMeasure,
@@ -33,8 +33,8 @@ pub struct GridMethod {
 }
 
 impl GridMethod {
-    /// Returns how alike two documents are: their similarity, or their distance with a minus. A
-    /// document without a shingle is at the floor of the scale from every other.
+    /// Returns how similar two documents are: their similarity, or their negative distance. A document without a
+    /// shingle has the score at the floor of the scale with every other document.
     ///
     /// # Errors
     /// `OutOfMemory`; `Invalid` for 2^31 shingles or more.
@@ -73,29 +73,29 @@ impl GridMethod {
         }
     }
 
-    /// Returns the distance in the middle of a cut through distances, the smaller one of two.
+    /// Returns the distance in the middle of a cut through distances, the smaller of two.
     pub fn middle_distance(&self, cut: &Cut) -> u32 {
         let (least, beyond) = (-cut.lowest as u32, -cut.below as u32);
         least + (beyond - 1 - least) / 2
     }
 }
 
-/// Values of each parameter.
+/// The values of each parameter.
 #[derive(Debug, Clone, Default)]
 pub struct Grid {
     pub units: Vec<Unit>,
     pub lengths: Vec<i64>,
     pub folds: Vec<Fold>,
-    /// Of SimHash; none leaves it out.
+    /// Weightings of SimHash; with none, SimHash is left out.
     pub weightings: Vec<Weighting>,
 }
 
 impl Grid {
-    /// Returns every combination: resemblance first, then SimHash by weighting, each by unit, then
-    /// length, then fold.
+    /// Returns every combination: resemblance first, then SimHash by weighting; within each by unit, then length,
+    /// then fold.
     ///
     /// # Errors
-    /// `Invalid` for none or more than [`MAX_METHODS`], and for lengths out of range; `OutOfMemory`.
+    /// `Invalid` unless there are 1 to [`MAX_METHODS`] of them, and for lengths out of range; `OutOfMemory`.
     pub fn methods(&self) -> Result<Vec<GridMethod>> {
         let simhash = self
             .weightings

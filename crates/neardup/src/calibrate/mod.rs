@@ -1,5 +1,5 @@
-//! From labeled pairs to parameters: which measure tells the same from the different best, from
-//! which threshold on, and how sure that is; and which pairs are worth a label.
+//! From labeled pairs to parameters: which measure separates same from different best, at which threshold, with what
+//! confidence; and which pairs are worth a label.
 
 mod bootstrap;
 mod cut;
@@ -24,8 +24,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Compares by F1, the better first, then by the distance of the pairs above the threshold from
-    /// those below.
+    /// Compares by F1, the better one first, then by the distance between the pairs above the threshold and those
+    /// below.
     pub fn better_first(&self, other: &Self) -> Ordering {
         let of = |calibration: &Self| calibration.method.scale().share(calibration.cut.gap());
         let by_f1 = other.cut.outcomes.compare_f1(&self.cut.outcomes);

@@ -2,31 +2,31 @@
 
 use std::cmp::Ordering;
 
-/// The weights of pairs that a threshold takes for the same and for different, rightly or not: true
-/// positives, false positives, false negatives and true negatives.
+/// The weights of pairs by a threshold's answer and its correctness: true positives, false positives, false
+/// negatives and true negatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcomes(pub [u64; 4]);
 
 impl Outcomes {
-    /// Returns the share of the pairs found that are the same; 0 if none is found.
+    /// Returns the share of the found pairs that are labeled the same; 0 if no pair is found.
     pub fn precision(&self) -> f64 {
         let Self([right, wrong, ..]) = self;
         share(*right, right + wrong)
     }
 
-    /// Returns the share of the same pairs that are found; 0 if none is the same.
+    /// Returns the share of the pairs labeled the same that are found; 0 if there are none.
     pub fn recall(&self) -> f64 {
         let Self([right, _, missed, _]) = self;
         share(*right, right + missed)
     }
 
-    /// Returns the harmonic mean of precision and recall; 0 if nothing is found rightly.
+    /// Returns the harmonic mean of precision and recall; 0 if no pair is found correctly.
     pub fn f1(&self) -> f64 {
         let (twice, all) = self.f1_fraction();
         share(twice, all)
     }
 
-    /// Compares by F1, exactly.
+    /// Compares by F1, without rounding.
     pub fn compare_f1(&self, other: &Self) -> Ordering {
         let (ours, theirs) = (self.f1_fraction(), other.f1_fraction());
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b.max(1));

@@ -11,7 +11,7 @@ const STRATA: usize = 10;
 /// The largest number of pairs in a sample.
 pub const MAX_DRAWN: usize = 10_000;
 
-/// Two rows, the lower number first, their similarity, and how many pairs of all rows they stand for.
+/// Two rows, the lower number first, their similarity, and the number of pairs of all rows that they represent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampledPair {
     pub a: u32,
@@ -20,12 +20,12 @@ pub struct SampledPair {
     pub weight: f64,
 }
 
-/// A sample of pairs, of about as many from every stratum of similarities that has enough. Which ones
-/// depends on the seed and on the pairs, not on their order.
+/// A sample of pairs, with about as many pairs from every stratum of similarities that has enough. It depends on the
+/// seed and on the pairs, not on their order.
 pub struct Strata {
     wanted: usize,
     seed: u64,
-    /// The pairs of each stratum with the lowest hashes.
+    /// The pairs with the lowest hashes in each stratum.
     kept: [SampledPairs; STRATA],
     /// The number of pairs in each layer.
     sizes: [f64; LAYERS],
@@ -34,7 +34,8 @@ pub struct Strata {
 /// Pairs by their hashes, each with its similarity and its layer.
 type SampledPairs = BTreeMap<(u64, u32, u32), (f64, usize)>;
 
-/// Layers of pairs that stand for each other: one of all that are not counted, then one a stratum.
+/// Layers, whose drawn pairs represent all pairs of the layer: one for all pairs that are not counted, then one for
+/// each stratum.
 const LAYERS: usize = 1 + STRATA;
 
 /// Returns the stratum of a similarity.
@@ -43,7 +44,7 @@ fn stratum(similarity: f64) -> usize {
 }
 
 impl Strata {
-    /// Prepares to draw `wanted` pairs, at most [`MAX_DRAWN`].
+    /// Returns strata from which to draw `wanted` pairs, at most [`MAX_DRAWN`].
     pub fn new(wanted: usize, seed: i64) -> Self {
         Self {
             wanted: wanted.min(MAX_DRAWN),
@@ -53,8 +54,8 @@ impl Strata {
         }
     }
 
-    /// Offers two rows, in any order, any number of times. It counts as `counted` pairs of its stratum, if
-    /// pairs like these are counted.
+    /// Offers a pair of rows, in any order, any number of times. If pairs like it are counted, it counts as
+    /// `counted` pairs of its stratum.
     pub fn offer(&mut self, a: u32, b: u32, similarity: f64, counted: Option<f64>) {
         let layer = counted.map_or(0, |_| 1 + stratum(similarity));
         self.sizes[layer] += counted.unwrap_or_default();
@@ -71,9 +72,9 @@ impl Strata {
         }
     }
 
-    /// Returns the sample: a pair of every stratum in turn, the most similar one first, of pairs without a
-    /// document that the stratum has shown already, as long as there are such. A pair
-    /// stands for its part of the pairs of its layer; of `all` pairs those that were not counted are one.
+    /// Returns the sample. It takes a pair of every stratum in turn, beginning with the most similar stratum; first
+    /// pairs whose documents the stratum has not shown yet, as long as there are any. A pair represents its share of
+    /// the pairs of its layer; the pairs that were not counted, out of `all` pairs, are one layer.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -114,7 +115,7 @@ impl Strata {
     }
 }
 
-/// Returns the pairs, those first whose documents none before them has.
+/// Returns the pairs, beginning with those whose documents occur in no pair before them.
 fn varied(kept: SampledPairs) -> Result<Vec<(SampledPair, usize)>> {
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     let mut shown = HashSet::new();
@@ -161,7 +162,7 @@ mod tests {
         assert!(weights(5000).iter().all(|weight| *weight == 1.0));
     }
 
-    /// 1000 pairs, nine in ten of them unlike.
+    /// Returns 1000 pairs, nine in ten of them dissimilar.
     fn skewed() -> Vec<(u32, u32, f64)> {
         let similarity = |i: u32| i.checked_sub(900).map_or(0.01, |i| f64::from(i) / 100.0);
         let pair = |i| (2 * i, 2 * i + 1, similarity(i));

@@ -11,10 +11,10 @@ pub(super) fn place(band: usize, token: u32) -> u64 {
     finish((((band as u64) << 32) | u64::from(token)).wrapping_mul(GOLDEN))
 }
 
-/// Approximately how many rows have a token: never too low for one row, and 2 at least for two.
+/// Approximate numbers of the rows that have a token: at least 1 for one row, and at least 2 for two.
 ///
-/// Counters of 4 bits (Morris, CACM 1978): exact up to 2, then each step stands for twice as many
-/// rows, up to 2^13. Tokens that fall on the same counter are counted together.
+/// Counters of 4 bits (Morris, CACM 1978): exact up to 2, then each step stands for twice as many rows, up to 2^13.
+/// Tokens that share a counter are counted together.
 pub struct Frequencies {
     nibbles: Vec<u8>,
     mask: u64,
@@ -22,7 +22,7 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// Makes counters for about `tokens` tokens in at most `max_bytes` bytes.
+    /// Returns counters for about `tokens` tokens in at most `max_bytes` bytes.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -55,7 +55,7 @@ impl Frequencies {
         (self.nibbles[(counter / 2) as usize] >> (4 * (counter % 2))) & 15
     }
 
-    /// Returns true once in 2^`bits` times; the same on every run.
+    /// Returns true once in 2^`bits` times, with the same sequence on every run.
     fn heads(&mut self, bits: u8) -> bool {
         self.coin = self.coin.wrapping_add(GOLDEN);
         finish(self.coin) >> (64 - u32::from(bits)) == 0

@@ -1,4 +1,4 @@
-//! The keys that several rows have, and how many have them.
+//! The keys that several rows have, and the numbers of these rows.
 
 use super::TokenCounts;
 use super::frequencies::place;
@@ -6,24 +6,23 @@ use crate::Result;
 use crate::memory::filled;
 use std::hint::black_box;
 
-/// Bits of a word that stand for a key.
+/// Bits of a word that represent a key.
 const BITS: u32 = 4;
 
-/// Words of the filter on a line.
+/// Words of the filter in a cache line.
 const WORDS: usize = 4;
 
-/// Bytes of sizes on a line, two sizes each.
+/// Bytes of sizes in a cache line, with two sizes each.
 const SIZES: usize = 32;
 
-/// The sizes of the groups of rows that have one token, from 2 rows on, by powers of 2.
+/// The sizes of the groups of rows that have one token, from 2 rows on, in powers of 2.
 ///
-/// A token that one row has is told from the others by a Bloom filter, all of whose bits for a token
-/// lie in one word (Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007);
-/// sizes of groups that fall on one place are taken for the largest of them. Unlike counters, they do
-/// not depend on the order of the rows.
+/// A Bloom filter distinguishes tokens that only one row has. All its bits for a token lie in one word (Putze,
+/// Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007). Groups whose sizes share a place get
+/// the largest of these sizes. Unlike counters, the sizes do not depend on the order of the rows.
 ///
-/// Filter and size of a key lie on one line of the cache. Lines ascend with the keys, so that groups
-/// added in the order of their keys are added from one end to the other.
+/// The filter and the size of a key lie in one cache line. Lines ascend with the keys, so that adding groups in the
+/// order of their keys goes through memory once.
 pub struct GroupSizes {
     lines: Vec<GroupLine>,
 }
@@ -57,7 +56,7 @@ impl GroupSizes {
         place(band, token)
     }
 
-    /// Adds the key of a group of two rows at least.
+    /// Adds the key of a group of at least two rows.
     pub fn add(&mut self, key: u64, rows: usize) {
         let size = rows.ilog2().min(14) as u8 + 1;
         let line = self.line(key);
@@ -77,14 +76,14 @@ impl GroupSizes {
     }
 }
 
-/// Returns the word of a key on its line of the filter, and its bits.
+/// Returns the number of a key's word of the filter within its line, and its bits.
 #[inline]
 fn filter_place(key: u64) -> (usize, u64) {
     let bits = (0..BITS).fold(0, |bits, n| bits | 1 << (key >> (6 * n) & 63));
     ((key >> (6 * BITS)) as usize % WORDS, bits)
 }
 
-/// Returns the byte of a key among the sizes of its line, and how far its half is shifted.
+/// Returns the byte of a key among the sizes of its line, and the shift of its half.
 #[inline]
 fn size_place(key: u64) -> (usize, u32) {
     ((key >> 27) as usize % SIZES, 4 * (key >> 26 & 1) as u32)
@@ -102,7 +101,7 @@ impl TokenCounts for GroupSizes {
         (line.sizes[byte] >> shift & 15).max(2)
     }
 
-    /// Waits for all lines at once: most are in no cache, and one by one takes 5 times as long.
+    /// Waits for all lines at once: most are in no cache, and waiting for one after the other takes 5 times as long.
     fn load(&self, row: &[u32]) {
         let line = |(band, token): (usize, &u32)| self.line(Self::key(band, *token));
         let lines = row.iter().enumerate().map(line);

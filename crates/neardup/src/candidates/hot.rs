@@ -1,11 +1,12 @@
-//! Hot rows: rows that share a token with very many others, as all documents made from one template do.
+//! Hot rows: rows that share a token with very many other rows, such as all documents made from one template.
 //!
 //! Rows that meet under a hot token are too many to be compared with each other, and most may be just below the
-//! threshold. The elements of their sets tell them apart. Put the elements of all sets in one order: two sets
-//! of similarity t share at least one of the first |x| - o + 1 elements of x, the smaller one, and the first
-//! |y| - o + 1 of y, where o is the number of elements that they have in common at least. It is at least
-//! 2t / (1 + t) |x|, and t |y| (Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", WWW 2007). The
-//! rarest elements come first, so that documents whose own text is large enough meet under none of the template.
+//! threshold. Their sets of elements distinguish them. Put the elements of all sets in one order, and let o be the
+//! least number of elements that a set x and a larger set y of similarity t have in common. Then the first |x| - o +
+//! 1 elements of x and the first |y| - o + 1 of y have at least one in common. The number o is at least 2t / (1 + t)
+//! |x|, and at least t |y| (Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", WWW 2007). The rarest
+//! elements come first, so that documents with enough text of their own do not meet under an element of the
+//! template.
 
 use super::{Frequencies, TokenCounts};
 use crate::Result;
@@ -14,21 +15,21 @@ use crate::memory::{Grow, collected, filled};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Keeps the number of elements in common from being rounded up.
+/// Keeps rounding errors from raising the number of elements in common.
 const ROUNDING: f64 = 1e-9;
 
 /// Counters of keys.
 const PLACES: usize = 1 << 18;
 
-/// The prefixes of the sets of hot rows. 28 bytes a row, and 4 an element that several of these rows have.
+/// The prefixes of the sets of hot rows. 28 bytes a row, and 4 for each element that several of these rows have.
 pub struct Prefixes {
     threshold: f64,
     rows: Vec<Prefix>,
     elements: Vec<u32>,
 }
 
-/// The prefix of a row: the elements under which it meets larger rows, and behind them those under which it
-/// meets smaller rows only; both ascending. Empty for a row that is not hot.
+/// The prefix of a row: the elements under which it meets larger rows, then those under which it meets only smaller
+/// rows; both ascending. Empty for a row that is not hot.
 #[derive(Clone, Default)]
 struct Prefix {
     size: u32,
@@ -54,7 +55,7 @@ impl Prefixes {
         size_of_val(&self.elements[..])
     }
 
-    /// Sets the prefix of a row as [`choose_prefix`] made it.
+    /// Sets the prefix of a row, as made by [`choose_prefix`].
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -72,14 +73,13 @@ impl Prefixes {
         Ok(())
     }
 
-    /// Returns the elements under which a row meets larger rows, and those under which it meets smaller ones
-    /// only.
+    /// Returns the elements under which a row meets larger rows, and those under which it meets only smaller ones.
     pub fn of_row(&self, row: u32) -> [&[u32]; 2] {
         let Prefix { larger, end, .. } = &self.rows[row as usize];
         [larger.clone(), larger.end..*end].map(|range| &self.elements[range])
     }
 
-    /// Returns about how many pairs of rows meet, counted under each element.
+    /// Returns approximately how many pairs of rows meet; a pair counts once for each element.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -107,9 +107,9 @@ impl Prefixes {
     }
 }
 
-/// Appends the prefix of a set to `chosen`: the number of its elements, the number of elements under which it
-/// meets larger sets, these, and the other elements. Appends nothing for an empty set. Elements that no other
-/// set has are left out.
+/// Appends the prefix of a set to `chosen`: the number of its elements, the number of elements under which it meets
+/// larger sets, these elements, and the others. Elements that no other set has are left out. Appends nothing for an
+/// empty set.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -131,7 +131,7 @@ pub fn choose_prefix(
     }))?;
     ordered.sort_unstable();
     ordered.truncate(all.max(larger));
-    // Elements that share a token are one.
+    // Elements that share a token count as one.
     let (first, mut rest) = ordered.split_at(larger);
     while rest
         .first()
@@ -154,8 +154,8 @@ fn tokens_of_several(counted: &[(u8, u32)]) -> Result<Vec<u32>> {
     Ok(tokens)
 }
 
-/// Returns about how many pairs meet under keys, each with whether its row meets every other under it; the other
-/// rows meet only these.
+/// Returns approximately how many pairs meet under keys. Each key comes with whether its row meets every other row
+/// under it; otherwise the row meets only rows that do.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -189,7 +189,7 @@ mod tests {
     use crate::set::jaccard_at_least;
     use proptest::prelude::*;
 
-    /// Sets that have most elements of a template.
+    /// Returns a strategy for sets that have most elements of a template.
     fn set() -> impl Strategy<Value = Vec<i64>> {
         let own = prop::collection::btree_set(0i64..2000, 0..12);
         (0i64..8, 0i64..40, own).prop_map(|(from, len, own)| {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     proptest! {
-        /// Similar rows meet, under an element under which the smaller one meets larger ones.
+        /// Similar rows meet under an element under which the smaller one meets larger rows.
         #[test]
         fn similar_rows_meet(
             sets in prop::collection::vec(set(), 2..30),
@@ -234,7 +234,7 @@ mod tests {
         }
     }
 
-    /// The members of a template do not meet if their own elements are more than those of similar sets.
+    /// Documents of a template do not meet if they have more elements of their own than similar sets can.
     #[test]
     fn a_template_does_not_meet() {
         for (own, meets) in [(21, false), (9, true)] {

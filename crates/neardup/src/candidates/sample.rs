@@ -1,4 +1,4 @@
-//! The similar pairs of a few rows that are all in memory.
+//! The similar pairs among a few rows, all of them in memory.
 
 use super::{Frequencies, Tokens, token};
 use crate::Result;
@@ -10,18 +10,17 @@ use crate::minhash::{Signature, estimate};
 /// Memory for counting tokens.
 const COUNTER_BYTES: usize = 1 << 23;
 
-/// Pairs that share a key and are looked at, at most: about a second.
+/// The most pairs that share a key and are examined: about a second of work.
 const MOST_MEETINGS: f64 = 1e8;
 
-/// Visits the pairs of signatures, comparable and not empty, whose estimate reaches `low`, above 0,
-/// with the estimate: every pair once. Returns how many signatures were searched: all, or the first ones
-/// where more than [`MOST_MEETINGS`] pairs share a key.
+/// Visits the pairs of signatures whose estimate reaches `low`, which is above 0; every pair once, with the
+/// estimate. The signatures are comparable and not empty. Returns how many signatures were searched: all, or only
+/// the first ones if more than [`MOST_MEETINGS`] pairs share a key.
 ///
-/// The time is that of a search by bands, not of comparing all with all. Memory: 5 bytes a band of a
-/// signature.
+/// Takes the time of a search by bands, not of comparing all pairs. Memory: 5 bytes for each band of a signature.
 ///
 /// # Errors
-/// `Incomparable` for signatures made with different parameters; `OutOfMemory`.
+/// `Incomparable` if signatures were made with different parameters; `OutOfMemory`.
 pub fn for_each_pair(
     signatures: &[Signature<'_>],
     low: f64,
@@ -41,7 +40,7 @@ pub fn for_each_pair(
     }
     keys.sort_unstable();
     let groups = || keys.chunk_by(|a, b| a.0 == b.0);
-    // Pairs that share a key grow with the square of the signatures.
+    // The number of pairs that share a key grows with the square of the number of signatures.
     let meetings: f64 = groups()
         .map(|group| (group.len() as f64).powi(2) / 2.0)
         .sum();
@@ -99,7 +98,7 @@ mod tests {
     use crate::shingle::{Shingling, for_each_block};
     use crate::text::{Fold, Unit};
 
-    /// Signatures of texts in groups of four, that share more or less of their words.
+    /// Returns signatures of texts in groups of four that share more or fewer of their words.
     fn signatures(rows: usize) -> Vec<Vec<u8>> {
         let shingling = Shingling::new(1, Unit::Word, Fold::Case).unwrap();
         let key = Key::from_seed(0);

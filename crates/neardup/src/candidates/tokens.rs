@@ -1,4 +1,4 @@
-//! The tokens of rows, which of them to look for partners under, and the pairs of rows that share one.
+//! The tokens of rows, the tokens under which rows look for partners, and the pairs of rows that share one.
 
 use super::frequencies::place;
 use super::hot::{Prefixes, meetings};
@@ -11,7 +11,7 @@ const TOKEN: u32 = HOT - 1;
 const HOT: u32 = 1 << TOKEN_BITS;
 const LOOK_HERE: u32 = HOT << 1;
 
-/// The count of the rows that have a hot token: 2^7 at least.
+/// The count of a hot token: at least 2^7 rows have it.
 const HOT_COUNT: u8 = 8;
 
 /// Returns the token of a band from the band's hash.
@@ -20,16 +20,17 @@ pub fn token(band_hash: u64) -> u32 {
     (band_hash >> (64 - TOKEN_BITS)) as u32
 }
 
-/// Pairs that meet under tokens while one meets under an element: two lists are merged for it.
+/// Prefixes are used if at least this many times as many pairs meet under tokens: a meeting under an element costs
+/// the merge of two lists.
 const FAR_FEWER: f64 = 4.0;
 
-/// The tokens of the rows that may have partners: 4 bytes a band. Rows are numbered in the order in
-/// which they were kept.
+/// The tokens of the rows that may have partners: 4 bytes a band. Rows are numbered in the order in which they are
+/// kept.
 pub struct Tokens {
     flagged: Vec<u32>,
     bands: usize,
     needed: usize,
-    /// None where rows look for partners under hot tokens as under others.
+    /// None if rows look for partners under hot tokens as under other tokens.
     prefixes: Option<Prefixes>,
 }
 
@@ -58,7 +59,7 @@ impl Tokens {
         self.bands
     }
 
-    /// Returns the number of keys under which a row looks for partners, at most.
+    /// Returns the greatest number of keys under which a row looks for partners.
     pub(crate) fn looked_for(&self) -> usize {
         self.bands - self.needed + 1
     }
@@ -68,7 +69,7 @@ impl Tokens {
         size_of_val(&self.flagged[..])
     }
 
-    /// Returns the number of rows kept.
+    /// Returns the number of rows that were kept.
     pub fn rows(&self) -> u32 {
         (self.flagged.len() / self.bands) as u32
     }
@@ -81,7 +82,7 @@ impl Tokens {
         choose(row, self.needed, counts, &mut self.flagged)
     }
 
-    /// Keeps a row as [`choose`] appended it.
+    /// Keeps a row whose tokens [`choose`] appended.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -94,8 +95,7 @@ impl Tokens {
         &self.flagged[start..start + self.bands]
     }
 
-    /// Loads rows into the processor's cache, all at once instead of one after the other as they are
-    /// compared.
+    /// Loads rows into the processor's cache, all at once instead of one after the other while comparing them.
     pub fn load(&self, rows: impl Iterator<Item = u32>) {
         const A_LINE: usize = 16;
         let tokens = rows.flat_map(|row| self.row(row).iter().step_by(A_LINE));
@@ -107,8 +107,8 @@ impl Tokens {
         self.row(row).iter().any(|token| token & HOT != 0)
     }
 
-    /// Lets hot rows look for partners under the elements of their prefixes instead of under hot tokens, if
-    /// far fewer of them meet there: documents with little text of their own do not.
+    /// Lets hot rows look for partners under the elements of their prefixes instead of under hot tokens, if far
+    /// fewer of them meet there. That is not so for documents with little text of their own.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -136,13 +136,13 @@ impl Tokens {
         token & LOOK_HERE != 0 && (token & HOT == 0 || self.prefixes.is_none())
     }
 
-    /// Returns the keys of the tokens under which a row is to look for partners, for sorting. Rows that share
-    /// such a token share its key.
+    /// Returns sort keys for the tokens under which a row looks for partners. Rows that share such a token share its
+    /// key.
     pub fn keys(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
         keys_where(self.row(row), |token| self.looks_under(token))
     }
 
-    /// Returns the keys of the elements of a row's prefix, under which it is found, or finds others.
+    /// Returns the keys of the elements of a row's prefix: those under which it finds others, or is found.
     pub(crate) fn prefix_keys<'a>(
         &'a self,
         row: u32,
@@ -160,9 +160,8 @@ impl Tokens {
         under.into_iter().flat_map(keys)
     }
 
-    /// Returns whether two rows that met under `met` are to be compared: it is the first key that
-    /// they share, so that a pair is compared once, and they share as many tokens as similar rows
-    /// do.
+    /// Returns whether two rows that met under `met` must be compared: they share as many tokens as similar rows do,
+    /// and `met` is the first key that they share, so that a pair is compared once.
     pub fn meet(&self, a: u32, b: u32, met: u32) -> bool {
         let first = self.first_shared(a, b);
         if first.is_none_or(|band| key(band, self.row(a)[band]) != met) {
@@ -171,8 +170,8 @@ impl Tokens {
         self.needed <= 1 || self.share_enough(a, b)
     }
 
-    /// Returns whether two hot rows that met under an element of their prefixes are to be compared: it is the
-    /// first one, they share as many tokens as similar rows do, and do not meet under a token.
+    /// Returns whether two hot rows that met under an element of their prefixes must be compared: they share as many
+    /// tokens as similar rows do, do not meet under a token, and `met` is the first element that they share.
     pub fn meet_under_element(&self, a: u32, b: u32, met: u32) -> bool {
         let prefixes = self.prefixes.as_ref();
         prefixes.is_some_and(|prefixes| prefixes.first_shared(a, b) == Some(met))
@@ -180,15 +179,15 @@ impl Tokens {
             && self.first_shared(a, b).is_none()
     }
 
-    /// Returns the first band whose token two rows share, and look for partners under.
+    /// Returns the first band whose token two rows share and look for partners under.
     fn first_shared(&self, a: u32, b: u32) -> Option<usize> {
         let mut tokens = self.row(a).iter().zip(self.row(b));
         tokens.position(|(x, y)| x == y && self.looks_under(*x))
     }
 
-    /// Returns whether two rows that met under `met` are to be compared, where groups come by ascending
-    /// keys: it is the lowest key that they share. Takes longer than [`Self::meet`], but who joins similar
-    /// rows knows of them from their first meeting on.
+    /// Returns whether two rows that met under `met` must be compared, if groups come by ascending keys: whether
+    /// `met` is the lowest key that they share. This takes longer than [`Self::meet`], but a caller that joins
+    /// similar rows then knows of them from their first meeting on.
     pub fn meet_first(&self, a: u32, b: u32, met: u32) -> bool {
         let mut is_shared = false;
         for (band, (x, y)) in self.row(a).iter().zip(self.row(b)).enumerate() {
@@ -203,18 +202,18 @@ impl Tokens {
         is_shared && self.share_enough(a, b)
     }
 
-    /// Returns whether two rows share as many tokens as similar rows do: such rows have a key in common.
+    /// Returns whether two rows share as many tokens as similar rows do; rows that do also have a key in common.
     pub fn share_enough(&self, a: u32, b: u32) -> bool {
         count_shared(self.row(a), self.row(b)) >= self.needed.max(1)
     }
 }
 
-/// Returns the keys under which a row is to look for partners, of its tokens as [`choose`] appended them.
+/// Returns the keys under which a row looks for partners, given its tokens as appended by [`choose`].
 pub fn keys(chosen: &[u32]) -> impl Iterator<Item = u32> + '_ {
     keys_where(chosen, |token| token & LOOK_HERE != 0)
 }
 
-/// Returns the keys of the tokens of a row that are `wanted`.
+/// Returns the keys of those tokens of a row for which `wanted` is true.
 fn keys_where<'a>(
     row: &'a [u32],
     wanted: impl Fn(u32) -> bool + 'a,
@@ -226,15 +225,15 @@ fn keys_where<'a>(
 
 /// The numbers of rows that have a token.
 pub trait TokenCounts: Sync {
-    /// Returns 0 to 15, rising with the number of rows: at least 2 for two.
+    /// Returns 0 to 15, which rises with the number of rows; at least 2 for two rows.
     fn count(&self, band: usize, token: u32) -> u8;
 
     /// Prepares for the counts of a row's tokens.
     fn load(&self, row: &[u32]);
 }
 
-/// Appends the tokens of a row to `chosen`, those to look for partners under flagged. Appends nothing and
-/// returns false where the row shares fewer than `needed` tokens with others.
+/// Appends the tokens of a row to `chosen`, with a flag on those under which to look for partners. If the row shares
+/// fewer than `needed` tokens with others, appends nothing and returns false.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -285,7 +284,7 @@ fn count_shared(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).map(shared).sum::<u32>() as usize
 }
 
-/// The two sides of a join. A row may stand for rows of both.
+/// The sides of a join for which a row stands; it may stand for rows of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sides {
     pub a: bool,
@@ -296,8 +295,8 @@ impl Sides {
     pub const BOTH: Self = Self { a: true, b: true };
 }
 
-/// Visits the pairs of a row and others of a group that meet under its key: the row stands for rows of side a,
-/// the other one for rows of side b. Over all rows of all groups every pair comes once.
+/// Visits the pairs of a row and other rows of a group that meet under its key. The row stands for rows of side a,
+/// the other one for rows of side b. Over all rows of all groups, every pair comes once.
 pub fn pairs_of_row(
     x: u32,
     group: &[u32],
@@ -311,7 +310,7 @@ pub fn pairs_of_row(
     }
     for &y in group {
         let sides_of_y = sides(y);
-        // A pair whose rows could be on either side comes twice.
+        // A pair in which either row could be on either side would come twice.
         let again = y >= x && (y == x || (sides_of_x.b && sides_of_y.a));
         if sides_of_y.b && !again && meet(x, y) {
             visit(x.min(y), x.max(y));

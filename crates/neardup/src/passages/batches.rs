@@ -1,4 +1,5 @@
-//! The boundaries of documents that share none with others, a batch of them at a time; and which documents do.
+//! The boundaries of documents in batches, so that documents of different batches share none; and which documents
+//! share some.
 
 use super::boundaries::Boundary;
 use super::file::{Scratch, Spool};
@@ -9,10 +10,10 @@ use crate::cluster::UnionFind;
 use crate::memory::{Grow, filled};
 use std::iter::Peekable;
 
-/// Bytes that the search of a batch takes for each of its boundaries, about.
+/// Bytes that the search of a batch takes for each boundary, approximately.
 const BYTES_A_BOUNDARY: usize = 160;
 
-/// Fewest boundaries of a batch but the last: with fewer, threads would mostly hand them on.
+/// The fewest boundaries of a batch, except the last: with fewer, threads would mostly pass them on.
 const LEAST: usize = 1 << 10;
 
 /// Boundaries of whole documents, in the order of their first words.
@@ -24,7 +25,7 @@ impl BoundaryBatch {
         self.0.len()
     }
 
-    /// Returns how many bytes it has.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.0[..])
     }
@@ -32,13 +33,12 @@ impl BoundaryBatch {
 
 /// All boundaries in batches.
 pub struct Batches<S: Scratch> {
-    /// Batch, first word, hash, word behind, period.
+    /// Batch, first word, hash, word after, period.
     sorted: Peekable<SortedRecords<5, S>>,
 }
 
 impl<S: Scratch> Batches<S> {
-    /// Divides boundaries into batches whose search takes up to `memory` bytes, unless a group takes
-    /// more.
+    /// Divides boundaries into batches whose search takes up to `memory` bytes, or more for a single group.
     pub(super) fn new(
         mut places: Spool<4, S>,
         groups: Groups,
@@ -84,12 +84,12 @@ impl<S: Scratch> Batches<S> {
     }
 }
 
-/// The documents of a collection, those with the same boundary in one group. 8 bytes a document.
+/// The documents of a collection in groups: documents with the same boundary are in one group. 8 bytes a document.
 pub(super) struct Groups {
     links: UnionFind,
-    /// The boundaries of each document.
+    /// The number of boundaries of each document.
     boundaries: Vec<u32>,
-    /// The window and the document of the last boundary.
+    /// The window of the last boundary, and its document.
     last: Option<(u64, usize)>,
 }
 
@@ -106,7 +106,7 @@ impl Groups {
         })
     }
 
-    /// Adds a boundary of a document. Those with the same window come one after the other.
+    /// Adds a boundary of a document. Boundaries with the same window come one after the other.
     pub fn add(&mut self, window: u64, document: usize) {
         let boundaries = &mut self.boundaries[document];
         *boundaries = boundaries.saturating_add(1);
@@ -117,8 +117,8 @@ impl Groups {
         }
     }
 
-    /// Returns the batch of every document: whole groups, in the order of their first documents, up to
-    /// `most` boundaries or one group.
+    /// Returns the batch of every document. A batch has whole groups, in the order of their first documents, up to
+    /// `most` boundaries; or one larger group.
     pub fn batches(self, most: u32) -> Vec<u32> {
         self.links.batches(self.boundaries, most)
     }

@@ -1,23 +1,22 @@
-//! Windows at which the text goes on in different ways.
+//! Windows after which the text continues in different ways.
 
 use super::file::{Scratch, Spool};
 use super::sort::HEARTBEAT;
 use super::windows::NO_WORD;
 use crate::Result;
 
-/// A window at one of its places: the number of its first word, its hash, the word behind or [`NO_WORD`], and
-/// its period, the distance to the place before where the two overlap by at least half, otherwise 0.
+/// A window at one of its places: the number of its first word, its hash, the word after it or [`NO_WORD`], and its
+/// period. The period is the distance to its previous place if the two overlap by at least half, otherwise 0.
 pub(super) type Boundary = [u64; 4];
 
-/// The boundaries of a part with their documents, those with the same window one after the other.
+/// The boundaries of a part, with their documents. Boundaries with the same window come one after the other.
 pub struct Boundaries(pub(super) Vec<(Boundary, u32)>);
 
-/// Visits all places of the windows that have several, and different words before or behind them: those
-/// of a window one after the other. The end of a document is like no other word, nor like another end.
+/// Visits the places of all windows that have several places with different words before or after them. The places
+/// of a window come one after the other. The end of a document differs from every word and from every other end.
 ///
-/// `windows` are (hash, first word, word before, word behind), in order. A text that stands a million
-/// times in the collection may have a million places of a window `waiting` before it is known to be a
-/// boundary.
+/// `windows` are (hash, first word, word before, word after), in order. A text that occurs a million times in the
+/// collection may have a million places of a window in `waiting` before the window turns out to be a boundary.
 pub(super) fn for_each<S: Scratch>(
     windows: impl Iterator<Item = [u64; 4]>,
     min_words: usize,
@@ -63,7 +62,7 @@ pub(super) fn for_each<S: Scratch>(
 /// Windows with the same hash.
 struct Equal {
     hash: u64,
-    /// The words around the first of them.
+    /// The words before and after the first of them.
     neighbors: [u64; 2],
     /// The first word of the last of them.
     last: u64,

@@ -1,4 +1,4 @@
-//! The words of places, compared with the words of their passage's first place.
+//! Comparison of the words of places with those of the first place of their passage.
 
 use super::listing::{DocumentTexts, Listed, Located, Stretch};
 use super::place::{PassagePlace, VisitPlace};
@@ -7,10 +7,10 @@ use crate::memory::Grow;
 use crate::text::{Fold, words};
 use std::ops::Range;
 
-/// The comparison of places with the first of their passages. 32 bytes a passage.
+/// The comparison of places with the first place of their passages. 32 bytes a passage.
 pub struct PlaceComparison {
     fold: Fold,
-    /// Of every passage so far: their first places come in the order of their numbers.
+    /// The first places of all passages so far, which come in the order of the passages' numbers.
     firsts: Vec<First>,
 }
 
@@ -23,7 +23,7 @@ struct First {
 }
 
 impl PlaceComparison {
-    /// Returns one for documents none of whose places has been visited.
+    /// Returns a comparison for documents of which no place has been visited.
     pub fn new(fold: Fold) -> Self {
         Self {
             fold,
@@ -33,9 +33,9 @@ impl PlaceComparison {
 
     /// Visits the next places, which come in the order of [`super::Passages::for_each`].
     ///
-    /// The words of each are compared with the words of the passage's first place. Returns false if they
-    /// differ, that is, if different words had the same hash: no more places are visited, and the search
-    /// has to be made again with other hashes. Time linear in the text of the places.
+    /// The words of each place are compared with the words of the passage's first place. Returns false if they
+    /// differ, because different words had the same hash. Then no more places are visited, and the search must be
+    /// repeated with other hashes. Time linear in the text of the places.
     ///
     /// # Errors
     /// `OutOfMemory`; the errors of `visit`.
@@ -91,7 +91,7 @@ impl PlaceComparison {
                 return Ok(true);
             }
         }
-        // Characters around a place may take part in folding it.
+        // Characters next to a place may take part in folding it.
         there.clear();
         let length = documents.length(first.document as usize);
         documents.read(first.document as usize, 0..length, &mut there)?;
@@ -133,5 +133,5 @@ fn same_words(
     Ok(rest.is_some_and(<[u8]>::is_empty))
 }
 
-/// No byte of a word.
+/// A byte that no word contains.
 const BETWEEN_WORDS: u8 = 0xFF;

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// every 64 Ki characters.
 ///
 /// # Errors
-/// `Invalid` for a span that reaches over the end of the document; `OutOfMemory`.
+/// `Invalid` if a span reaches beyond the end of the document; `OutOfMemory`.
 pub fn cut(
     doc: &str,
     spans: impl Iterator<Item = Range<usize>>,

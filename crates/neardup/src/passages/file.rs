@@ -3,11 +3,11 @@
 use crate::Result;
 use crate::memory::{Grow, with_room};
 
-/// Temporary storage that grows at its end. A failure is the implementation's to raise.
+/// Temporary storage that grows at its end. If it fails, the implementation raises the error.
 pub trait Scratch {
     fn create() -> Self;
     fn append(&mut self, bytes: &[u8]);
-    /// Fills `bytes` with the bytes from `start` on; all of them have been appended before.
+    /// Fills `bytes` with the bytes from `start` on, all of which have been appended before.
     fn read(&mut self, start: u64, bytes: &mut [u8]);
 }
 
@@ -26,11 +26,11 @@ impl Scratch for Vec<u8> {
     }
 }
 
-/// Bytes that are written at once, and of each run of a merge read at once at least: with fewer it would
-/// be all seeking.
+/// Bytes that are written at once, and the least that a merge reads of a run at once: smaller blocks would mean
+/// mostly seeking.
 pub(super) const BLOCK: usize = 1 << 13;
 
-/// Records one behind the other, on storage that is created with the first.
+/// Records one after the other, on storage that is created with the first record.
 pub(super) struct File<S> {
     storage: Option<S>,
     end: u64,
@@ -68,7 +68,7 @@ impl<S: Scratch> File<S> {
     }
 }
 
-/// Returns the record that begins some bytes.
+/// Returns the record at the beginning of `bytes`.
 #[inline]
 pub(super) fn record<const N: usize>(bytes: &[u8]) -> [u64; N] {
     let numbers = bytes.as_chunks().0;
@@ -77,7 +77,7 @@ pub(super) fn record<const N: usize>(bytes: &[u8]) -> [u64; N] {
 
 pub(super) struct Spool<const N: usize, S> {
     records: Vec<[u64; N]>,
-    /// Records in memory at once.
+    /// Records in memory, at most.
     most: usize,
     spilled: File<S>,
 }
@@ -112,7 +112,7 @@ impl<const N: usize, S: Scratch> Spool<N, S> {
         self.spilled.len() / Self::RECORD as u64 + self.records.len() as u64
     }
 
-    /// Visits the records in the order in which they came, and forgets them.
+    /// Visits the records in the order in which they were added, and removes them.
     pub fn drain(&mut self, visit: &mut dyn FnMut([u64; N]) -> Result<()>) -> Result<()> {
         let mut spilled = std::mem::replace(&mut self.spilled, File::new());
         let mut bytes = [0; 64];

@@ -10,8 +10,8 @@ use bitvec::vec::BitVec;
 
 /// The fingerprints of all documents.
 ///
-/// `memory`, in bytes, is the limit of a sort; records beyond it go to an `S`. Every document that
-/// is added takes 8 bytes besides, every fingerprint one bit.
+/// `memory`, in bytes, limits a sort; records beyond it go to an `S`. In addition, every document takes 8 bytes, and
+/// every fingerprint one bit.
 pub struct Fingerprints<S> {
     reader: DocumentReader,
     sort: Sort<2, S>,
@@ -22,7 +22,7 @@ pub struct Fingerprints<S> {
 }
 
 impl<S: Scratch> Fingerprints<S> {
-    /// Returns none, to be read by a reader.
+    /// Returns an empty list for the documents of a reader.
     pub fn new(reader: DocumentReader, memory: usize) -> Self {
         Self {
             reader,
@@ -34,7 +34,7 @@ impl<S: Scratch> Fingerprints<S> {
         }
     }
 
-    /// Takes the fingerprints of the next documents, which are to be read together again.
+    /// Adds the fingerprints of the next documents. The second reading will read these documents together again.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -45,7 +45,7 @@ impl<S: Scratch> Fingerprints<S> {
         })?;
         for words in &read.words {
             self.starts.try_push(self.end)?;
-            // A number between documents is nobody's, so that no run reaches over it.
+            // The number between two documents belongs to neither, so that no run reaches across it.
             self.end += words + 1;
         }
         for anchor in &read.anchors {
@@ -60,7 +60,7 @@ impl<S: Scratch> Fingerprints<S> {
         self.count
     }
 
-    /// Ends the first reading. Calls `look` with the number of fingerprints that it has gone through.
+    /// Ends the first reading. Calls `look` with the number of fingerprints processed so far.
     ///
     /// # Errors
     /// `OutOfMemory`.

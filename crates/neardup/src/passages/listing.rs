@@ -6,11 +6,11 @@ use crate::memory::{Grow, filled, with_room};
 use crate::text::{Fold, words};
 use std::ops::Range;
 
-/// Places of a document that are looked up together: of one with more all words are gone through
-/// several times.
+/// Places of a document that are looked up together. If a document has more places, all its words are read several
+/// times.
 const TOGETHER: usize = 1 << 14;
 
-/// The documents of a collection, in UTF-8, which can be read in any order.
+/// The documents of a collection, in UTF-8, readable in any order.
 pub trait DocumentTexts {
     /// Returns the bytes of a document.
     fn length(&self, document: usize) -> usize;
@@ -28,17 +28,17 @@ pub struct Listed {
     pub characters: Range<u32>,
 }
 
-/// Places that follow each other, with the texts of their documents.
+/// Consecutive places, with the texts of their documents.
 #[derive(Default)]
 pub struct Listing {
     pub(super) places: Vec<PassagePlace>,
     texts: Vec<u8>,
-    /// Of each document the end of its text, and of its places.
+    /// The ends of the text and of the places of each document.
     ends: Vec<[usize; 2]>,
 }
 
 impl Listing {
-    /// Adds the next place, and the text of its document where that is another one.
+    /// Adds the next place, and the text of its document if the document is another one.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -58,18 +58,18 @@ impl Listing {
         last.is_some_and(|last| last.document == place.document)
     }
 
-    /// Returns whether the next place begins another listing: one takes about `bytes` bytes.
+    /// Returns whether the next place begins another listing. A listing takes about `bytes` bytes.
     pub fn ends_before(&self, place: &PassagePlace, bytes: usize) -> bool {
         self.places.len() >= TOGETHER || (self.bytes() >= bytes && !self.is_of_last(place))
     }
 
-    /// Returns how many bytes it takes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.texts.len() + size_of_val(&self.places[..])
     }
 
-    /// Finds the characters of all places: in any thread, in time linear in the texts. `check` is called
-    /// at least every 64 KiB.
+    /// Finds the characters of all places, in any thread. Time linear in the texts. `check` is called at least every
+    /// 64 KiB.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -95,20 +95,20 @@ impl Listing {
     }
 }
 
-/// Places with the stretches of text that they are.
+/// Places with their stretches of text.
 pub struct Located {
     pub(super) listing: Listing,
-    /// Of each place.
+    /// The stretch of each place.
     pub(super) sources: Vec<Stretch>,
 }
 
-/// The stretch of text behind the words of a place.
+/// The stretch of text from which the words of a place are made.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stretch {
-    /// First and last byte, the latter exclusive.
+    /// The first byte, and the end.
     bytes: [u32; 2],
     pub characters: [u32; 2],
-    /// The word before or behind is made from one of these characters, too.
+    /// True if the word before or after is also made from one of these characters.
     pub is_shared: bool,
 }
 
@@ -118,7 +118,7 @@ impl Stretch {
     }
 }
 
-/// Appends the stretch of text behind the words of each place.
+/// Appends the stretch of text of each place.
 fn sources(
     text: &[u8],
     fold: Fold,
@@ -169,7 +169,7 @@ fn sources(
     found.try_extend(sources)
 }
 
-/// Returns all but continuation bytes.
+/// Returns the number of characters: of all bytes except continuation bytes.
 fn count(text: &[u8]) -> u32 {
     text.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u32
 }

@@ -5,28 +5,26 @@
 //!     -> listing
 //! ```
 //!
-//! A **passage** is a run of at least `min_words` words, folded as the words of shingles are, that
-//! has at least two places in the collection which cannot all be extended by the same word to the
-//! left, nor to the right. Places of one passage may overlap; nothing reaches over the end of a
-//! document. That is a maximal repeat as a suffix tree has it, and all of them are found:
+//! A **passage** is a run of at least `min_words` words, folded like the words of shingles, with at least two places
+//! in the collection. The word before it differs between some of its places, and so does the word after it. Places
+//! of one passage may overlap; no passage reaches beyond the end of a document. This is a maximal repeat in the
+//! sense of suffix trees, and all of them are found:
 //!
 //! 1. Every window of `min_words` words has an anchor, its first smallest k-gram hash (winnowing:
 //!    Schleimer, Wilkerson, Aiken, SIGMOD 2003). Equal windows have equal anchors, so a window whose
 //!    anchor's hash occurs at no other anchor is dropped: it does not repeat.
-//! 2. The other windows are sorted by their hashes. A window at whose occurrences the word before
-//!    differs, or the word behind, is a **boundary**. A passage begins with a window of the first kind
-//!    and ends with one of the second; from a window that is no boundary the text goes on in the same
-//!    way everywhere.
-//! 3. So each document becomes a sequence of its boundaries, which is short, and the maximal repeats
-//!    of these sequences are the passages. Their suffix tree has one node for each. Documents that
-//!    share no boundary, not even through others, have trees of their own, made one after the other.
+//! 2. The other windows are sorted by their hashes. A window is a **boundary** if the word before it, or the word
+//! after it, differs between its places. A passage begins with a boundary of the first kind and ends with one of the
+//! second. After a window that is no boundary, the text continues everywhere in the same way.
+//! 3. So each document becomes a sequence of its boundaries, which is short, and the maximal repeats of these
+//! sequences are the passages. Their suffix tree has one node for each. Documents that share no boundary, directly
+//! or through others, have separate trees, made one after the other.
 //!
-//! Reading documents, and searching windows and batches, is work for any thread ([`DocumentReader::winnow`],
-//! [`Repeated::find`], [`Repeated::boundaries`], [`PassageSearch::places`], [`Listing::locate`]); between stand
-//! sorts ([`Fingerprints`], [`WindowCandidates`], [`Numbering`]), which take the results of the
-//! work in one thread, and free it of any order.
+//! Any thread can read documents, and search windows and batches ([`DocumentReader::winnow`], [`Repeated::find`],
+//! [`Repeated::boundaries`], [`PassageSearch::places`], [`Listing::locate`]). Between these steps, one thread
+//! collects their results in any order and sorts them ([`Fingerprints`], [`WindowCandidates`], [`Numbering`]).
 //!
-//! Windows and words are the same where their 64-bit hashes are.
+//! Windows and words are taken for the same if their 64-bit hashes are equal.
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
 mod batches;
@@ -68,7 +66,7 @@ pub use winnowing::{DocumentReader, Winnowed};
 use crate::Result;
 use crate::error::within;
 
-/// The longest shortest passage.
+/// The greatest value of `min_words`.
 pub const MAX_MIN_WORDS: usize = 1 << 16;
 
 /// # Errors

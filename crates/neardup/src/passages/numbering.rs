@@ -1,4 +1,4 @@
-//! The passages of all batches together, numbered in the order of the documents.
+//! The passages of all batches, numbered in the order of the documents.
 
 use super::file::Scratch;
 use super::place::{Chosen, PassagePlace, VisitPlace};
@@ -11,12 +11,12 @@ use std::ops::ControlFlow;
 /// Listed places, to be numbered.
 pub struct Numbering<S> {
     memory: usize,
-    /// By passage: its first word and its name, then first word and counts.
+    /// By passage: its first word and name, then the first word of the place and the counts.
     sort: Sort<4, S>,
 }
 
 impl<S: Scratch> Numbering<S> {
-    /// Returns none. `memory`, in bytes, is the limit of sorts.
+    /// Returns an empty list. `memory`, in bytes, limits the sorts.
     pub fn new(memory: usize) -> Self {
         Self {
             memory: memory / 2,
@@ -57,8 +57,8 @@ impl<S: Scratch> Numbering<S> {
         self.sort.len()
     }
 
-    /// Numbers the passages by their first places, the longer one first. Calls `look` with the number of
-    /// places that it has gone through.
+    /// Numbers the passages by their first places, longer passages first. Calls `look` with the number of places
+    /// processed so far.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -89,41 +89,40 @@ impl<S: Scratch> Numbering<S> {
     }
 }
 
-/// More words than any run has.
+/// More words than any run can have.
 const LONGEST: u64 = u64::MAX >> 1;
 
-/// Returns a number by which the longer of two runs that begin alike comes first.
+/// Returns a name for a place's run: of two runs that begin at the same word, the longer has the smaller name.
 fn name(place: &Chosen) -> u64 {
     ((LONGEST - place.words) << 1) | u64::from(place.is_series)
 }
 
-/// Returns the words of a run of that name.
+/// Returns the number of words of a run with this name.
 fn words(name: u64) -> u64 {
     LONGEST - (name >> 1)
 }
 
 /// The passages of a collection.
 ///
-/// A passage has many places within longer passages. Listed are
-/// - the places that lie within no place of a longer passage of the same documents; but where a
-///   passage overlaps itself by half of `min_words` or more, over and over, only the first and the
-///   last place of the series;
-/// - the places, but for a passage's first, that lie within no longer run that stood before;
+/// A passage has many places within longer passages. These are listed:
+/// - the places that do not lie within a place of a longer passage of the same documents; but of a series in which a
+///   passage repeatedly overlaps itself by half of `min_words` or more, only the first and the last place;
+/// - the places, except a passage's first, that do not lie within a longer run that occurred before;
 /// - the first place of every passage with a listed place.
 ///
-/// Consequences, for a word anywhere in a run of at least `min_words` words that stands more than
-/// once: it lies in a listed place; and if the run stood before, in one that is not the first of
-/// its passage. So the text that is left when all listed places but the first of each passage are cut
-/// does not repeat, and every word that is cut stands at the same place of a passage that is left.
+/// Consequences, for a word anywhere in a run of at least `min_words` words that occurs more than once: it lies in a
+/// listed place. If the run occurred before, it lies in one that is not the first of its passage. So the text that
+/// is left after cutting all listed places, except the first of each passage, does not repeat; and every word that
+/// is cut stands at the same place of a passage that is left.
 pub struct Passages<S> {
-    /// By first word and name; then the passage's number, and the counts.
+    /// By first word and name, followed by the passage's number and the counts.
     places: SortedRecords<4, S>,
     starts: Vec<u64>,
 }
 
 impl<S: Scratch> Passages<S> {
-    /// Visits the listed places, in the order of the documents and within each of their first words,
-    /// the longest first.
+    /// Visits the listed places in the order of the documents, in each document by their first words, longer places
+    /// first.
     ///
     /// # Errors
     /// `OutOfMemory`; the errors of `visit`.

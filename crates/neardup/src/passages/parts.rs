@@ -1,4 +1,4 @@
-//! Windows in parts by their hashes, beyond some memory on temporary storage.
+//! Windows in parts by their hashes; windows beyond a limit of memory go to temporary storage.
 
 use super::file::{BLOCK, File, Scratch, record};
 use super::sort::LEAST_MEMORY;
@@ -8,37 +8,38 @@ use crate::memory::{Grow, filled, with_room};
 /// The most parts: each has records in memory, which are written together.
 const MOST_PARTS: usize = 1 << 10;
 
-/// Of the memory, the share that a part may have to be searched at once, with others beside it.
+/// A part may take one of this many shares of the memory to be searched at once, because others are searched beside
+/// it.
 const SHARE: usize = 8;
 
 const WINDOW: usize = size_of::<[u64; 4]>();
 
-/// Windows in any order: of a hash that occurs all of them.
+/// Windows in any order; if it has one of a hash, it has all of them.
 pub struct WindowPart(pub(super) Vec<[u64; 4]>);
 
 impl WindowPart {
-    /// Returns how many bytes it and its boundaries take.
+    /// Returns how many bytes the windows and their boundaries take.
     pub fn bytes(&self) -> usize {
         2 * size_of_val(&self.0[..])
     }
 }
 
-/// Windows as (hash, first word, word before, word behind).
+/// Windows as (hash, first word, word before, word after).
 pub(super) struct WindowParts<S> {
     parts: Vec<StoredPart>,
-    /// The bits of a hash behind those that tell its part.
+    /// The bits of a hash after those that determine its part.
     rest: u32,
-    /// Windows of a part that are in memory, and written at once.
+    /// Windows of a part that are kept in memory before they are written together.
     most: usize,
     memory: usize,
     file: File<S>,
 }
 
-/// Windows of one part, still where they are stored.
+/// The windows of one part, still in storage.
 #[derive(Default)]
 pub(super) struct StoredPart {
     windows: Vec<[u64; 4]>,
-    /// Where blocks of them begin in the file.
+    /// The places in the file at which blocks of windows begin.
     blocks: Vec<u64>,
 }
 
@@ -89,7 +90,7 @@ impl<S: Scratch> WindowParts<S> {
         self.parts.len()
     }
 
-    /// Returns the next part that has windows, and forgets it; None after the last.
+    /// Returns the next part that has windows, and removes it; None after the last.
     pub fn next(&mut self) -> Option<StoredPart> {
         loop {
             let part = self.parts.pop()?;
@@ -99,7 +100,7 @@ impl<S: Scratch> WindowParts<S> {
         }
     }
 
-    /// Returns the windows of a part; None of one of more than memory is meant for.
+    /// Returns the windows of a part; None if the part is too large to be searched at once.
     pub fn load(&mut self, part: &mut StoredPart) -> Result<Option<WindowPart>> {
         let windows = part.windows.len() + part.blocks.len() * self.most;
         if windows * WINDOW > self.memory / SHARE {
@@ -113,7 +114,7 @@ impl<S: Scratch> WindowParts<S> {
         Ok(Some(WindowPart(all)))
     }
 
-    /// Visits the windows of a part, and forgets them.
+    /// Visits the windows of a part, and removes them.
     pub fn for_each(
         &mut self,
         part: &mut StoredPart,

@@ -50,8 +50,8 @@ impl Chooser<'_> {
         Ok(())
     }
 
-    /// Returns the node of the longest run from `at` that stood before, if it does not lie within one.
-    /// `stood_before` is the end of the longest one from the suffix before, as a symbol's number.
+    /// Returns the node of the longest run from `at` that occurred before; None if this place lies within a longer
+    /// such run. `stood_before` is the end of the longest one from the previous suffix, as a symbol's number.
     fn longest_again(&self, at: u32, stood_before: &mut u32, pace: &mut Pace) -> Option<u32> {
         let tree = self.tree;
         let mut longest = tree.parents[at as usize];
@@ -64,11 +64,12 @@ impl Chooser<'_> {
         (longest != ROOT && is_new && !self.is_in_second_of_series(at, longest)).then_some(longest)
     }
 
-    /// Adds the nodes whose place `at` lies within no longer passage of the same documents:
-    /// neither the run with the symbol before nor that with the symbol behind is one of as many.
+    /// Adds the nodes whose place `at` does not lie within a longer passage of the same documents: extending the run
+    /// by the symbol before or after leads to a run with places in fewer documents.
     fn not_within_longer(&self, at: u32, nodes: &mut Vec<u32>, pace: &mut Pace) -> Result<()> {
         let tree = self.tree;
-        // Of the nodes over a suffix with as many documents, the deepest; longer ones are of fewer.
+        // Of the nodes above a suffix with equally many documents, only the deepest counts; longer runs have fewer
+        // documents.
         let mut node = tree.parents[at as usize];
         let mut extended = at
             .checked_sub(1)
@@ -122,15 +123,15 @@ impl Chooser<'_> {
         self.sequences.firsts[at as usize]
     }
 
-    /// Returns whether a place lies in the second of a long series' passage: it stood before, and
-    /// that place, too.
+    /// Returns whether a place lies within the second place of a long series' passage: then it occurred before, and
+    /// so did that place.
     fn is_in_second_of_series(&self, at: u32, node: u32) -> bool {
         let (first, words) = (self.word(at), self.words(at, node));
         let around = self.series.around(first, words);
         around.is_some_and(|(series, _)| first >= series.places()[1])
     }
 
-    /// Returns whether a place lies in one of a long series' passage that is of as many documents.
+    /// Returns whether a place lies within a place of a long series' passage that has as many documents.
     fn is_in_series(&self, at: u32, node: u32) -> bool {
         let (first, words) = (self.word(at), self.words(at, node));
         let around = self.series.around(first, words);
@@ -141,7 +142,7 @@ impl Chooser<'_> {
         })
     }
 
-    /// Returns the words of a maximal node's run, one of whose places is `at`.
+    /// Returns the number of words of a maximal node's run, one of whose places is `at`.
     fn words(&self, at: u32, node: u32) -> u64 {
         let last = at + self.tree.node(node).depth - 1;
         let firsts = &self.sequences.firsts;

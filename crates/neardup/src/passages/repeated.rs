@@ -1,4 +1,4 @@
-//! The second reading of a collection: the windows whose fingerprints repeat, of a piece and of all.
+//! The second reading of a collection: the windows whose fingerprints repeat, piece by piece.
 
 use super::boundaries::{Boundaries, Boundary, for_each};
 use super::file::{Scratch, Spool};
@@ -18,18 +18,18 @@ pub(super) struct DocumentPiece {
     pub first_fingerprint: u64,
 }
 
-/// The fingerprints that repeat. 8 bytes a document, and one bit a fingerprint.
+/// The repeating fingerprints. 8 bytes a document, and one bit a fingerprint.
 pub struct Repeated {
     pub(super) reader: DocumentReader,
-    /// One bit for each fingerprint of the first reading.
+    /// One bit for each fingerprint of the first reading, set if it repeats.
     pub(super) repeats: BitVec<u64>,
     pub(super) pieces: Vec<DocumentPiece>,
-    /// The number of the first word of every document, in all documents together.
+    /// The number of the first word of every document, counted across all documents.
     pub(super) starts: Vec<u64>,
 }
 
 impl Repeated {
-    /// Returns how many pieces there are of documents that are read together.
+    /// Returns the number of pieces; the documents of a piece are read together.
     pub fn pieces(&self) -> usize {
         self.pieces.len()
     }
@@ -41,8 +41,8 @@ impl Repeated {
         self.pieces[piece].first_document..end
     }
 
-    /// Returns the windows of a piece whose fingerprints repeat: 32 bytes each, at most one a word. In any
-    /// thread; `check` is called at least every 64 KiB.
+    /// Returns the windows of a piece whose fingerprints repeat: 32 bytes each, at most one a word. Any thread may
+    /// call it; `check` is called at least every 64 KiB.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -57,7 +57,7 @@ impl Repeated {
         Ok(FoundWindows { windows, series })
     }
 
-    /// Visits the windows of a piece, but for the middle of long series, which are returned.
+    /// Visits the windows of a piece, except the middles of long series, and returns these series.
     pub(super) fn visit<'a>(
         &self,
         piece: usize,
@@ -87,7 +87,7 @@ impl Repeated {
         Ok(series.found)
     }
 
-    /// Returns the boundaries among the windows of a part. In any thread: an `S` is not created. Time
+    /// Returns the boundaries among the windows of a part. Any thread may call it, because no `S` is created. Time
     /// O(n log n) for n windows.
     ///
     /// # Errors

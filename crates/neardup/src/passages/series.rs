@@ -1,6 +1,5 @@
-//! Long stretches of text that repeat themselves at a short distance: rows of zeros, ruled lines,
-//! tables of numbers. Their middle stands for itself as a whole, or each of their words would be a
-//! boundary.
+//! Long stretches of text that repeat themselves at a short distance, such as rows of zeros, ruled lines and tables
+//! of numbers. The middle of such a stretch is treated as a whole; otherwise each of its words would be a boundary.
 
 use super::place::{Chosen, document_of};
 use super::windows::NO_WORD;
@@ -10,23 +9,23 @@ use crate::hash::split_mix;
 use crate::memory::{Grow, with_room};
 use std::collections::VecDeque;
 
-/// Windows that are kept at either end of a series, at the least.
+/// The least number of windows that are kept at either end of a series.
 const LEAST_EDGE: usize = 1 << 10;
 
-/// A stretch of text whose windows each stand also `period` words before, but for the first ones.
+/// A stretch of text in which each window, except the first ones, also occurs `period` words before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Series {
     /// The number of its first word.
     pub first: u64,
     pub words: u64,
     pub period: u64,
-    /// The hash of its first window, which with the length decides all its words.
+    /// The hash of its first window. Together with the length it determines all words.
     pub hash: u64,
 }
 
 impl Series {
-    /// Returns the series but for its first period, and but for its last, are the same words: the
-    /// places of its passage.
+    /// Returns the two places of the series' passage: the series without its last period, and the same words without
+    /// its first period.
     pub fn places(&self) -> [u64; 2] {
         [self.first, self.first + self.period]
     }
@@ -36,20 +35,20 @@ impl Series {
     }
 }
 
-/// The long series of a collection in the order of their first words, each with its passage.
+/// The long series of a collection, in the order of their first words, each with its passage.
 pub(super) struct LongSeries(Vec<(Series, SeriesPassage)>);
 
-/// The passage of the series of the same words.
+/// The passage that all series of the same words share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeriesPassage {
-    /// The first word of the first of the series.
+    /// The first word of the first of these series.
     first: u64,
     series: u32,
     pub documents: u32,
 }
 
 impl LongSeries {
-    /// Of series in any order, and the documents' first words.
+    /// Returns the long series with their passages, given the series in any order, and the documents' first words.
     pub fn new(mut series: Vec<Series>, starts: &[u64], check: &mut dyn FnMut()) -> Result<Self> {
         let pace = &mut Pace::new(check);
         let name = |series: &Series| (series.hash, series.words, series.period);
@@ -91,38 +90,37 @@ impl LongSeries {
     }
 }
 
-/// Takes windows as (hash, first word, word before, word behind).
+/// Receives windows as (hash, first word, word before, word after).
 pub(super) type Emit<'a> = dyn FnMut([u64; 4]) -> Result<()> + 'a;
 
-/// Takes the middle out of every series of more than twice `edge` windows.
+/// Leaves out the middle of every series of more than twice `edge` windows.
 ///
-/// The window before the gap is given a name of the whole series' length as the word behind, the
-/// window behind the gap the same as the word before: to everything that follows the gap is one word,
-/// the same in series of the same words and length. Constant time a window, memory for `edge` and
-/// for `min_words` of them, and for the series.
+/// A name of the whole series replaces the word after the last window before the gap, and the word before the first
+/// window after it. So all later steps see the gap as one word, which is the same in series of the same words and
+/// length. Constant time a window; memory for `edge` and `min_words` windows, and for the series.
 pub(super) struct SeriesFilter {
     min_words: usize,
     longest_period: usize,
     edge: usize,
-    /// The hashes of the last windows in a row: enough to find where a series began.
+    /// The hashes of the last consecutive windows: enough to find where a series began.
     recent: VecDeque<u64>,
     /// The window that the next ones are compared with, until a period is found.
     reference: [u64; 2],
     /// The last window's first word.
     last: u64,
     open: Option<OpenSeries>,
-    /// Windows behind the first `edge` of the open series, with the last of those.
+    /// Windows after the first `edge` of the open series, up to its last `edge`.
     held: VecDeque<[u64; 4]>,
-    /// Those of more than twice `edge` windows.
+    /// The series of more than twice `edge` windows.
     pub found: Vec<Series>,
 }
 
-/// A series that may go on.
+/// A series that may continue.
 struct OpenSeries {
     first: u64,
     period: usize,
     hash: u64,
-    /// The window before the gap, if there is one already.
+    /// The last window before the gap, once there is a gap.
     before_gap: Option<[u64; 4]>,
 }
 
@@ -146,7 +144,7 @@ impl SeriesFilter {
         Ok(this)
     }
 
-    /// Takes the next window of the document.
+    /// Adds the next window of the document.
     #[inline]
     pub fn push(&mut self, window: [u64; 4], emit: &mut Emit<'_>) -> Result<()> {
         let [hash, first, ..] = window;
@@ -173,7 +171,7 @@ impl SeriesFilter {
         }
     }
 
-    /// Ends the document, or a row of windows.
+    /// Ends the document, or a row of consecutive windows.
     pub fn finish(&mut self, emit: &mut Emit<'_>) -> Result<()> {
         self.close(emit)?;
         self.recent.clear();
@@ -191,7 +189,7 @@ impl SeriesFilter {
         let distance = first.wrapping_sub(at);
         if at != u64::MAX && seen == hash && distance <= self.longest_period as u64 {
             let period = distance as usize;
-            // The series began before the reference, but after the one before that.
+            // The series began after the window before the reference, at the reference at the latest.
             let nth = |word: u64| self.recent[self.recent.len() - 1 - (first - word) as usize];
             let oldest = first + 1 - self.recent.len() as u64;
             let mut begin = at;
@@ -227,7 +225,7 @@ impl SeriesFilter {
         };
         self.reference = [0, u64::MAX];
         if let Some([hash, first, left, _]) = open.before_gap {
-            // One window more than the edge is held: the first belongs to the gap.
+            // One window more than `edge` is held: the first belongs to the gap.
             self.held.pop_front();
             let words = self.last + self.min_words as u64 - open.first;
             self.found.try_push(Series {

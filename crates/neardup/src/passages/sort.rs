@@ -1,4 +1,4 @@
-//! Sorting more records than memory holds: sorted runs on temporary storage, then a merge.
+//! Sorting of more records than fit into memory: sorted runs on temporary storage, then a merge.
 
 use super::file::{BLOCK, File, Scratch, record};
 use crate::Result;
@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// The memory of a sort that is granted less.
+/// The least memory of a sort, even if it is granted less.
 pub(super) const LEAST_MEMORY: usize = 1 << 16;
 
 /// Records between two checks.
@@ -17,9 +17,9 @@ pub(super) const HEARTBEAT: usize = 1 << 16;
 /// A sort of records of N numbers, by the first number, then the second, and so on.
 pub(super) struct Sort<const N: usize, S> {
     records: Vec<[u64; N]>,
-    /// Bytes of records in memory at once.
+    /// Bytes of records in memory, at most.
     memory: usize,
-    /// The sorted runs that memory had no room for, and where each of them is.
+    /// The sorted runs that did not fit into memory, and their places.
     file: File<S>,
     runs: Vec<Range<u64>>,
 }
@@ -46,7 +46,7 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
         Ok(())
     }
 
-    /// Returns the number of records, before they are sorted.
+    /// Returns the number of records added so far.
     pub fn len(&self) -> u64 {
         self.file.len() / Self::RECORD as u64 + self.records.len() as u64
     }
@@ -88,7 +88,7 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
         )?))
     }
 
-    /// Makes one run, the last, of the first `count`.
+    /// Merges the first `count` runs into one, which becomes the last.
     fn merge_first(&mut self, count: usize, check: &mut dyn FnMut()) -> Result<()> {
         let rest = self.runs.split_off(count);
         let first = std::mem::replace(&mut self.runs, rest);
@@ -137,10 +137,10 @@ pub(super) struct RunMerge<const N: usize, S> {
     bytes: Vec<u8>,
 }
 
-/// The rest of a run.
+/// The part of a run that has not been merged yet.
 struct RunReader {
     unread: Range<u64>,
-    /// The range in [`RunMerge::bytes`] of its records that were read.
+    /// The range in [`RunMerge::bytes`] of the records that have been read.
     buffer: Range<usize>,
     buffered: Range<usize>,
 }

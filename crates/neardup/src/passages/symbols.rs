@@ -1,4 +1,4 @@
-//! Documents as short sequences: their boundaries, and which way the text goes on between.
+//! Documents as short sequences of boundaries, and of the ways in which the text continues between them.
 
 use super::boundaries::Boundary;
 use super::windows::NO_WORD;
@@ -7,34 +7,34 @@ use crate::hash::split_mix;
 use crate::memory::{Grow, filled, with_room};
 use crate::{Error, Result};
 
-/// Symbols at most: their numbers, and the numbers of the nodes above them, have 32 bits.
+/// The most symbols: their numbers, and the numbers of the nodes above them, have 32 bits.
 const MAX_SYMBOLS: usize = 1 << 31;
 
 /// The boundaries of documents.
 ///
-/// A boundary's symbol is its window. Where the next window is no boundary, a symbol for the word
-/// behind follows: window and word together decide everything up to the next boundary. At the end
-/// of a document stands a symbol that occurs nowhere else. So runs of text that begin and end with
-/// boundaries are equal exactly where their symbols are, and a maximal repeat begins and ends with a
-/// boundary's symbol: one that begins or ends with another can be extended, always in the same way.
+/// A boundary's symbol is its window. If the next window is no boundary, a symbol for the word after the boundary
+/// follows: window and word together determine everything up to the next boundary. The end of a document has a
+/// symbol that occurs nowhere else. So two runs of text that begin and end with boundaries are equal if and only if
+/// their symbols are. A maximal repeat begins and ends with a boundary's symbol: a run that begins or ends with
+/// another symbol can always be extended in the same way.
 pub(super) struct Sequences {
     /// Every symbol's number.
     pub symbols: Vec<u32>,
-    /// Greater than every symbol.
+    /// A number greater than every symbol.
     pub letters: usize,
     /// The number of the first word of a boundary's window; [`BETWEEN`] for other symbols.
     pub firsts: Vec<u64>,
-    /// A run of up to that many words that begins here lies in the middle of a series: it stands
-    /// also one period before and one behind.
+    /// By symbol: a run of up to this many words that begins here lies in the middle of a series, so that it also
+    /// occurs one period before and one period later.
     pub series: Vec<u32>,
     pub min_words: usize,
 }
 
-/// In place of a word's number.
+/// Stands for the number of a word that there is not.
 pub(super) const BETWEEN: u64 = u64::MAX;
 
 impl Sequences {
-    /// Of boundaries in the order of their first words.
+    /// Returns the sequences of boundaries, which are given in the order of their first words.
     ///
     /// # Errors
     /// `TooLarge` beyond [`MAX_SYMBOLS`]; `OutOfMemory`.
@@ -80,7 +80,7 @@ impl Sequences {
         Ok(at as u32)
     }
 
-    /// Gives equal names equal numbers, and every symbol without a name one of its own.
+    /// Gives equal names equal numbers, and every symbol without a name a number of its own.
     fn number(&mut self, names: &[(u64, u32)], pace: &mut Pace) -> Result<()> {
         const NONE: u32 = u32::MAX;
         self.symbols = filled(NONE, self.firsts.len())?;
@@ -100,8 +100,8 @@ impl Sequences {
         Ok(())
     }
 
-    /// Turns periods into lengths. Windows that stand also one period before follow each other at
-    /// most a period apart as long as a series lasts: its last window is a boundary.
+    /// Turns periods into lengths. Within a series, windows that also occur one period before follow each other at
+    /// most a period apart; its last window is a boundary.
     fn measure_series(&mut self) {
         // Period, first word of the series' next boundary, end of the series.
         let mut series: Option<(u64, u64, u64)> = None;

@@ -1,5 +1,4 @@
-//! The suffix tree of the sequences: one node for every run of symbols that goes on in several
-//! ways.
+//! The suffix tree of the sequences: one node for every run of symbols that continues in several ways.
 
 use super::symbols::{BETWEEN, Sequences};
 use crate::Result;
@@ -12,26 +11,25 @@ pub(super) const ROOT: u32 = 0;
 /// More than one symbol before the run.
 const SEVERAL: u32 = u32::MAX;
 
-/// A run of symbols with several places.
+/// A run of symbols that has several places.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Node {
-    /// Its symbols.
+    /// The number of its symbols.
     pub depth: u32,
-    /// The next shorter run with other ways to go on that begins it.
+    /// The longest proper prefix of the run that is a node.
     pub parent: u32,
-    /// The next one upwards with places in more documents.
+    /// The nearest node above it with places in more documents.
     pub above: u32,
     pub places: u32,
     pub documents: u32,
-    /// Its first place, as the number of a symbol.
+    /// Its first place, as a symbol's number.
     pub first: u32,
     /// The symbol before all its places, or [`SEVERAL`].
     left: u32,
 }
 
 impl Node {
-    /// Returns whether its places cannot all be extended to the left by the same symbol. None can
-    /// be to the right.
+    /// Returns whether the symbols before its places differ. The symbols after them differ for every node.
     pub fn is_maximal(&self) -> bool {
         self.left == SEVERAL
     }
@@ -39,12 +37,12 @@ impl Node {
 
 pub(super) struct BoundaryTree {
     pub nodes: Vec<Node>,
-    /// The deepest node over every suffix.
+    /// The deepest node above every suffix.
     pub parents: Vec<u32>,
 }
 
 impl BoundaryTree {
-    /// Time O(n log n), mostly linear.
+    /// Returns the suffix tree. Time O(n log n), mostly linear.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -100,7 +98,7 @@ impl BoundaryTree {
     }
 }
 
-/// Returns the document of every symbol, numbered in the order in which they have some.
+/// Returns the document of every symbol, numbered in the order in which documents have symbols.
 fn documents(sequences: &Sequences, starts: &[u64], pace: &mut Pace) -> Result<Vec<u32>> {
     let mut documents = with_room(sequences.firsts.len())?;
     let (mut number, mut next) = (0u32, 0);
@@ -115,24 +113,24 @@ fn documents(sequences: &Sequences, starts: &[u64], pace: &mut Pace) -> Result<V
     Ok(documents)
 }
 
-/// A node whose suffixes are still coming.
+/// A node whose suffixes have not all come yet.
 struct OpenNode {
     node: u32,
     depth: u32,
     /// The rank of its first suffix.
     start: u32,
-    /// Suffixes that have one of the same document before them in the node.
+    /// The number of its suffixes for which an earlier one in the node is of the same document.
     again: u32,
 }
 
-/// Goes through the sorted suffixes, with the nodes over the current one open.
+/// Goes through the sorted suffixes, while the nodes above the current one are open.
 struct Builder<'a> {
     symbols: &'a [u32],
     documents: &'a [u32],
     nodes: Vec<Node>,
     parents: Vec<u32>,
     open: Vec<OpenNode>,
-    /// All nodes but the root, every node after those below it.
+    /// All nodes except the root, every node after the nodes below it.
     closed: Vec<u32>,
     last_of_document: Vec<u32>,
 }
@@ -173,8 +171,8 @@ impl Builder<'_> {
         let document = self.documents[suffix as usize] as usize;
         let last = std::mem::replace(&mut self.last_of_document[document], rank);
         if last != u32::MAX {
-            // Both are below the deepest node that was open already when the last one came (Hui,
-            // "Color set size problem", CPM 1992).
+            // Both suffixes are below the deepest node that was already open when the last one came (Hui, "Color set
+            // size problem", CPM 1992).
             let over = self.open.partition_point(|open| open.start <= last) - 1;
             self.open[over].again += 1;
         }
@@ -218,5 +216,5 @@ impl Builder<'_> {
     }
 }
 
-/// The left symbol of a node without a place.
+/// The left symbol of a node that has no place yet.
 const NO_PLACE_YET: u32 = u32::MAX - 1;

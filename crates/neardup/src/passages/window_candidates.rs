@@ -1,4 +1,4 @@
-//! The windows whose fingerprints repeat, and the search for boundaries among them, part by part.
+//! The windows whose fingerprints repeat, and the search for boundaries among them, one part at a time.
 
 use super::batches::{Batches, Groups};
 use super::boundaries::Boundaries;
@@ -11,8 +11,8 @@ use super::sort::Sort;
 use crate::Result;
 use crate::memory::Grow;
 
-/// The windows of all documents whose fingerprints repeat, in parts, and the boundaries among those that
-/// have been searched.
+/// The windows of all documents whose fingerprints repeat, in parts, and the boundaries of the parts searched so
+/// far.
 pub struct WindowCandidates<S> {
     memory: usize,
     windows: WindowParts<S>,
@@ -22,8 +22,8 @@ pub struct WindowCandidates<S> {
 }
 
 impl<S: Scratch> WindowCandidates<S> {
-    /// Returns none, of documents that have been read once. `memory`, in bytes, is the limit for windows,
-    /// here and in later steps.
+    /// Returns an empty list for documents that have been read once. `memory`, in bytes, limits windows here and in
+    /// later steps.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -37,7 +37,7 @@ impl<S: Scratch> WindowCandidates<S> {
         })
     }
 
-    /// Takes the windows of any piece.
+    /// Adds the windows of any piece.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -48,8 +48,7 @@ impl<S: Scratch> WindowCandidates<S> {
         self.series.try_extend(found.series)
     }
 
-    /// Finds the windows of a piece and takes them at once: without more memory, however long the documents
-    /// are.
+    /// Finds the windows of a piece and adds them at once, so that it takes no more memory for long documents.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -65,18 +64,18 @@ impl<S: Scratch> WindowCandidates<S> {
         self.series.try_extend(series)
     }
 
-    /// Returns the number of parts that are left, empty ones among them.
+    /// Returns the number of remaining parts, including empty ones.
     pub fn parts(&self) -> usize {
         self.windows.len()
     }
 
-    /// Returns the number of boundaries that have been found.
+    /// Returns the number of boundaries found so far.
     pub fn boundaries(&self) -> u64 {
         self.places.len()
     }
 
-    /// Returns the next part, to be searched in any thread; None after the last. Those that would take
-    /// too much memory are searched at once. All windows have been added before.
+    /// Returns the next part, which any thread may search; None after the last. Parts that would take too much
+    /// memory are searched here. Call it after all windows have been added.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -102,7 +101,7 @@ impl<S: Scratch> WindowCandidates<S> {
         Ok(None)
     }
 
-    /// Takes the boundaries of a part, in any order.
+    /// Adds the boundaries of a part, in any order.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -114,8 +113,8 @@ impl<S: Scratch> WindowCandidates<S> {
         Ok(())
     }
 
-    /// Ends the search for boundaries. Calls `look` with the number of boundaries that it has gone
-    /// through. Time O(n log n) for n of them.
+    /// Ends the search for boundaries. Calls `look` with the number of boundaries processed so far. Time O(n log n)
+    /// for n of them.
     ///
     /// # Errors
     /// `OutOfMemory`.

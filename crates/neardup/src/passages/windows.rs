@@ -7,7 +7,7 @@ use crate::shingle::{Shingling, for_each_block};
 use crate::text::{Fold, Unit};
 use std::collections::VecDeque;
 
-/// Stands for the word before the first and behind the last. No word has it as its hash.
+/// Stands for the word before the first and the word after the last. No word has this hash.
 pub(super) const NO_WORD: u64 = 0;
 
 /// A window.
@@ -16,26 +16,25 @@ pub(super) struct WordWindow {
     pub hash: u64,
     /// The number of its first word.
     pub first: u64,
-    /// The word before, and the one behind.
+    /// The word before it, and the word after it.
     pub left: u64,
     pub right: u64,
-    /// The hash of its anchor, if the window before has another one, and not yet two in a row had this
-    /// hash: the others of a long row of one word repeat as these do.
+    /// The hash of its anchor if the previous window has another anchor; None if the last two anchors already had
+    /// this hash: in a long row of one word, the other anchors repeat like these.
     pub new_anchor: Option<u64>,
 }
 
-/// The hashes of one search. Where equal hashes stood for different words, the search is made again
-/// with another one.
+/// The hashes of one search. If equal hashes stood for different words, the search is repeated with other hashes.
 #[derive(Debug, Clone, Copy)]
 pub struct Hashes {
     words: Key,
-    /// Of the polynomials, below [`PRIME`].
+    /// The base of the polynomials, below [`PRIME`].
     base: u64,
 }
 
 impl Hashes {
-    /// Derives them from a number. If it is drawn at random, two windows of m words have the same hash
-    /// with a probability of at most m / 2^61, two words of 1 / 2^64, whatever the documents are.
+    /// Returns hashes derived from a number. If the number is random, two windows of m words have the same hash with
+    /// a probability of at most m / 2^61, and two words with one of 1 / 2^64, whatever the documents are.
     pub fn from_seed(seed: i64) -> Self {
         let words = Key::from_seed(seed);
         Self {
@@ -44,7 +43,7 @@ impl Hashes {
         }
     }
 
-    /// Hashes that tell windows apart by their last words only.
+    /// Returns hashes that distinguish windows only by their last words.
     #[doc(hidden)]
     pub fn weak() -> Self {
         Self {
@@ -54,7 +53,7 @@ impl Hashes {
     }
 }
 
-/// Makes windows of documents. Memory for one window.
+/// Makes windows from documents. Memory for one window.
 pub(super) struct Windows {
     each_word: Shingling,
     hashes: Hashes,
@@ -63,12 +62,12 @@ pub(super) struct Windows {
     whole: Rolling,
     /// The last words, up to one more than a window has.
     recent: VecDeque<u64>,
-    /// Words so far.
+    /// The number of words so far.
     count: u64,
-    /// Grams of the window that none before them undercuts or equals, and none behind undercuts.
+    /// Grams of the window that are smaller than all before them, and not greater than any after them.
     candidates: VecDeque<(u64, u64)>,
     last_anchor: Option<Anchor>,
-    /// Complete but for the word behind.
+    /// A window that is complete except for the word after it.
     pending: Option<WordWindow>,
 }
 
@@ -86,7 +85,7 @@ impl Windows {
             },
             hashes,
             words,
-            // Short grams are chosen less often, long ones repeat less often without their window.
+            // Short grams are chosen less often; long grams repeat less often without their window.
             grams: Rolling::new(words.div_ceil(4), hashes.base),
             whole: Rolling::new(words, hashes.base),
             recent,
@@ -97,7 +96,7 @@ impl Windows {
         })
     }
 
-    /// Visits every window of a document; returns the number of its words.
+    /// Visits every window of a document. Returns the number of its words.
     ///
     /// `check` is called at least every 64 KiB. Linear time.
     pub fn for_each(
@@ -123,7 +122,7 @@ impl Windows {
         Ok(words)
     }
 
-    /// Takes the next word; returns the window that ends before it.
+    /// Adds the next word. Returns the window that ends before it.
     #[inline]
     fn push(&mut self, word: u64) -> Option<WordWindow> {
         let word = word.max(NO_WORD + 1);
@@ -157,7 +156,7 @@ impl Windows {
         complete
     }
 
-    /// Returns the word that many before the last.
+    /// Returns the word `count` words before the last one.
     #[inline]
     fn nth_last(&self, count: usize) -> Option<u64> {
         let last = self.recent.len() - 1;
@@ -166,7 +165,7 @@ impl Windows {
 
     #[inline]
     fn add_gram(&mut self, at: u64, gram: u64) {
-        // Equal ones stay, and the first of them is the anchor.
+        // Equal grams stay, and the first of them is the anchor.
         while self.candidates.back().is_some_and(|last| last.1 > gram) {
             self.candidates.pop_back();
         }
@@ -192,7 +191,7 @@ impl Windows {
         in_a_row < 3
     }
 
-    /// Ends the document: its words, and its last window.
+    /// Ends the document. Returns the number of its words, and its last window.
     fn finish(&mut self) -> (u64, Option<WordWindow>) {
         let count = std::mem::take(&mut self.count);
         self.recent.clear();
@@ -208,16 +207,16 @@ impl Windows {
 struct Anchor {
     at: u64,
     hash: u64,
-    /// Anchors of this hash, this one the last, up to 3.
+    /// The number of consecutive anchors with this hash, up to and including this one; at most 3.
     in_a_row: u8,
 }
 
 /// 2^61 - 1, a Mersenne prime.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// A polynomial over the last words, modulo a prime: two of degree m agree at no more than m bases
-/// (Karp, Rabin, IBM Journal of Research and Development 31(2), 1987). Modulo 2^64 there are long
-/// texts that agree at every base.
+/// A polynomial over the last words, modulo a prime: two polynomials of degree m agree at no more than m bases
+/// (Karp, Rabin, IBM Journal of Research and Development 31(2), 1987). Modulo 2^64, there are long texts that agree
+/// at every base.
 struct Rolling {
     length: usize,
     base: u64,
@@ -236,7 +235,7 @@ impl Rolling {
         }
     }
 
-    /// `leaving` is the word `length` words before, where there is one.
+    /// Adds a word. `leaving` is the word `length` words before it, if there is one.
     #[inline]
     fn push(&mut self, word: u64, leaving: Option<u64>) -> u64 {
         let leaving = multiply(reduce(leaving.unwrap_or(0)), self.leaving);

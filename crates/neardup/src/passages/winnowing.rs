@@ -20,7 +20,7 @@ pub struct Winnowed {
 }
 
 impl DocumentReader {
-    /// Returns a reader for passages of `min_words`, one that [`super::min_words`] accepts.
+    /// Returns a reader for passages of `min_words` words, a number that [`super::min_words`] accepts.
     pub fn new(min_words: usize, fold: Fold, hashes: Hashes) -> Self {
         Self {
             min_words,
@@ -33,8 +33,8 @@ impl DocumentReader {
         Windows::new(self.min_words, self.fold, self.hashes)
     }
 
-    /// Returns the fingerprints of documents, about 2 in 3/4 of `min_words` words.
-    /// `check` is called at least every 64 KiB.
+    /// Returns the fingerprints of documents, about 2 in 3/4 of `min_words` words. `check` is called at least every
+    /// 64 KiB.
     ///
     /// # Errors
     /// `OutOfMemory`.
