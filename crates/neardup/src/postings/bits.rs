@@ -1,6 +1,6 @@
 //! Numbers of a fixed width in bits, one after another from the lowest bit of the first byte.
 
-/// Numbers in a block, and so the most that are packed at once.
+/// The most numbers that are packed at once: those of a block.
 pub const BLOCK: usize = 64;
 
 /// Bytes of a block of the widest numbers, which have 32 bits.
@@ -9,7 +9,7 @@ const LONGEST: usize = BLOCK * 32 / 8;
 /// Room for a 64-bit word that begins at any of these bytes.
 const PADDED: usize = LONGEST + 8;
 
-/// Bits that the largest of some numbers takes, given by all of them or-ed together.
+/// Returns the number of bits that the largest of some numbers takes, given all of them or-ed together.
 pub fn width(ored: u32) -> u32 {
     u32::BITS - ored.leading_zeros()
 }
@@ -25,7 +25,7 @@ pub fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     for &number in numbers {
         pending |= u64::from(number) << bits;
         bits += width;
-        // Whole words are written: the next one overwrites the bits that are no whole byte yet.
+        // Writes whole words: the next word overwrites the bits of the last incomplete byte.
         bytes[at..at + 8].copy_from_slice(&pending.to_le_bytes());
         at += (bits / 8) as usize;
         pending >>= bits / 8 * 8;
@@ -34,8 +34,8 @@ pub fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[..packed_len(numbers.len(), width)]);
 }
 
-/// Returns the number of `width` (at most 32) bits that begins at a bit of bytes, beyond which there
-/// are zeros.
+/// Returns the number of `width` bits, at most 32, that begins at bit `bit`. After the end of `bytes` there are
+/// zeros.
 #[inline]
 pub fn number_in(bytes: &[u8], bit: u32, width: u32) -> u32 {
     let at = (bit / 8) as usize;

@@ -1,45 +1,45 @@
-//! Counts in how many lists each row occurs.
+//! Counts of the lists in which each row occurs.
 
 use crate::memory::{Grow, collected, filled};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// Rows counted at a time: their counts stay in the processor's cache.
+/// Rows that are counted at a time, so that their counts stay in the processor's cache.
 const WINDOW: usize = 1 << 14;
 
-/// Offsets that are sorted rather than counted.
+/// Up to this many offsets are sorted instead of counted.
 const FEW: usize = 4096;
 
-/// Rows for each offset up to which counting beats sorting.
+/// Rows for each offset, up to which counting is faster than sorting.
 const SPARSE: u64 = 64;
 
-/// Offsets beyond which only counting lets itself be interrupted in time.
+/// Above this many offsets, only counting can be interrupted in time.
 const MANY: usize = 1 << 20;
 
-/// Counters that are passed over together where all are 0, as most are.
+/// Counters that are skipped together if all are 0, as most are.
 const BLOCK: usize = 32;
 
-/// Blocks that a word says so of.
+/// Blocks that a word has a bit for.
 const WORD: usize = u64::BITS as usize;
 
-/// Runs and windows, for each offset, up to which it pays to count by windows.
+/// Runs and windows, for each offset, up to which counting by windows is faster.
 const RUNS: usize = 8;
 
-/// Ascending runs of row offsets, one a list.
+/// Ascending runs of row offsets, one for each list.
 pub(super) struct RowTally {
     offsets: Vec<u32>,
     ends: Vec<usize>,
-    /// The rows: their offsets are among these, in a sound index.
+    /// The range of the rows' offsets. In a sound index, all offsets are within it.
     rows: Range<u32>,
-    /// Offsets beyond which they are counted and forgotten, unless the rows are more than that.
+    /// Beyond this many offsets they are counted and dropped, or left out if there are more rows than this.
     limit: usize,
-    /// The counts of those that have been, one a row; empty until then.
+    /// The counts of the offsets that were counted and dropped, one for each row; empty until then.
     counts: Vec<u32>,
-    /// Offsets were left out.
+    /// True if offsets were left out.
     is_full: bool,
 }
 
-/// A row, by its offset, and the lists that it was found in.
+/// A row, by its offset, and the number of lists that it was found in.
 #[derive(Clone, Copy)]
 pub(super) struct CountedRow {
     pub offset: u32,
@@ -47,8 +47,8 @@ pub(super) struct CountedRow {
 }
 
 impl RowTally {
-    /// Returns an empty tally of rows, by their offsets. It holds at most `limit` offsets and counters,
-    /// 4 bytes each.
+    /// Returns an empty tally of rows by their offsets. It holds at most `limit` offsets and `limit` counters, of 4
+    /// bytes each.
     pub fn new(rows: Range<u32>, limit: usize) -> Self {
         Self {
             offsets: Vec::new(),
@@ -80,7 +80,7 @@ impl RowTally {
         Ok(())
     }
 
-    /// Counts the offsets collected so far, one counter a row, and forgets them.
+    /// Counts the offsets collected so far, with one counter a row, and drops them.
     fn fold(&mut self) -> Result<()> {
         if self.counts.is_empty() {
             self.counts = filled(0, self.rows.len())?;
@@ -155,7 +155,7 @@ impl RowTally {
         let runs = starts.zip(&self.ends);
         let mut runs = collected(runs.map(|(start, end)| &self.offsets[*start..*end]))?;
         let mut counts = filled(0u16, WINDOW)?;
-        // A bit for each block of counters: those that are not all 0.
+        // A bit for each block of counters, set if not all of them are 0.
         let mut used = [0u64; WINDOW / BLOCK / WORD];
         let mut candidates: Vec<CountedRow> = Vec::new();
         while let Some(next) = runs.iter().filter_map(|run| run.first()).min() {
@@ -193,14 +193,14 @@ impl RowTally {
 
 /// The numbers of keys that rows have.
 pub(super) enum RowCounts {
-    /// Of all rows.
+    /// For all rows.
     All(RowTally),
-    /// Of some rows, ascending.
+    /// For some rows, ascending.
     Of(Vec<CountedRow>),
 }
 
 impl RowCounts {
-    /// Adds the rows of a run, which are ascending, as those that have a key of this weight.
+    /// Adds the ascending rows of a run: each has a key of this weight.
     #[inline]
     pub fn add(&mut self, run: &[u32], weight: u32) -> Result<()> {
         match self {
@@ -217,12 +217,12 @@ impl RowCounts {
         Ok(())
     }
 
-    /// Returns whether there was no room for some of the rows.
+    /// Returns whether some rows were left out for lack of room.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::All(tally) if tally.is_full)
     }
 
-    /// Returns whether any of that many rows from an offset on are counted.
+    /// Returns whether any of the `rows` rows from offset `start` on are counted.
     pub fn can_be_in(&self, start: u32, rows: u64) -> bool {
         match self {
             Self::All(_) => true,
@@ -235,7 +235,7 @@ impl RowCounts {
         }
     }
 
-    /// Takes the rows that have at least `least` (1 or more) keys, ascending.
+    /// Removes and returns the rows that have at least `least` (1 or more) keys, ascending.
     pub fn candidates<E: From<Error>>(
         &mut self,
         least: u32,

@@ -1,4 +1,4 @@
-//! Looks ascending keys up in a leaf. Every block is unpacked once, as far as it has to be.
+//! Lookup of ascending keys in a leaf. Every block is unpacked only once, and only as far as necessary.
 
 use super::leaf::{DAMAGED, Leaf, StoredBlock};
 use super::{Damaged, Posting};
@@ -6,19 +6,19 @@ use super::{Damaged, Posting};
 /// A place among the postings of a leaf.
 pub(super) struct Cursor<'a> {
     leaf: Leaf<'a>,
-    /// The block that it is in.
+    /// The number of the block that it is in.
     number: usize,
     block: StoredBlock<'a>,
-    /// Its place in the block, and the key there; the block's length at its end.
+    /// Its place in the block, and the key there. At the end of the block, the place is the block's length.
     place: usize,
     key: u64,
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns the beginning of the block of a leaf that a posting is in.
+    /// Returns a cursor at the beginning of the block in which a posting is.
     ///
     /// # Errors
-    /// Fails where that is damaged.
+    /// Fails if the block is damaged.
     pub fn new(leaf: &Leaf<'a>, posting: Posting) -> Result<Self, Damaged> {
         let number = leaf.block_of(posting);
         let mut cursor = Self {
@@ -43,7 +43,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes on to the first posting of the block whose key is at least `wanted`, or to its end.
+    /// Moves to the first posting of the block whose key is at least `wanted`, or to the end of the block.
     #[inline]
     fn skip_to(&mut self, wanted: u32) -> Result<(), Damaged> {
         (self.place, self.key) = self.block.seek(self.place, self.key, wanted.into());
@@ -62,11 +62,11 @@ impl<'a> Cursor<'a> {
         self.skip_to(0)
     }
 
-    /// Calls `visit` with the postings from `first` to `last`, until it returns false. `first` is
-    /// behind those that were visited before.
+    /// Calls `visit` with the postings from `first` to `last`, until it returns false. `first` is after the postings
+    /// that were visited before.
     ///
     /// # Errors
-    /// Those of `visit`, and where a block is damaged.
+    /// Those of `visit`; fails if a block is damaged.
     #[inline]
     pub fn visit(
         &mut self,

@@ -1,7 +1,7 @@
 //! Directory pages: where the leaves, or the directory pages of the level below, begin.
 //!
 //! Payload, little-endian: `entries u16 | level u8 | 0 u8 | of each: first posting u64 (the key in the
-//! high half), block u32`. Level 1 is that above the leaves. Entries are only appended.
+//! high half), block u32`. Level 1 is directly above the leaves. Entries are only appended.
 
 use super::{Damaged, MAX_DEPTH, Posting, Segment};
 
@@ -16,7 +16,7 @@ pub struct DirectoryEntry {
 }
 
 impl DirectoryEntry {
-    /// Returns the entry that would lead to the root of a segment: its first posting is not known.
+    /// Returns an entry for the root of a segment. Its first posting is not known.
     pub(super) fn of_root(segment: &Segment) -> Self {
         Self {
             first: Posting::MIN,
@@ -51,8 +51,8 @@ pub fn has_room(entries: usize, capacity: usize) -> bool {
     HEADER + (entries + 1) * ENTRY <= capacity
 }
 
-/// Appends an entry to a directory and returns the bytes that are used then; `None` where the page
-/// is full. The entry's first posting is above those before.
+/// Appends an entry to a directory and returns the number of bytes used then; `None` if the page is full. The
+/// entry's first posting must be above the earlier ones.
 ///
 /// # Errors
 /// Damage, if the payload is no directory or the entry is out of order.
@@ -74,7 +74,7 @@ pub fn append(payload: &mut [u8], entry: DirectoryEntry) -> Result<Option<usize>
     Ok(Some(used + ENTRY))
 }
 
-/// Lets an entry lead to another block, to which its page has been moved.
+/// Makes an entry point to the block to which its page has been moved.
 ///
 /// # Errors
 /// Damage, if the payload is no directory or has no such entry.
@@ -98,8 +98,7 @@ pub struct Directory<'a> {
 
 impl<'a> Directory<'a> {
     /// # Errors
-    /// Damage, if the payload is none that [`init`] and [`append`] write; the order of entries is not
-    /// looked at.
+    /// Damage, if the payload was not written by [`init`] and [`append`]. The order of entries is not checked.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("directory page shorter than its entries");
         let (&[low, high, level, zero], rest) = payload.split_first_chunk().ok_or(SHORT)?;
@@ -116,7 +115,7 @@ impl<'a> Directory<'a> {
         HEADER + self.entries.len() * ENTRY
     }
 
-    /// Returns the level: 1 just above the leaves.
+    /// Returns the level: 1 directly above the leaves.
     pub fn level(&self) -> u8 {
         self.level
     }
@@ -137,10 +136,10 @@ impl<'a> Directory<'a> {
             .map(DirectoryEntry::from_bytes)
     }
 
-    /// Returns a child, one that [`Self::child_of`] returned.
+    /// Returns a child, given an index from [`Self::child_of`].
     ///
     /// # Errors
-    /// Fails where the page has no entries.
+    /// Fails if the page has no entries.
     #[inline]
     pub(super) fn child(&self, index: usize) -> Result<DirectoryEntry, Damaged> {
         let child = self.get(index);
@@ -160,8 +159,8 @@ impl<'a> Directory<'a> {
     pub fn child_of(&self, posting: Posting) -> usize {
         let begins_before =
             |entry: &[u8; ENTRY]| DirectoryEntry::from_bytes(*entry).first <= posting;
-        // Searched for around its place among evenly spread keys, since a bisection of the page
-        // would wait for one cache line after the other.
+        // Searches around the child's place among evenly spread keys: a bisection of the page would wait for one
+        // cache line after the other.
         let (mut low, mut high) = (self.guess(posting), self.entries.len());
         let mut step = 1;
         while low > 0
@@ -187,7 +186,7 @@ impl<'a> Directory<'a> {
         after.saturating_sub(1)
     }
 
-    /// Returns the child where a posting would be if keys were spread evenly.
+    /// Returns the index of the child in which a posting would be if keys were spread evenly.
     #[inline]
     fn guess(&self, posting: Posting) -> usize {
         let (Some(first), Some(last)) = (self.get(0), self.last()) else {
@@ -196,7 +195,7 @@ impl<'a> Directory<'a> {
         let number = |posting: Posting| u64::from(posting) as f64;
         let share =
             (number(posting) - number(first.first)) / (number(last.first) - number(first.first));
-        // Not a number where there is one child; conversion saturates, and takes that for 0.
+        // The share is NaN if there is one child; the conversion saturates, and turns NaN into 0.
         ((share * (self.entries.len() - 1) as f64) as usize).min(self.entries.len() - 1)
     }
 }
@@ -205,7 +204,7 @@ impl<'a> Directory<'a> {
 pub trait Directories {
     type Error;
 
-    /// Returns the first posting of a page, a leaf where `level` is 0.
+    /// Returns the first posting of a page, which is a leaf if `level` is 0.
     ///
     /// # Errors
     /// The store's, if the page cannot be read.
@@ -217,7 +216,7 @@ pub trait Directories {
     /// The store's, if the page cannot be read or is empty.
     fn last(&mut self, level: u8, block: u32) -> Result<u32, Self::Error>;
 
-    /// Does [`append`] to a page; returns false where it is full.
+    /// Appends an entry to a page like [`append`]; returns false if the page is full.
     ///
     /// # Errors
     /// The store's, if the page cannot be read or written.
@@ -231,11 +230,11 @@ pub trait Directories {
     fn create(&mut self, level: u8, entries: &[DirectoryEntry]) -> Result<u32, Self::Error>;
 }
 
-/// Adds a leaf, already written, behind all others of a segment.
+/// Adds a leaf, already written, after all other leaves of a segment.
 ///
-/// Full pages stay as they are: new ones are made beside them, which nothing leads to until the last
-/// change, an entry appended to an old page or another root. Sets the segment's root and depth; the
-/// postings are counted by the caller, afterwards.
+/// Full pages stay as they are. New pages are made beside them, and nothing points to these until the last change:
+/// an entry appended to an old page, or another root. Sets the segment's root and depth; the caller counts the
+/// postings afterwards.
 ///
 /// # Errors
 /// Those of `directories`.

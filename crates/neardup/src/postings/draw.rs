@@ -1,5 +1,5 @@
-//! A random sample of a segment's postings, in which postings of keys that many rows have are more
-//! frequent: the pairs of rows that share keys are mostly theirs.
+//! A random sample of a segment's postings, in which postings of frequent keys are more frequent, because most pairs
+//! of rows that share keys share a frequent one.
 
 use super::directory::DirectoryEntry;
 use super::part::{SegmentPart, parts};
@@ -9,19 +9,19 @@ use crate::Result;
 use crate::hash::{GOLDEN, split_mix};
 use crate::memory::{Grow, with_room};
 
-/// Directory pages of a level among whose children those to be looked at are chosen.
+/// Directory pages of a level that are chosen for their children to be looked at.
 const DIRECTORIES: usize = 16;
 
 /// A posting that has been drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Drawn {
     pub row: u64,
-    /// The share of all postings that it stands for: on average all that are drawn stand for 1.
+    /// The share of all postings that it stands for. On average, the weights of all drawn postings add up to 1.
     pub weight: f64,
 }
 
-/// Draws at most `2 * half` postings of the largest segment of a group: half of them evenly, the others
-/// by the lengths of their lists.
+/// Draws at most `2 * half` postings of the largest segment of a group: one half evenly, the other half by the
+/// lengths of their lists.
 ///
 /// # Errors
 /// Those of `pages`; damaged pages; too little memory.
@@ -38,7 +38,7 @@ pub fn draw<P: Pages>(
     let leaves = leaves(pages, part)?;
     let all_leaves: f64 = leaves.iter().map(|leaf| leaf.of_list).sum();
     let mut drawn = Vec::new();
-    // Of the leaves that are drawn evenly, which comes first.
+    // The postings on the leaves that are drawn evenly, which comes first.
     let mut postings = 0.0;
     for by_length in [false, true] {
         let weight = |length: f64| if by_length { length } else { 1.0 };
@@ -96,7 +96,7 @@ impl WeightedLeaf {
         })
     }
 
-    /// Returns for each posting about how long its list is.
+    /// Returns the approximate length of each posting's list.
     fn lengths(&self, numbers: &[u64]) -> Result<Vec<f64>> {
         let key = |number: u64| Posting::from(number).key;
         let mut lengths = with_room(numbers.len())?;
@@ -109,7 +109,7 @@ impl WeightedLeaf {
     }
 }
 
-/// Returns the leaves below some directory pages, evenly spread.
+/// Returns the leaves below some evenly spread directory pages.
 fn leaves<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,
@@ -136,7 +136,7 @@ fn leaves<P: Pages>(
     Ok(leaves)
 }
 
-/// Returns the first place up to which the weights make up a share of all.
+/// Returns the first place up to which the weights make up the given share of their sum.
 fn choose(weights: impl Iterator<Item = f64> + Clone, share: f64) -> Option<usize> {
     let mut left = share * weights.clone().sum::<f64>();
     let mut last = None;
@@ -150,11 +150,11 @@ fn choose(weights: impl Iterator<Item = f64> + Clone, share: f64) -> Option<usiz
     last
 }
 
-/// SplitMix64, so that the same segment gives the same sample.
+/// SplitMix64, so that the same segment always gives the same sample.
 struct Random(u64);
 
 impl Random {
-    /// Returns a number from 0 to before 1.
+    /// Returns a number from 0 up to but not including 1.
     fn share(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(GOLDEN);
         (split_mix(self.0) >> 11) as f64 / (1u64 << 53) as f64

@@ -1,8 +1,8 @@
 //! Estimates of how many rows share a part of a query's keys, from a bounded number of pages.
 //!
-//! Keys are hashes: those that lie together are a random sample of the query's. Of a list on one leaf
-//! all rows are known. A longer one is as long as the directory says, and the rows on one of its leaves
-//! are known: of all long lists the leaf around the same row, so that they can be compared.
+//! Keys are hashes, so that neighboring keys are a random sample of the query's. Of a list that is on one leaf, all
+//! rows are known. A longer list has the length that the directory shows, and the rows on one of its leaves are
+//! known. For all long lists, the leaf around the same row is read, so that they can be compared.
 
 use super::directory::{Directory, DirectoryEntry};
 use super::part::{SegmentPart, parts};
@@ -13,10 +13,10 @@ use crate::Result;
 use crate::memory::{Grow, copied};
 use std::ops::Range;
 
-/// About as many children as a directory page has: lengths of lists are estimated.
+/// About as many children as a directory page has; with it, lengths of lists are estimated.
 const CHILDREN: f64 = 512.0;
 
-/// Keys among which those to be looked up are chosen.
+/// The most keys among which the keys to look up are chosen.
 const MOST_KEYS: usize = 1024;
 
 /// Rows of a long list that are compared with the other lists.
@@ -24,18 +24,18 @@ const COMPARED: usize = 1024;
 
 /// The rows that have some of a query's keys.
 pub struct Estimate {
-    /// The postings of the lists, the longest first, and for long ones the number of them that are
-    /// among the rows compared.
+    /// The number of postings of each list, the longest first. For a long list, also how many of them are among the
+    /// compared rows.
     lists: Vec<(f64, Option<usize>)>,
-    /// Numbers of short lists, of long lists, and of the rows that are in that many of both.
+    /// A number of short lists, a number of long lists, and how many rows are in exactly that many of both.
     shared: Vec<(usize, usize, f64)>,
-    /// All rows: the lengths of long lists are guesses.
+    /// The number of all rows, which limits the result because lengths of long lists are guesses.
     all_rows: f64,
 }
 
 impl Estimate {
-    /// Looks up as many of the keys as at most `most_pages` pages allow. Long lists are compared where
-    /// rows lie that have about `share` of the keys.
+    /// Looks up as many of the keys as at most `most_pages` pages allow. Long lists are compared in a place with
+    /// rows that have about `share` of the keys.
     ///
     /// # Errors
     /// Those of `pages`; damaged pages; too little memory.
@@ -51,7 +51,7 @@ impl Estimate {
         sorted.sort_unstable();
         sorted.dedup();
         sorted.truncate(MOST_KEYS);
-        // While segments are merged a key is in the output or in the inputs.
+        // During a merge, a key is in the output or in the inputs.
         let is_output = |part: &&SegmentPart| {
             let output = group.output.as_ref();
             output.is_some_and(|output| output.segment.number == part.segment.number)
@@ -92,8 +92,8 @@ impl Estimate {
         })
     }
 
-    /// Returns about how many rows have at least a share of the query's keys, where no row has more than
-    /// the share `greatest`.
+    /// Returns the approximate number of rows that have at least the share `share` of the query's keys, if no row
+    /// has more than the share `greatest`.
     pub fn rows(&self, share: f64, greatest: f64) -> f64 {
         let all = self.lists.len() as f64;
         if share * all < 1.0 {
@@ -107,7 +107,7 @@ impl Estimate {
         };
         let scale = compared.map(|compared| postings / compared.max(1) as f64);
         if scale.is_none() {
-            // Rows that have the keys of long lists alone have too few: those keys are left out.
+            // Rows that have only the keys of long lists have too few, so that these keys are left out.
             let short = self.lists.iter().filter(|(_, compared)| compared.is_none());
             least = enough(share, short.count());
         }
@@ -127,17 +127,17 @@ impl Estimate {
 /// The rows that have a key.
 struct SampledList {
     key: u32,
-    /// Leaves that it goes on for behind its first, roughly.
+    /// The approximate number of leaves on which the list continues after its first leaf.
     leaves: f64,
-    /// Its leaves below one directory page, and the beginning of the one behind them.
+    /// Its leaves below one directory page, and the beginning of the leaf after these.
     children: Vec<DirectoryEntry>,
     end: Option<Posting>,
-    /// The leaf that is read.
+    /// The leaf that is read, or will be.
     leaf: DirectoryEntry,
     postings: f64,
     /// Rows that have been read, as offsets.
     rows: Vec<u32>,
-    /// The range in which all rows that have the key are known; None if all are.
+    /// The range of rows in which the list is fully known; None if all of it is known.
     window: Option<Range<u32>>,
 }
 
@@ -160,7 +160,7 @@ impl SampledList {
         })
     }
 
-    /// Takes the leaf around a row.
+    /// Chooses the leaf around a row.
     fn choose(&mut self, offset: u32) {
         let around = Posting {
             key: self.key,
@@ -176,8 +176,8 @@ impl SampledList {
     }
 }
 
-/// Returns a range of rows in which every long list is known, with not many more than [`COMPARED`] rows of
-/// one list.
+/// Returns a range of rows in which every long list is fully known, with at most about [`COMPARED`] rows of each
+/// list.
 fn window(lists: &mut [SampledList]) -> Range<u32> {
     let windows = lists.iter().filter_map(|list| list.window.clone());
     let both = |a: Range<u32>, b: Range<u32>| a.start.max(b.start)..a.end.min(b.end);
@@ -192,8 +192,8 @@ fn window(lists: &mut [SampledList]) -> Range<u32> {
     window
 }
 
-/// Returns numbers of short lists, of long lists, and of the rows that are in that many of both. In long
-/// lists the rows in the window count.
+/// Returns, for each combination of a number of short lists and a number of long lists, how many rows are in that
+/// many of both. Of long lists, only the rows in the window count.
 fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<(usize, usize, f64)>> {
     let mut rows: Vec<u64> = Vec::new();
     for list in lists {
@@ -216,7 +216,7 @@ fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<(usize, usiz
         .collect())
 }
 
-/// Returns how many of some keys a row has, on average, that has a share of all.
+/// Returns how many of `keys` keys a row has, on average, if it has this share of all keys.
 fn enough(share: f64, keys: usize) -> usize {
     (share * keys as f64).round().max(1.0) as usize
 }
@@ -224,15 +224,16 @@ fn enough(share: f64, keys: usize) -> usize {
 /// A directory page to look at for some keys.
 struct PageToSample {
     page: DirectoryEntry,
-    /// The beginning of the page behind it.
+    /// The beginning of the page after it.
     end: Option<Posting>,
     keys: Vec<u32>,
-    /// Leaves of the list of the one key that goes on behind the page.
+    /// Leaves after the page on which the list of its only key continues.
     leaves: f64,
 }
 
 impl PageToSample {
-    /// Adds the lists that begin below a directory page of level 1, or the pages to look at below a higher one.
+    /// Adds the lists that begin below a directory page of level 1; for a higher level, the pages to look at below
+    /// it.
     fn descend(
         &self,
         part: &SegmentPart,
@@ -276,8 +277,7 @@ impl PageToSample {
     }
 }
 
-/// Finds the leaves of as many keys as `most_pages` pages allow; returns how many of the pages are left to
-/// read leaves.
+/// Finds the leaves of as many keys as `most_pages` pages allow. Returns how many pages are left for reading leaves.
 fn find<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,
@@ -300,7 +300,7 @@ fn find<P: Pages>(
     }]);
     for level in (1..=depth).rev() {
         let mut below = Vec::new();
-        // Those with the most keys first: each key takes a page on every level below.
+        // The pages with the most keys come first, because each key takes a page on every level below.
         visits.sort_unstable_by_key(|visit| std::cmp::Reverse((visit.keys.len(), visit.keys[0])));
         let mut room = left;
         for visit in visits {
@@ -319,8 +319,8 @@ fn find<P: Pages>(
     Ok((lists, left))
 }
 
-/// Chooses of every long list the leaf around one row, which is in the middle of a list that rows with
-/// so large a share of the keys are in.
+/// Chooses the leaf of every long list around the same row, which is in the middle of a list that contains rows with
+/// this share of the keys.
 fn choose_leaves(lists: &mut [SampledList], share: f64) {
     let least = enough(share, lists.len());
     lists.sort_unstable_by(|a, b| b.leaves.total_cmp(&a.leaves).then(a.key.cmp(&b.key)));
@@ -336,8 +336,8 @@ fn choose_leaves(lists: &mut [SampledList], share: f64) {
     lists.sort_unstable_by_key(|list| list.key);
 }
 
-/// Reads the lists on at most `most_pages` leaves, and then the other leaf of each list that lies on two;
-/// returns the lists that have been read.
+/// Reads the lists on at most `most_pages` leaves, then the other leaf of each list that is on two. Returns the
+/// lists that have been read.
 fn read<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,

@@ -1,4 +1,4 @@
-//! The lists of rows that the keys of a query have.
+//! The lists of rows of a query's keys.
 
 use crate::Result;
 use crate::memory::{collected, copied};
@@ -7,9 +7,9 @@ use std::cell::Cell;
 /// The rows that have a key.
 pub(super) struct KeyList {
     pub key: u32,
-    /// The number of times that the query has the key.
+    /// How often the query has the key.
     pub weight: u32,
-    /// Postings on long parts, roughly; 0 where there are none.
+    /// The approximate number of postings on long parts; 0 if there are none.
     pub long_postings: Cell<u64>,
     pub unread: bool,
 }
@@ -20,7 +20,7 @@ impl KeyList {
     }
 }
 
-/// Returns the lists of the keys of a query, in order.
+/// Returns the lists of the keys of a query, by ascending keys.
 pub(super) fn lists(keys: &[u32]) -> Result<Vec<KeyList>> {
     let mut sorted = copied(keys)?;
     sorted.sort_unstable();
@@ -32,8 +32,7 @@ pub(super) fn lists(keys: &[u32]) -> Result<Vec<KeyList>> {
     }))
 }
 
-/// Returns the number of lists, from the first on, to be read if the rest may make up `most` keys of the
-/// query.
+/// Returns how many lists, from the first on, must be read if the others may have up to `most` keys of the query.
 pub(super) fn fewest(lists: &[KeyList], mut most: u32) -> usize {
     let mut count = lists.len();
     while let Some(left) = count

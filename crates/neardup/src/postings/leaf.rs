@@ -24,7 +24,7 @@ pub struct LeafBuilder {
     keys: Vec<u8>,
     rests: Vec<u8>,
     bits: Vec<u8>,
-    /// Of the block that is being filled.
+    /// The postings of the block that is being filled.
     pending: Vec<Posting>,
     widths: Widths,
     len: usize,
@@ -81,7 +81,7 @@ impl LeafBuilder {
         })
     }
 
-    /// Takes a posting above those before, or returns false where the page has no room for it.
+    /// Adds a posting above all earlier ones, or returns false if the page has no room for it.
     #[inline]
     pub fn push(&mut self, posting: Posting) -> bool {
         let (first, last) = match (self.pending.first(), self.pending.last()) {
@@ -124,7 +124,7 @@ impl LeafBuilder {
         pack(&numbers[..self.pending.len()], offset_bits, &mut self.bits);
         self.keys.extend_from_slice(&first.key.to_le_bytes());
         self.rests.extend_from_slice(&first.offset.to_le_bytes());
-        // Counted from the end of the heads, whose number is not known yet.
+        // Counted from the end of the heads, because their number is not known yet.
         self.rests
             .extend_from_slice(&(self.bits.len() as u16).to_le_bytes());
         self.rests
@@ -133,8 +133,8 @@ impl LeafBuilder {
         self.widths = Widths::default();
     }
 
-    /// Writes the payload to the front of `page`, which has room for the capacity, and returns its
-    /// length. The builder is empty then.
+    /// Writes the payload to the front of `page`, which has room for the capacity. Returns its length, and empties
+    /// the builder.
     pub fn finish(&mut self, page: &mut [u8]) -> usize {
         self.finish_block();
         let used = HEADER + self.keys.len() + self.rests.len() + self.bits.len();
@@ -154,7 +154,7 @@ impl LeafBuilder {
         end
     }
 
-    /// Returns the first posting taken.
+    /// Returns the first posting added.
     pub fn first(&self) -> Option<Posting> {
         self.first
     }
@@ -168,9 +168,9 @@ impl LeafBuilder {
     }
 }
 
-/// The postings of a leaf page: at least one.
+/// The postings of a leaf page, at least one.
 ///
-/// Parts that a lookup does not need are not looked at: a block is checked when it is unpacked.
+/// Reads only the parts that a lookup needs: a block is checked when it is unpacked.
 #[derive(Clone, Copy)]
 pub struct Leaf<'a> {
     keys: &'a [[u8; KEY]],
@@ -181,7 +181,7 @@ pub struct Leaf<'a> {
 
 impl<'a> Leaf<'a> {
     /// # Errors
-    /// Fails where the payload is too short for its postings.
+    /// Fails if the payload is too short for its postings.
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("leaf page shorter than its postings");
@@ -224,7 +224,7 @@ impl<'a> Leaf<'a> {
     /// Returns the last posting.
     ///
     /// # Errors
-    /// Fails where its block is damaged.
+    /// Fails if its block is damaged.
     pub fn last(&self) -> Result<Posting, Damaged> {
         let block = self.block(self.keys.len() - 1)?;
         Ok(block.numbers[block.len - 1].into())
@@ -248,11 +248,10 @@ impl<'a> Leaf<'a> {
 
     /// Returns the last block that begins at or before a posting, or block 0.
     pub(super) fn block_of(&self, posting: Posting) -> usize {
-        // Compared with all of them, which are in two cache lines that are fetched at once, and in
-        // one step for many of them.
+        // Compares with all of them, many in one step. They are in two cache lines, which are fetched together.
         let begins_below = |key: &&[u8; KEY]| u32::from_le_bytes(**key) < posting.key;
         let mut blocks = self.keys.iter().filter(begins_below).count();
-        // More than one block begins with the key only in the list of a hot key.
+        // Only in the list of a hot key does more than one block begin with the key.
         if self.keys.get(blocks) == Some(&posting.key.to_le_bytes()) {
             let same = |key: &[u8; KEY]| u32::from_le_bytes(*key) == posting.key;
             let end = blocks + self.keys[blocks..].partition_point(same);
@@ -270,7 +269,7 @@ impl<'a> Leaf<'a> {
         blocks.saturating_sub(1)
     }
 
-    /// Returns the last block that begins at or before a posting, which is not before block `from`.
+    /// Returns the last block, from block `from` on, that begins at or before a posting.
     #[inline]
     pub(super) fn block_from(&self, mut from: usize, posting: Posting) -> usize {
         while let Some(key) = self.keys.get(from + 1)
@@ -282,7 +281,7 @@ impl<'a> Leaf<'a> {
         from
     }
 
-    /// Looks at the bytes of the blocks that ascending postings are in, so that the processor waits
+    /// Reads the blocks in which the ascending postings are, a byte of each cache line, so that the processor waits
     /// for all of them at once.
     pub(super) fn fetch(&self, postings: impl Iterator<Item = Posting>) {
         const CACHE_LINE: usize = 64;
@@ -299,7 +298,7 @@ impl<'a> Leaf<'a> {
         std::hint::black_box(looked_at);
     }
 
-    /// Returns where the bits of a block are.
+    /// Returns the range of the bits of a block.
     #[inline]
     fn range_of(&self, block: usize) -> Range<usize> {
         let end_of = |block: usize| {
@@ -312,7 +311,7 @@ impl<'a> Leaf<'a> {
     /// Returns a block as it is stored.
     ///
     /// # Errors
-    /// Fails where its head is impossible.
+    /// Fails if its head is impossible.
     #[inline]
     pub(super) fn stored(&self, number: usize) -> Result<StoredBlock<'a>, Damaged> {
         let [.., key_bits, offset_bits] = self.rests[number];
@@ -340,7 +339,7 @@ impl<'a> Leaf<'a> {
     /// Unpacks a block.
     ///
     /// # Errors
-    /// Fails where its head or its last key are impossible.
+    /// Fails if its head or its last key is impossible.
     #[inline]
     pub(super) fn block(&self, number: usize) -> Result<Block, Damaged> {
         let stored = self.stored(number)?;
@@ -360,11 +359,10 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// Calls `visit` with the postings from `first` to `last`, as numbers, of one block after the
-    /// other, until it returns false.
+    /// Calls `visit` with the postings from `first` to `last`, as numbers, block by block, until it returns false.
     ///
     /// # Errors
-    /// Those of `visit`, and where a block is damaged.
+    /// Those of `visit`; fails if a block is damaged.
     #[inline]
     pub fn visit(
         &self,
@@ -386,10 +384,10 @@ impl<'a> Leaf<'a> {
         Ok(())
     }
 
-    /// Returns the number of postings below one.
+    /// Returns the number of postings below a posting.
     ///
     /// # Errors
-    /// Fails where the block that it would be in is damaged.
+    /// Fails if the block in which the posting would be is damaged.
     pub fn rank(&self, posting: Posting) -> Result<usize, Damaged> {
         let number = self.block_of(posting);
         let block = self.block(number)?;
@@ -404,25 +402,25 @@ pub(super) const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
 pub(super) struct StoredBlock<'a> {
     pub first: Posting,
     pub len: usize,
-    /// The differences of each key to the one before, the offsets, and the blocks behind it.
+    /// The key differences, the offsets, and the blocks after it.
     rest: &'a [u8],
     /// The bit at which the offsets begin.
     offsets_at: u32,
     key_bits: u32,
     offset_bits: u32,
-    /// Added to every offset.
+    /// A number that is added to every offset.
     bias: u32,
 }
 
 impl StoredBlock<'_> {
-    /// Returns the difference of the key at a place to the one before.
+    /// Returns the difference between the key at a place and the key before it.
     #[inline]
     pub fn difference(&self, place: usize) -> u32 {
         number_in(self.rest, place as u32 * self.key_bits, self.key_bits)
     }
 
-    /// Returns the first place, from one with a known key on, whose key is at least `wanted`, and that
-    /// key; at the end of the block its length, and the last key.
+    /// Returns the first place whose key is at least `wanted`, and that key. The search begins at a place with a
+    /// known key. At the end of the block, returns the block's length and the last key.
     #[inline]
     pub fn seek(&self, mut place: usize, mut key: u64, wanted: u64) -> (usize, u64) {
         let (bits, width, len) = (self.rest, self.key_bits, self.len);
@@ -444,7 +442,7 @@ impl StoredBlock<'_> {
     }
 }
 
-/// The postings of a block, or some of them, as numbers.
+/// Postings of a block as numbers: all of them, or some.
 pub(super) struct Block {
     numbers: [u64; BLOCK],
     len: usize,

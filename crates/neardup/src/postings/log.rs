@@ -1,4 +1,4 @@
-//! Log pages: the keys of the newest rows, appended row by row and scanned whole.
+//! Log pages: the keys of the newest rows, appended row by row and scanned as a whole.
 //!
 //! Payload, little-endian: `rows u16 | bytes used u16 | of each row: keys u16, keys u32...`. A row's
 //! number follows from its place. Keys are stored in the order given.
@@ -9,7 +9,7 @@ use crate::memory::{collected, filled};
 
 const HEADER: usize = 4;
 
-/// The bytes of a row besides its keys.
+/// The bytes of a row in addition to its keys.
 const ROW: usize = 2;
 const KEY: usize = 4;
 
@@ -29,10 +29,10 @@ pub fn fits_empty(capacity: usize, keys: usize) -> bool {
     keys <= capacity.saturating_sub(HEADER + ROW) / KEY
 }
 
-/// Appends a row and returns the bytes that are used then; `None` where the page is full.
+/// Appends a row and returns the number of bytes used then; `None` if the page is full.
 ///
 /// # Errors
-/// Fails where the payload is no log.
+/// Fails if the payload is not a log.
 pub fn append(payload: &mut [u8], keys: &[u32]) -> Result<Option<usize>, Damaged> {
     let log = Log::parse(payload)?;
     let (rows, used) = (log.rows, HEADER + log.bytes.len());
@@ -61,7 +61,7 @@ pub struct Log<'a> {
 
 impl<'a> Log<'a> {
     /// # Errors
-    /// Fails where the payload is shorter than the log says; its rows are checked by [`Self::iter`].
+    /// Fails if the payload is shorter than it should be. The rows are checked by [`Self::iter`].
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         let parsed = || {
             let &[r0, r1, u0, u1, ..] = payload else {
@@ -94,7 +94,7 @@ impl<'a> Log<'a> {
         self.rows == 0
     }
 
-    /// Returns the keys of each row, as stored. The error, if any, is the last item.
+    /// Returns the keys of each row, as stored. An error, if there is one, is the last item.
     #[inline]
     pub fn iter(&self) -> LogRows<'a> {
         LogRows {
@@ -104,7 +104,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// The rows of a log page, one after another.
+/// The rows of a log page, one after the other.
 #[derive(Clone)]
 pub struct LogRows<'a> {
     left: u16,
@@ -143,7 +143,7 @@ impl<'a> Iterator for LogRows<'a> {
     }
 }
 
-/// The keys of a row of the log, as stored.
+/// The keys of a row in the log, as stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogRow<'a>(&'a [u8]);
 
@@ -165,16 +165,16 @@ impl LogRow<'_> {
     }
 }
 
-/// The keys of a query, ready to be compared with the keys of many rows.
+/// The keys of a query, prepared for comparison with the keys of many rows.
 pub enum LogQuery {
-    /// Keys of bands: equal only at equal places.
+    /// Keys of bands: equal only at the same place.
     Places(Vec<u8>),
     /// Keys of a set, in any order.
     Set(KeySet),
 }
 
 impl LogQuery {
-    /// Returns a query of keys whose place counts, as in keys of bands.
+    /// Returns a query in which the places of keys count, as with keys of bands.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -182,7 +182,7 @@ impl LogQuery {
         collected(keys.iter().flat_map(|key| key.to_le_bytes())).map(Self::Places)
     }
 
-    /// Returns a query of keys whose place does not count.
+    /// Returns a query in which the places of keys do not count.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -190,9 +190,9 @@ impl LogQuery {
         KeySet::new(keys).map(Self::Set)
     }
 
-    /// Returns the number of the query's keys that a row has, never too low.
+    /// Returns the number of the query's keys that a row has, or a higher number.
     ///
-    /// Where places count, a row with a different number of keys shares none.
+    /// If places count, a row with a different number of keys shares none.
     #[inline]
     pub fn shared(&self, row: LogRow) -> u32 {
         match self {
@@ -205,7 +205,7 @@ impl LogQuery {
     }
 }
 
-/// Keys with the times that each occurs, behind a table of bits that most other keys fail at.
+/// Keys with how often each occurs, and a table of bits that excludes most other keys first.
 pub struct KeySet {
     sorted: Vec<(u32, u32)>,
     total: u32,
@@ -240,7 +240,7 @@ impl KeySet {
         Ok(set)
     }
 
-    /// Returns the place of a key, multiplied, since keys need not be well mixed.
+    /// Returns the bit of a key in the table. The key is multiplied, because keys need not be well mixed.
     #[inline]
     fn place(&self, key: u32) -> (usize, u32) {
         let place = key.wrapping_mul(0x9E37_79B1) >> self.shift;

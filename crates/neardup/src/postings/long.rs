@@ -1,4 +1,4 @@
-//! Lists of keys that many rows have, in one segment: read as a whole, or looked into.
+//! Lists of frequent keys in one segment: read as a whole, or searched for candidates.
 
 use super::count::{CountedRow, RowCounts};
 use super::cursor::Cursor;
@@ -43,7 +43,7 @@ pub(super) fn scan<P: Pages>(
     Ok(())
 }
 
-/// Looks candidates up in the part of a list that lies in a segment.
+/// Looks up candidates in the part of a list that is in a segment.
 pub(super) fn probe<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,
@@ -86,7 +86,7 @@ pub(super) fn probe<P: Pages>(
             }
             Ok(looked_up)
         })?;
-        // Those between this leaf's last posting and the next leaf are in none.
+        // Candidates between this leaf's last posting and the next leaf are on neither leaf.
         let Some(next) = leaves.next() else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! From the root of a segment to the leaves where keys are, and their lists there.
+//! From the root of a segment to the leaves that contain keys, and the lists on these leaves.
 
 use super::cursor::Cursor;
 use super::directory::DirectoryEntry;
@@ -7,10 +7,10 @@ use super::{Damaged, Directory, Leaf, Posting};
 use crate::Error;
 use std::ops::Range;
 
-/// A page to look at for some of the keys, given by their places, which begin on it if they are there at all.
+/// A page to look at for some of the keys, given by their places: if these keys exist, they begin on the page.
 pub(super) struct PageForKeys {
     pub page: DirectoryEntry,
-    /// The beginning of the page behind it.
+    /// The beginning of the page after it.
     pub next: Option<Posting>,
     pub keys: Range<usize>,
 }
@@ -24,8 +24,9 @@ impl PageForKeys {
         }
     }
 
-    /// Hands the pages below a directory to `put`, and calls `goes_on` with the place of every key whose list
-    /// goes on to further children, and how many. `key` returns the key at a place; keys ascend.
+    /// Passes the pages below a directory to `put`. Calls `goes_on` for every key whose list continues on further
+    /// children, with the key's place and the number of these children. `key` returns the key at a place; keys
+    /// ascend.
     ///
     /// # Errors
     /// Those of `put`; a directory without entries.
@@ -63,8 +64,8 @@ impl PageForKeys {
         Ok(open.map_or(Ok(()), put)?)
     }
 
-    /// Calls `take` with the places of every key, one or several, and the rows that have it on a leaf; None
-    /// where these are more than `MOST`, or the list goes on behind the leaf.
+    /// Calls `take` for every key with its places, one or several, and the rows that have it on a leaf. The rows are
+    /// None if there are more than `MOST`, or if the list continues after the leaf.
     ///
     /// # Errors
     /// Those of `take`; a damaged leaf.

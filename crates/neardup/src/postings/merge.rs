@@ -1,18 +1,18 @@
-//! Makes one segment of several, a leaf at a time.
+//! Merging of several segments into one, a leaf at a time.
 
 use super::part::split_of_input;
 use super::walk::SegmentWalk;
 use super::{Damaged, LeafBuilder, MAX_ROWS, Pages, Posting, Segment};
 use crate::memory::{collected, with_room};
 
-/// The postings of some segments from a split on, in the order of their merged segment.
+/// The postings of some segments from a split on, in the order of the segment that they are merged into.
 ///
-/// Nothing but the split has to be remembered to go on later, or after a crash. A page of an input
-/// is not looked at again once a later page of its level begins at or before the split, which
-/// [`Posting`]s of that input are to be compared with as [`split_of_input`] says.
+/// Only the split must be remembered to continue later, or after a crash. A page of an input is not read again once
+/// a later page of its level begins at or before the split. To compare the split with [`Posting`]s of that input,
+/// convert it with [`split_of_input`].
 pub struct Merge {
     inputs: Vec<Input>,
-    /// The next posting of each input, in terms of the output; [`END`] where there is none.
+    /// The next posting of each input, in terms of the output; [`END`] if there is none.
     next: Vec<u64>,
     lo: u64,
     last: Option<u64>,
@@ -20,24 +20,24 @@ pub struct Merge {
 
 struct Input {
     walk: SegmentWalk,
-    /// From the output's first row to the input's.
+    /// The distance from the output's first row to the input's.
     shift: u64,
 }
 
-/// No posting, since its offset would be [`MAX_ROWS`].
+/// Not a posting, because its offset would be [`MAX_ROWS`].
 const END: u64 = u64::MAX;
 
 /// The outcome of [`Merge::fill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilledLeaf {
-    /// The new split: the first posting not taken, `None` at the end.
+    /// The new split: the first posting that was not taken, `None` at the end.
     pub next: Option<Posting>,
     /// Postings taken for rows that are not kept.
     pub dropped: u64,
 }
 
 impl Merge {
-    /// Begins at `split`, which counts offsets from `lo`, the output's first row.
+    /// Returns a merge that begins at `split`, which counts offsets from `lo`, the output's first row.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -55,13 +55,12 @@ impl Merge {
         })
     }
 
-    /// Takes postings until `leaf` is full or there are no more; postings of rows that `keep` rejects
-    /// are dropped.
+    /// Takes postings until `leaf` is full or there are no more. Postings of rows that `keep` rejects are dropped.
     ///
-    /// About 10 ns a posting, and as many leaves read as written unless rows are dropped.
+    /// Takes about 10 ns a posting, and reads as many leaves as it writes unless rows are dropped.
     ///
     /// # Errors
-    /// Those of `pages`, and where the inputs' postings are out of order or range.
+    /// Those of `pages`; fails if the inputs' postings are out of order or out of range.
     pub fn fill<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -92,7 +91,7 @@ impl Merge {
         }
     }
 
-    /// Reads the first posting of each input, unless that has been done.
+    /// Reads the first posting of each input, unless this has been done before.
     fn begin<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
         for input in self.next.len()..self.inputs.len() {
             let next = self.inputs[input].next(pages)?;
@@ -101,8 +100,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Returns the least of the next postings and its input, without a branch that depends on
-    /// either.
+    /// Returns the least of the next postings and its input, with no branch that depends on them.
     #[inline]
     fn least(&self) -> (usize, u64) {
         let mut least = (0, END);

@@ -1,15 +1,15 @@
 //! Postings on pages: how the access method stores the keys of rows, and finds the rows that share
 //! at least T of a query's keys (T-occurrence).
 //!
-//! A row has a number and a set of 32-bit keys. New rows are appended to [`log`] pages. A
-//! [`Segment`] holds the postings (key, row) of a range of rows, sorted, on immutable [`leaf`] pages
-//! below a static tree of [`directory`] pages. [`search`](search()) looks the keys of a query up in segments,
-//! [`Queries`] the keys of many queries together, [`sweep`](sweep()) reads all; [`Merge`] makes one segment of
-//! several, leaf by leaf, and [`policy`] says which.
+//! A row has a number and a set of 32-bit keys. New rows are appended to [`log`] pages. A [`Segment`] holds the
+//! postings (key, row) of a range of rows, sorted, on immutable [`leaf`] pages below a static tree of [`directory`]
+//! pages. [`search`](search()) looks up the keys of a query in segments, and [`Queries`] the keys of many queries
+//! together; [`sweep`](sweep()) reads all postings. [`Merge`] makes one segment from several, leaf by leaf, and
+//! [`policy`] decides which.
 //!
-//! Everything here works on byte slices: the payloads of pages, whose headers and locks are the
-//! caller's. Bytes that were never written lead to [`Damaged`], not to a panic, and all memory that
-//! their or the query's size determines is reserved fallibly.
+//! This module works on byte slices, the payloads of pages; their headers and locks are left to the caller. Bytes
+//! that were never written lead to [`Damaged`], not to a panic. All memory whose size depends on them or on the
+//! query is reserved fallibly.
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
 mod bits;
@@ -49,7 +49,7 @@ pub use walk::{KeyAndRow, sweep};
 
 use std::fmt;
 
-/// A key and the row that has it, as the row's distance from [`Segment::lo`]. Ordered by key.
+/// A key and a row that has it, as the row's distance from [`Segment::lo`]. Ordered by key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Posting {
     pub key: u32,
@@ -82,7 +82,7 @@ impl From<u64> for Posting {
     }
 }
 
-/// Says why bytes are not a page that was written here.
+/// Says why bytes are not a page written by this module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damaged(pub &'static str);
 
@@ -94,13 +94,13 @@ impl fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
-/// Rows that a segment's range can hold: one offset is never used.
+/// Rows that the range of a segment can hold: one offset is never used.
 pub const MAX_ROWS: u64 = u32::MAX as u64;
 
-/// Levels of directory pages that a segment can have: more than 2^32 pages need.
+/// The most levels of directory pages of a segment: more than 2^32 pages need.
 pub const MAX_DEPTH: u8 = 8;
 
-/// The place of the postings of a range of rows.
+/// The place of the postings for a range of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Written on each of its pages, and never given to another segment.
@@ -108,15 +108,15 @@ pub struct Segment {
     /// Its rows: from `lo` to before `hi`, at most [`MAX_ROWS`].
     pub lo: u64,
     pub hi: u64,
-    /// Without any it has no pages either, and `root` means nothing.
+    /// Without postings it has no pages either, and `root` has no meaning.
     pub postings: u64,
     pub root: u32,
-    /// Levels of directory pages above the leaves: with 0 the root is a leaf.
+    /// Levels of directory pages above the leaves; if 0, the root is a leaf.
     pub depth: u8,
 }
 
 impl Segment {
-    /// Returns the number of rows, or an error for a range that no segment can have.
+    /// Returns the number of rows, or an error if no segment can have this range.
     fn rows(&self) -> Result<u64, Damaged> {
         match self.hi.checked_sub(self.lo) {
             Some(rows) if rows <= MAX_ROWS && self.depth <= MAX_DEPTH => Ok(rows),
@@ -125,16 +125,16 @@ impl Segment {
     }
 }
 
-/// Segments that are searched as one: a segment by itself, or a merge in progress.
+/// Segments that are searched as one: a single segment, or a merge in progress.
 #[derive(Debug, Clone, Copy)]
 pub struct SegmentGroup<'a> {
-    /// Of disjoint ranges of rows.
+    /// Segments with disjoint ranges of rows.
     pub inputs: &'a [Segment],
     pub output: Option<MergeOutput>,
 }
 
-/// The progress of a merge: the postings below `split`, which counts offsets from the output's
-/// `lo`, are found in the output, the others in the inputs.
+/// The progress of a merge. Postings below `split`, which counts offsets from the output's `lo`, are in the output;
+/// all others are in the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergeOutput {
     pub segment: Segment,
@@ -150,15 +150,15 @@ impl<'a> SegmentGroup<'a> {
     }
 }
 
-/// Most pages that are announced at a time: all that a lookup reads of a level, in general.
+/// The most pages that are announced at a time: usually all that a lookup reads of a level.
 pub const AHEAD: usize = 512;
 
 /// A page that will be read.
 #[derive(Debug, Clone, Copy)]
 pub struct PageAhead {
     pub block: u32,
-    /// The part of the page needed besides its beginning: from 0, its first byte, to 1, its last; perhaps not
-    /// a number.
+    /// The part of the page that is needed in addition to its beginning: from 0, its first byte, to 1, its last; may
+    /// be NaN.
     pub place: f32,
 }
 
@@ -172,20 +172,20 @@ pub enum PageKind {
 pub trait Pages {
     type Error: From<Damaged> + From<crate::Error>;
 
-    /// Announces pages that are read next, at most [`AHEAD`] of them, so that the storage is asked for all of them
-    /// before the first is waited for. Where some have to be read, those in memory are put first.
+    /// Announces at most [`AHEAD`] pages that are read next, so that the storage is asked for all of them before the
+    /// first one is waited for. If some must be read from storage, pages in memory are moved to the front.
     ///
     /// # Errors
-    /// Fails where a page cannot be read.
+    /// Fails if a page cannot be read.
     fn announce<T>(
         &mut self,
         pages: &mut [T],
         ahead: impl Fn(&T) -> PageAhead,
     ) -> Result<(), Self::Error>;
 
-    /// Calls `look` with the payload of a page, which may be followed by anything.
+    /// Calls `look` with the payload of a page, after which there may be anything.
     ///
-    /// One page at a time is looked at, and nothing of it is kept.
+    /// Only one page at a time is looked at, and no reference to it is kept.
     ///
     /// # Errors
     /// An error if the page cannot be read, is of another kind or another segment, or `look` fails.
@@ -200,6 +200,6 @@ pub trait Pages {
     /// Called between pages, and now and then in long computations.
     ///
     /// # Errors
-    /// An error if the caller wants an end.
+    /// An error if the caller wants to stop.
     fn interrupt(&mut self) -> Result<(), Self::Error>;
 }

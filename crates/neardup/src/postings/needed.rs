@@ -1,21 +1,21 @@
-//! The number of a query's keys that a row must have.
+//! How many of a query's keys a row must have.
 
 use super::LogQuery;
 use crate::bands::Occurrence;
 use crate::bands::occurrence::{Minimum, minima};
 use crate::set::reaches;
 
-/// The number of a query's keys that every match has.
+/// How many of a query's keys every match has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Needed {
     /// Keys count at their own places, as in bands.
     Bands(Occurrence),
     /// A number above 0; keys count in any order, as the elements of sets.
     Elements(usize),
-    /// The number that makes up this share, above 0, of the row's own elements.
+    /// The number that is this share, above 0, of the row's own elements.
     OwnShare(f64),
-    /// The number, `least` (above 0) or more, that makes up the share `similarity` of the elements that
-    /// the row and the query have together; the query has `members` of them.
+    /// The number, at least `least` (above 0), that is the share `similarity` of the elements that row and query
+    /// have together; the query has `members` elements.
     Resembling {
         similarity: f64,
         members: usize,
@@ -24,7 +24,7 @@ pub enum Needed {
 }
 
 impl Needed {
-    /// Returns the number of keys, above 0, that a match has at least, whichever row it is.
+    /// Returns the number of keys, above 0, that every match has at least.
     pub fn least(&self) -> usize {
         match *self {
             Self::Bands(occurrence) => occurrence.needed(),
@@ -33,7 +33,7 @@ impl Needed {
         }
     }
 
-    /// Returns minima of a match among `keys` keys of a query, as [`Occurrence::minima`].
+    /// Returns the minima for matches among `keys` keys of a query; see [`Occurrence::minima`].
     pub fn minima(&self, keys: usize) -> [Minimum; 2] {
         match self {
             Self::Bands(occurrence) => occurrence.minima(),
@@ -41,13 +41,13 @@ impl Needed {
         }
     }
 
-    /// Returns whether rows need more or fewer of the keys, by their own number of keys.
+    /// Returns whether the number of keys that a row needs depends on the row's own number of keys.
     pub fn depends_on_row(&self) -> bool {
         matches!(self, Self::OwnShare(_) | Self::Resembling { .. })
     }
 
-    /// Returns whether a row has enough of the keys: it shares `shared` of them, at least
-    /// [`Self::least`], and has `own` itself or more.
+    /// Returns whether a row has enough of the keys: it shares `shared` of them, which is at least [`Self::least`],
+    /// and has at least `own` keys itself.
     pub fn is_reached(&self, shared: usize, own: usize) -> bool {
         match *self {
             Self::Bands(_) | Self::Elements(_) => true,
@@ -63,8 +63,8 @@ impl Needed {
         }
     }
 
-    /// Returns about how large a share of `keys` keys of a query a row has that just matches; rows have
-    /// `own` keys themselves, on average.
+    /// Returns the approximate share of a query's `keys` keys that a row has if it just matches. Rows have `own`
+    /// keys themselves, on average.
     pub fn share(&self, keys: usize, own: f64) -> f64 {
         let all = keys.max(1) as f64;
         match *self {
@@ -75,7 +75,7 @@ impl Needed {
         }
     }
 
-    /// Returns how large a share of `keys` keys of a query a row can have at most, as [`Self::share`].
+    /// Returns the greatest share of a query's `keys` keys that a row can have, with `own` as for [`Self::share`].
     pub fn greatest_share(&self, keys: usize, own: f64) -> f64 {
         match self {
             Self::OwnShare(_) => (own / keys.max(1) as f64).min(1.0),
@@ -83,7 +83,7 @@ impl Needed {
         }
     }
 
-    /// Returns the keys as rows of the log are compared with them.
+    /// Returns the keys in the form in which rows of the log are compared with them.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -1,25 +1,25 @@
-//! The postings of a group that count, segment by segment.
+//! The valid postings of a group, segment by segment.
 
 use super::{Damaged, MAX_ROWS, MergeOutput, Posting, Segment, SegmentGroup};
 use crate::Error;
 use crate::memory::with_room;
 use std::ops::Range;
 
-/// The postings of one segment that count: all, or those on its side of a merge's split.
+/// The valid postings of one segment: all, or those on its side of a merge's split.
 pub(super) struct SegmentPart<'g> {
     pub(super) segment: &'g Segment,
     pub(super) rows: u64,
-    /// From the group's first row to the segment's.
+    /// The distance from the group's first row to the segment's.
     pub(super) shift: u32,
-    /// The first and the last that count, as numbers.
+    /// The first and the last valid posting, as numbers.
     pub(super) first: u64,
     pub(super) last: u64,
-    /// The first and the last offset of rows that count.
+    /// The first and the last valid offset of rows.
     offsets: (u32, u32),
 }
 
 impl<'g> SegmentPart<'g> {
-    /// Returns the postings from `first` to `last` of a segment, if there can be any.
+    /// Returns the part of a segment with the postings from `first` to `last`, if there can be any.
     fn new(segment: &'g Segment, lo: u64, first: u64, last: u64) -> Result<Option<Self>, Damaged> {
         let rows = segment.rows()?;
         let shift = segment.lo.checked_sub(lo);
@@ -36,7 +36,7 @@ impl<'g> SegmentPart<'g> {
         Ok((segment.postings > 0 && rows > 0).then_some(part))
     }
 
-    /// Returns the postings of some of the group's rows, if there can be any.
+    /// Returns the part for some of the group's rows, if there can be any.
     pub(super) fn within(&self, window: &Range<u32>) -> Option<Self> {
         let start = window.start.saturating_sub(self.shift);
         let end = window.end.checked_sub(self.shift)?;
@@ -46,7 +46,7 @@ impl<'g> SegmentPart<'g> {
         })
     }
 
-    /// Returns the first and the last place of the postings of a key.
+    /// Returns the first and the last posting that a key can have.
     #[inline]
     pub(super) fn range(&self, key: u32) -> Option<(Posting, Posting)> {
         let [first, last] = <[u32; 2]>::from(self.offsets).map(|offset| Posting { key, offset });
@@ -55,7 +55,7 @@ impl<'g> SegmentPart<'g> {
         (first <= last).then_some((first.into(), last.into()))
     }
 
-    /// Returns whether a posting is among those that count.
+    /// Returns whether a posting is valid.
     pub(super) fn has(&self, posting: Posting) -> bool {
         (self.first..=self.last).contains(&posting.into())
     }
@@ -70,7 +70,7 @@ impl<'g> SegmentPart<'g> {
     }
 }
 
-/// Returns a group's first row, and the parts of its segments that count.
+/// Returns a group's first row, and the valid parts of its segments.
 pub(super) fn parts<'g, E>(group: &'g SegmentGroup) -> Result<(u64, Vec<SegmentPart<'g>>), E>
 where
     E: From<Damaged> + From<Error>,
@@ -103,8 +103,8 @@ pub(super) fn offsets_of(parts: &[SegmentPart]) -> Range<u32> {
     first.min().unwrap_or(0)..end.max().unwrap_or(0)
 }
 
-/// Returns the first posting of an input that is not below a split, in terms of the input, whose
-/// rows begin `shift` after the rows of the output.
+/// Returns the first posting of an input that is not below a split, in terms of the input. The rows of the input
+/// begin `shift` after the rows of the output.
 pub fn split_of_input(split: Posting, shift: u64) -> Posting {
     let offset = u64::from(split.offset).saturating_sub(shift) as u32;
     Posting { offset, ..split }

@@ -1,19 +1,19 @@
-//! Pages of a merge's inputs that are needed no more.
+//! Pages of a merge's inputs that are no longer needed.
 
 use super::directory::DirectoryEntry;
 use super::walk::read_directory;
 use super::{Directory, Pages, Posting, Segment};
 use crate::memory::collected;
 
-/// Calls `found` with the block of every page of a merge's input that was needed while the split
-/// was `from` and is not at `to`: `None` at the merge's end, when nothing is. Both in terms of the
-/// input ([`super::split_of_input`]).
+/// Calls `found` with the block of every page of a merge's input that was needed while the split was `from` and is
+/// not needed at `to`. At the end of the merge `to` is `None`, and no page is needed. Both are in terms of the input
+/// ([`super::split_of_input`]).
 ///
-/// A page is needed until a later page of its level begins at or before the split. Looks only at the
-/// directory pages on the way from one split to the other.
+/// A page is needed until a later page of its level begins at or before the split. Reads only the directory pages on
+/// the way from one split to the other.
 ///
 /// # Errors
-/// Those of `pages`, and where memory does not suffice.
+/// Those of `pages`; too little memory.
 pub fn passed<P: Pages>(
     pages: &mut P,
     segment: &Segment,
@@ -44,8 +44,8 @@ struct PassedPages<'p, P, F> {
 }
 
 impl<P: Pages, F: FnMut(u32)> PassedPages<'_, P, F> {
-    /// Looks at a page of a level, and at those below it from the one split to the other; `end` is where the
-    /// next page of the level begins.
+    /// Looks at a page of a level, and at the pages below it between the two splits. `end` is where the next page of
+    /// the level begins.
     fn visit(
         &mut self,
         page: DirectoryEntry,

@@ -1,8 +1,8 @@
-//! The policy of segments: when the log becomes one, which are merged, and when dead rows and free pages
-//! are worth a pass. All rules and limits, none of their work.
+//! The policy of segments: when the log becomes a segment, which segments are merged, and when dead rows and free
+//! pages are worth a pass. This module has all rules and limits, and does none of the work.
 //!
-//! Segments are in the order of their rows. Sessions that insert merge in small shares ([`due`]); VACUUM
-//! merges further ([`crowded`]); a build merges whole segments before it writes more ([`of_build`]).
+//! Segments are in the order of their rows. Inserting sessions merge in small shares ([`due`]); VACUUM merges
+//! further ([`crowded`]); a build merges whole segments before it writes more ([`of_build`]).
 
 use super::{MAX_ROWS, Segment};
 use std::ops::Range;
@@ -13,51 +13,51 @@ pub const MAX_SEGMENTS: usize = 64;
 /// The most merges in progress.
 pub const MAX_MERGES: usize = 12;
 
-/// Full pages of the log that sessions that insert make into a segment.
+/// When the log has this many full pages, inserting sessions make them into a segment.
 pub const FLUSHED_PAGES: usize = 48;
 
-/// Leaves that a session that has filled a page of the log writes for each merge. A page's postings fill
-/// about one leaf, so that merges take a small part of the time in which their inputs come.
+/// Leaves that an inserting session writes for each merge after it has filled a page of the log. The postings of a
+/// page fill about one leaf, so that merges finish in a small part of the time in which their inputs come.
 pub const LEAVES_PER_PAGE: usize = 16;
 
-/// Leaves that are written before others may merge, or make room in a full log, for which sessions that insert
-/// wait.
+/// Leaves that are written at once, before others may merge, or make room in a full log. Inserting sessions wait for
+/// this.
 pub const LEAVES_AT_ONCE: usize = 8;
 
-/// The most segments that come with a row that becomes one of its own: of the log before it, of the log's
-/// last page, and its own.
+/// The most segments that are added with a row that becomes a segment by itself: from the log before it, from the
+/// log's last page, and its own.
 pub const SEGMENTS_WITH_ROW: usize = 10;
 
-/// The number of segments up to which merges that VACUUM has begun are left to it.
+/// Up to this number of segments, merges begun by VACUUM are left to VACUUM.
 pub const MOST_WITHOUT_VACUUM: usize = MAX_SEGMENTS - 2 * SEGMENTS_WITH_ROW;
 
-/// VACUUM merges until every segment is this many times as large as all those after it. Every segment more
-/// costs each lookup a page a key; but at 16 times a VACUUM after each 5 % of inserts writes 12 times what
-/// they brought, at twice 4 times, and leaves 3 segments in place of 1.6 on average.
+/// VACUUM merges until every segment is this many times as large as all later segments together. Every further
+/// segment costs each lookup a page a key. But at 16 times, a VACUUM after each 5 % of inserts writes 12 times the
+/// inserted data; at twice it writes 4 times, and leaves 3 segments instead of 1.6 on average.
 pub const VACUUM_TIMES: u64 = 2;
 
-/// Most segments that one merge of sessions that insert takes.
+/// The most segments that one merge by inserting sessions takes.
 const MOST_INPUTS: usize = 12;
 
-/// Segments beyond which some are merged whatever their sizes: each costs every lookup a page a key.
+/// Above this many segments, some are merged whatever their sizes, because each costs every lookup a page a key.
 pub const MANY_SEGMENTS: usize = 32;
 
-/// Segments that are merged when there are too many.
+/// Segments that are merged if there are too many.
 const FEW: usize = 4;
 
-/// Segments of about one size that a build merges before it writes more.
+/// Segments of about the same size that a build merges before it writes more.
 const MERGED_BY_BUILD: usize = 32;
 
-/// A segment is written anew if a larger share of its rows is dead.
+/// A segment is rewritten if a larger share of its rows is dead.
 const DEAD_SHARE: f64 = 0.15;
 
-/// Pages are given back if they are at least one in this many of the file's.
+/// Pages are given back if at least one in this many of the file's pages is free.
 const FREE_SHARE: u32 = 8;
 
 /// The fewest pages that are given back.
 const FEWEST_PAGES: u32 = 16;
 
-/// Returns whether the rows of neighbors are near enough to be numbered in one segment.
+/// Returns whether the rows of neighboring segments are close enough to be numbered in one segment.
 fn fit_together(segments: &[Segment]) -> bool {
     match segments {
         [first, .., last] => last.hi.saturating_sub(first.lo) <= MAX_ROWS,
@@ -65,13 +65,11 @@ fn fit_together(segments: &[Segment]) -> bool {
     }
 }
 
-/// Returns the neighbors to be merged by sessions that insert, if any, among segments that are not being
-/// merged.
+/// Returns the neighboring segments to be merged by inserting sessions, if any. `segments` are not being merged.
 ///
-/// A segment is merged with those after it once they hold at least 3/5 as many postings. So two of
-/// about one size make one, a segment holds more than all those after it, and a posting is rewritten
-/// about log2(segment / smallest segment) times. The merge comes first that takes the least work
-/// for each segment fewer.
+/// A segment is merged with later ones once they hold at least 3/5 as many postings. So two of about the same size
+/// become one, a segment holds more than all later ones together, and a posting is rewritten about log2(segment /
+/// smallest segment) times. The merge with the least work for each segment that it removes comes first.
 pub fn due(segments: &[Segment]) -> Option<Range<usize>> {
     let due = (0..segments.len()).filter_map(|start| {
         let count = due_from_first(&segments[start..])?;
@@ -89,7 +87,7 @@ pub fn due(segments: &[Segment]) -> Option<Range<usize>> {
     })
 }
 
-/// Returns the number of segments, from the first on, to be merged; None if they may stay.
+/// Returns how many segments, from the first on, are to be merged; None if they may stay.
 fn due_from_first(segments: &[Segment]) -> Option<usize> {
     let first = segments.first()?;
     let mut after = 0;
@@ -105,7 +103,7 @@ fn due_from_first(segments: &[Segment]) -> Option<usize> {
     None
 }
 
-/// Returns the neighbors that take the least work to merge.
+/// Returns the neighboring segments that take the least work to merge.
 fn cheapest(segments: &[Segment]) -> Option<Range<usize>> {
     let windows = segments.windows(FEW).enumerate();
     let near = windows.filter(|(_, window)| fit_together(window));
@@ -113,8 +111,8 @@ fn cheapest(segments: &[Segment]) -> Option<Range<usize>> {
     near.min_by_key(cost).map(|(i, _)| i..i + FEW)
 }
 
-/// Returns the neighbors to be merged by VACUUM: the first segment that is less than `times` as large as
-/// those after it together, and these, as far as their rows fit together.
+/// Returns the neighboring segments to be merged by VACUUM: the first segment that is less than `times` as large as
+/// all later ones together, and these, as far as their rows fit into one segment.
 pub fn crowded(segments: &[Segment], times: u64) -> Option<Range<usize>> {
     (0..segments.len()).find_map(|start| {
         let range = with_later(segments, start);
@@ -125,17 +123,17 @@ pub fn crowded(segments: &[Segment], times: u64) -> Option<Range<usize>> {
     })
 }
 
-/// Returns a segment and those after it, as far as their rows fit together. If many rows of the segment are dead,
-/// VACUUM writes all these as one: that costs little more than the segment alone, and leaves few segments
-/// where rows are replaced in portions.
+/// Returns a segment and all later ones, as far as their rows fit into one segment. If many rows of the segment are
+/// dead, VACUUM rewrites all these as one. That costs little more than rewriting the segment alone, and leaves few
+/// segments if rows are replaced in portions.
 pub fn with_later(segments: &[Segment], start: usize) -> Range<usize> {
     let fits = |end: &usize| fit_together(&segments[start..*end]);
     let end = (start + 1..=segments.len()).rev().find(fits);
     start..end.unwrap_or(start)
 }
 
-/// Returns the segments, the last ones, to be merged by a build before it writes more: segments of about one
-/// size once they are many, or some where there is no room for more.
+/// Returns the last segments, to be merged by a build before it writes more: segments of about the same size once
+/// there are many, or some if there is no room for more.
 pub fn of_build(segments: &[Segment]) -> Option<Range<usize>> {
     let last = segments.last()?;
     let alike = |segment: &&Segment| segment.postings / 2 <= last.postings;
@@ -153,12 +151,12 @@ pub fn of_build(segments: &[Segment]) -> Option<Range<usize>> {
     Some(start..end)
 }
 
-/// Returns whether VACUUM writes a segment anew that had `rows` rows and has `live` ones.
+/// Returns whether VACUUM rewrites a segment that had `rows` rows, of which `live` are left.
 pub fn is_to_be_purged(rows: u64, live: u64) -> bool {
     (live as f64) < rows as f64 * (1.0 - DEAD_SHARE)
 }
 
-/// Returns whether VACUUM gives `free` pages of a file of `pages` back.
+/// Returns whether VACUUM gives back `free` pages of a file of `pages` pages.
 pub fn is_to_be_shortened(free: u32, pages: u32) -> bool {
     free >= FEWEST_PAGES && free >= pages / FREE_SHARE
 }
@@ -179,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Returns neighboring segments of these postings, which span `rows` rows each.
+    /// Returns neighboring segments with these numbers of postings, which span `rows` rows each.
     fn segments(postings: &[u64], rows: u64) -> Vec<Segment> {
         let segments = (0..).step_by(rows as usize).zip(postings);
         let segments = segments.map(|(lo, &postings)| segment(lo, rows, postings));
@@ -196,7 +194,7 @@ mod tests {
         segments.splice(range, [merged]);
     }
 
-    /// Lets a build write segments of these postings; returns how many there are at the end.
+    /// Lets a build write segments with these numbers of postings. Returns how many there are at the end.
     fn build(postings: &[u64], rows: u64) -> usize {
         let mut written = Vec::new();
         for segment in segments(postings, rows) {
@@ -243,8 +241,8 @@ mod tests {
         assert_eq!(crowded(&near[..2], VACUUM_TIMES), None);
     }
 
-    /// Lets a table grow from 10^5 rows to 10^6 with a VACUUM after each `share` of inserts. Returns how
-    /// many times what was inserted VACUUM writes, and how many segments it leaves on average.
+    /// Lets a table grow from 10^5 rows to 10^6, with a VACUUM after each `share` of inserts. Returns how many times
+    /// the inserted data VACUUM writes, and how many segments it leaves on average.
     fn grow(share: f64) -> (f64, f64) {
         /// Rows of 30 keys that [`FLUSHED_PAGES`] hold.
         const FLUSHED: u64 = 3000;
@@ -289,8 +287,8 @@ mod tests {
         }
     }
 
-    /// Replaces all of a table's rows in portions with a VACUUM after each. Returns how many times what was inserted
-    /// VACUUM writes, how many segments it leaves on average, and at the end.
+    /// Replaces all rows of a table in portions, with a VACUUM after each. Returns how many times the inserted data
+    /// VACUUM writes, and how many segments it leaves on average and at the end.
     fn replace(portions: u64) -> (f64, f64, usize) {
         const ROWS: u64 = 100_000;
         let mut segments = segments(&[ROWS], ROWS);
@@ -298,7 +296,7 @@ mod tests {
         for portion in 0..portions {
             let lo = ROWS + portion * ROWS / portions;
             segments.push(segment(lo, ROWS / portions, ROWS / portions));
-            // Rows that were there at first are in the first segment.
+            // The first segment has the rows that were there from the beginning.
             dead += ROWS / portions;
             loop {
                 let first = segments[0].postings;

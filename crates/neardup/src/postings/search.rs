@@ -1,14 +1,13 @@
 //! T-occurrence: the rows that share at least T of a query's keys.
 //!
-//! Any T - 1 of the lists can be left unread: a row that is in no other list is in fewer than T.
-//! Candidates that can still reach T are looked up in them (Li, Lu, Lu, 'Efficient merging and
-//! filtering algorithms for approximate string searches', ICDE 2008). Lists are short in general,
-//! and counted as they are found; then it does not matter which are left. Where there are long ones,
-//! of keys that many rows share, the longest are left, and looked into from the shortest to the
-//! longest.
+//! Any T - 1 of the lists can be left unread: a row that is in no other list has fewer than T keys. Candidates that
+//! can still reach T are looked up in the unread lists (Li, Lu, Lu, 'Efficient merging and filtering algorithms for
+//! approximate string searches', ICDE 2008). Lists are usually short, and are counted as they are found; then it
+//! does not matter which are left unread. If there are long lists, of keys that many rows share, the longest are
+//! left unread. Candidates are looked up in these from the shortest to the longest.
 //!
-//! All groups are gone through together, level by level, so that a search waits for its storage once a
-//! level, and not once a page.
+//! All groups are searched together, level by level, so that a search waits for its storage once a level, not once a
+//! page.
 
 use super::count::{RowCounts, RowTally};
 use super::key_list::{KeyList, fewest, lists};
@@ -21,33 +20,33 @@ use crate::bands::occurrence::Minimum;
 use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
 
-/// Postings of a list beyond which it is long.
+/// A list with more postings is long.
 const SHORT: usize = 128;
 
-/// About as many children as a directory page has, and postings as a leaf has, as powers of 2: lengths of
-/// lists are estimated.
+/// About as many children as a directory page has, and postings as a leaf has, as powers of 2; with these, lengths
+/// of lists are estimated.
 const CHILDREN_LOG2: u32 = 9;
 const POSTINGS_LOG2: u32 = 11;
 
-/// A question to [`search`].
+/// A query for [`search`].
 #[derive(Debug, Clone, Copy)]
 pub struct KeyQuery<'q> {
     pub keys: &'q [u32],
-    /// The number of keys that a row must have, 1 or more; a key that the query repeats counts as often.
+    /// The number of keys that a row must have, 1 or more. A key that the query repeats counts each time.
     pub needed: usize,
-    /// Numbers of keys, ascending, after which rows are left out that have fewer of these.
+    /// Ascending numbers of keys: after each, rows with fewer of these keys are left out.
     pub minima: [Minimum; 2],
-    /// All keys of the rows found are counted, and not only as many as decide that they are found.
+    /// Whether all keys of found rows are counted, not only those that decide that the rows are found.
     pub is_exact: bool,
-    /// Rows to look at at a time where more postings are read, 1 or more.
+    /// The most rows to count at a time if more postings than this are read, 1 or more.
     pub most: u32,
 }
 
-/// Calls `found` with every row of the groups that has at least as many of the keys as a query needs, and
-/// the number of keys that it is known to have: in the order of the groups, ascending within each.
+/// Calls `found` with every row of the groups that has at least as many keys as a query needs, and the number of
+/// keys that it is known to have. Rows come in the order of the groups, ascending within each.
 ///
-/// Without long lists this looks at one leaf a key of the first minimum, and at every directory page on the
-/// way once; for the rest only where there are candidates. Memory: 16 bytes for each of `most` rows.
+/// Without long lists, reads one leaf for each key of the first minimum, and every directory page on the way once.
+/// Leaves for other keys are read only if there are candidates. Memory: 16 bytes for each of `most` rows.
 ///
 /// # Errors
 /// Those of `pages` and `found`; damaged pages; too little memory.
@@ -111,7 +110,7 @@ fn count_short<P: Pages>(
     look_up(pages, searches, start..all)
 }
 
-/// Looks lists up in the searches that want more of them. All pages of a level are announced together.
+/// Looks up lists in the searches that want more of them. All pages of a level are announced together.
 fn look_up<P: Pages>(
     pages: &mut P,
     searches: &mut [GroupSearch],
@@ -148,7 +147,7 @@ struct PageVisit {
     lists: PageForKeys,
 }
 
-/// The piece of a list in one part of the group; it is long.
+/// The piece of a long list in one part of the group.
 struct Long {
     list: usize,
     part: usize,
@@ -162,7 +161,7 @@ struct GroupSearch<'g> {
     lists: Vec<KeyList>,
     needed: u32,
     is_exact: bool,
-    /// Keys of the query that lists left unread may make up.
+    /// The number of the query's keys that unread lists may have.
     most_unread: u32,
     long: Vec<Long>,
     counts: RowCounts,
@@ -189,8 +188,8 @@ impl<'g> GroupSearch<'g> {
         })
     }
 
-    /// Keeps the rows as candidates that have at least `shared` of the lists before the one with a number, once
-    /// all of the first are short.
+    /// Keeps as candidates the rows that have at least `shared` of the lists before list `end`, once all of these
+    /// lists are short.
     fn keep_candidates<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -210,7 +209,7 @@ impl<'g> GroupSearch<'g> {
         Ok(())
     }
 
-    /// Returns whether further lists decide about rows.
+    /// Returns whether further lists can decide about rows.
     fn wants_more(&self) -> bool {
         match &self.counts {
             RowCounts::All(_) => !self.counts.is_full(),
@@ -220,7 +219,7 @@ impl<'g> GroupSearch<'g> {
         }
     }
 
-    /// Adds the roots of the parts in which lists are to be looked up.
+    /// Adds the roots of the parts in which lists must be looked up.
     fn push_roots(
         &self,
         number: usize,
@@ -268,7 +267,7 @@ impl<'g> GroupSearch<'g> {
         })
     }
 
-    /// Counts the short lists of a leaf, and notes the long ones.
+    /// Counts the short lists of a leaf, and notes its long ones.
     fn look_at_leaf<P: Pages>(&mut self, pages: &mut P, visit: &PageVisit) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
         let (lists, counts, long) = (&self.lists, &mut self.counts, &mut self.long);
@@ -291,8 +290,8 @@ impl<'g> GroupSearch<'g> {
         })
     }
 
-    /// Reads the long lists, and calls `found` with the rows that have enough keys, ascending. Returns
-    /// false, before the first, where the postings read and the rows are both more than the most.
+    /// Reads the long lists, and calls `found` with the rows that have enough keys, ascending. Returns false,
+    /// without any call, if both the postings read and the rows are more than the limit.
     fn finish<P: Pages>(
         mut self,
         pages: &mut P,
@@ -327,8 +326,8 @@ impl<'g> GroupSearch<'g> {
         Ok(true)
     }
 
-    /// Marks the longest lists that may be left unread, and returns how many keys of the query they make
-    /// up. Orders the long parts by the length of their lists.
+    /// Marks the longest lists that may be left unread, and returns their number of keys of the query. Orders the
+    /// long parts by the length of their lists.
     fn leave_unread(&mut self) -> u32 {
         let lists = &mut self.lists;
         self.long
@@ -346,8 +345,7 @@ impl<'g> GroupSearch<'g> {
 }
 
 impl PageVisit {
-    /// Returns the page, and where on it the first list probably is, as keys are spread evenly in
-    /// general.
+    /// Returns the page, and where on it the first list probably is, because keys are usually spread evenly.
     fn ahead(&self, lists: &[KeyList]) -> PageAhead {
         let PageForKeys { page, next, keys } = &self.lists;
         let end = next.map_or(u32::MAX, |next| next.key);

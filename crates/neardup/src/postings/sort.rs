@@ -1,13 +1,13 @@
-//! Sorts postings in place, so that all of maintenance_work_mem holds postings.
+//! In-place sorting of postings, so that they can use all of maintenance_work_mem.
 
-/// Numbers that are left to the comparison sort.
+/// Up to this many numbers are left to the comparison sort.
 const FEW: usize = 2048;
 
-/// Numbers that pass between two checks for interrupts.
+/// Numbers processed between two checks for interrupts.
 const HEARTBEAT: usize = 1 << 20;
 
-/// Sorts postings as numbers ([`u64::from`]) and drops repeated ones, which a row has whose keys
-/// collide. Allocates nothing; calls `check`, which may unwind, every few milliseconds.
+/// Sorts postings as numbers ([`u64::from`]) and drops repeated ones, which come from rows with colliding keys.
+/// Allocates nothing; calls `check`, which may unwind, every few milliseconds.
 ///
 /// Most significant byte first, exchanging in place (McIlroy, Bostic, McIlroy, 'Engineering radix
 /// sort', 1993).
@@ -16,7 +16,7 @@ pub fn sort_distinct(postings: &mut Vec<u64>, check: &mut dyn FnMut()) {
     postings.dedup();
 }
 
-/// Sorts numbers in the same way, and keeps repeated ones.
+/// Sorts numbers in the same way, but keeps repeated ones.
 pub(super) fn sort(numbers: &mut [u64]) {
     let ored = numbers.iter().fold(0, |ored, number| ored | number);
     let highest = ored.checked_ilog2().unwrap_or(0);
@@ -39,7 +39,7 @@ fn sort_from(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) {
     }
 }
 
-/// Brings the numbers of each value of the byte at `shift` together and returns where those end.
+/// Groups the numbers by the byte at `shift`, and returns where each group ends.
 fn exchange(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) -> [usize; 256] {
     let byte = |number: u64| (number >> shift) as usize & 0xFF;
     let mut counts = [0; 256];
@@ -57,7 +57,7 @@ fn exchange(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) -> [usize
         end += counts[value];
         ends[value] = end;
     }
-    // Every exchange brings one number home, and none depends on the one before.
+    // Every exchange brings one number to its place, and none depends on the previous one.
     while next != ends {
         for value in 0..256 {
             for start in (next[value]..ends[value]).step_by(HEARTBEAT) {

@@ -1,5 +1,4 @@
-//! T-occurrence for many queries: their keys are looked up in order, so that a leaf is read once for
-//! all of them.
+//! T-occurrence for many queries: their keys are looked up in order, so that each leaf is read once for all queries.
 
 use super::lookup::PageForKeys;
 use super::part::{SegmentPart, parts};
@@ -9,14 +8,14 @@ use super::{AHEAD, Damaged, Log, PageAhead, Pages, SegmentGroup};
 use crate::Error;
 use crate::memory::Grow;
 
-/// Postings of a key, or queries that have it, beyond which these queries are searched one by one: so
-/// memory stays within 8 bytes for each of this many postings of every key.
+/// If a key has more postings than this, or more queries have it, these queries are searched one by one. So memory
+/// stays within 8 bytes for each of this many postings of every key.
 const SHORT: usize = 16;
 
 /// Queries that are searched together, numbered in the order in which they were added.
 #[derive(Default)]
 pub struct Queries {
-    /// Key and query, as numbers.
+    /// Key and query in one number.
     keys: Vec<u64>,
     needed: Vec<u32>,
     hits: Hits,
@@ -25,9 +24,9 @@ pub struct Queries {
 /// Postings found so far in a group.
 #[derive(Default)]
 struct Hits {
-    /// Query and offset, as numbers.
+    /// Query and offset in one number.
     hits: Vec<u64>,
-    /// Queries that have to be searched alone.
+    /// True for queries that must be searched alone.
     crowded: Vec<bool>,
 }
 
@@ -52,7 +51,7 @@ impl Queries {
         self.hits.crowded.try_push(false)
     }
 
-    /// Orders the keys, when all queries are there.
+    /// Sorts the keys, after all queries have been added.
     pub fn sort(&mut self) {
         self.keys.sort_unstable();
         for same in self.keys.chunk_by(have_same_key) {
@@ -64,14 +63,14 @@ impl Queries {
         self.keys.retain(|number| !crowded[*number as u32 as usize]);
     }
 
-    /// Returns whether a query has keys that many rows or queries have: the list of its rows is not
-    /// all.
+    /// Returns whether a query has a key that many rows or queries have, so that the search does not find all of its
+    /// rows.
     pub fn is_crowded(&self, query: usize) -> bool {
         self.hits.crowded[query]
     }
 
-    /// Calls `found` with every query, row of a group that has as many of its keys as it needs, and
-    /// the number of these; the rows of a query come in their order.
+    /// Calls `found` with a query, a row of the group that has as many of its keys as it needs, and the number of
+    /// these keys. The rows of a query come in their order.
     ///
     /// # Errors
     /// Those of `pages` and `found`; damaged pages; too little memory.
@@ -89,7 +88,7 @@ impl Queries {
         self.count(&mut |query, offset, shared| found(query, lo + u64::from(offset), shared))
     }
 
-    /// Does the same with the rows of a page of the log, by their places.
+    /// Does the same with the rows of a log page, identified by their places.
     ///
     /// # Errors
     /// Those of `found`; a damaged page; too little memory.
@@ -143,7 +142,7 @@ impl Queries {
 }
 
 impl Hits {
-    /// Looks for keys at pages of a level, and at those below them.
+    /// Looks up keys on pages of a level, and on the pages below them.
     fn look_at<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -181,7 +180,7 @@ impl Hits {
         Ok(())
     }
 
-    /// Takes the rows that have the key of some entries; None if they are many.
+    /// Adds the rows that have the key of some entries; `rows` is None if there are many.
     fn take(&mut self, same: &[u64], rows: Option<&[u32]>) -> Result<(), Error> {
         let Some(rows) = rows else {
             self.crowd(same);
@@ -201,7 +200,7 @@ impl Hits {
         self.hits.try_push(entry << 32 | u64::from(offset))
     }
 
-    /// Notes that the queries of a key have to be searched alone.
+    /// Notes that the queries that have a key must be searched alone.
     fn crowd(&mut self, same: &[u64]) {
         for number in same {
             self.crowded[*number as u32 as usize] = true;

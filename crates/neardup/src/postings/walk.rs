@@ -1,4 +1,4 @@
-//! Walks along the leaves of a segment, and through all postings of an index in one order.
+//! Walks along the leaves of a segment, and through all postings of an index in order.
 
 use super::bits::BLOCK;
 use super::directory::DirectoryEntry;
@@ -9,16 +9,16 @@ use crate::memory::Grow;
 
 /// The leaves of a segment from some posting on.
 ///
-/// First postings rise strictly along a walk, so that it ends whatever the pages say.
+/// First postings rise strictly along a walk, so that it ends even if pages are damaged.
 pub(super) struct Leaves {
     segment: Segment,
-    /// Of each level of directories, from the lowest: the page, and the entry to go on with.
+    /// For each level of directories, from the lowest: the page, and the entry to continue with.
     path: [(DirectoryEntry, usize); MAX_DEPTH as usize],
     next: Option<DirectoryEntry>,
 }
 
 impl Leaves {
-    /// Stands before the last leaf that begins at or before `from`, or before the first leaf.
+    /// Returns a walk that begins with the last leaf that starts at or before `from`, or with the first leaf.
     pub fn seek<P: Pages>(
         pages: &mut P,
         segment: &Segment,
@@ -37,7 +37,7 @@ impl Leaves {
         Ok(leaves)
     }
 
-    /// Goes down from a page of a level to the leaf where `from` is.
+    /// Goes down from a page of a level to the leaf in which `from` is.
     fn descend<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -57,13 +57,12 @@ impl Leaves {
         Ok(entry)
     }
 
-    /// Returns the leaf that will be visited next: its first posting, [`Posting::MIN`] where it is
-    /// the root.
+    /// Returns the leaf that will be visited next. If it is the root, its first posting is [`Posting::MIN`].
     pub fn next(&self) -> Option<DirectoryEntry> {
         self.next
     }
 
-    /// Looks at the next leaf, unless there is none, and goes on to the one after it.
+    /// Looks at the next leaf, unless there is none, and moves on to the one after it.
     pub fn visit<P: Pages, R>(
         &mut self,
         pages: &mut P,
@@ -117,8 +116,8 @@ impl Leaves {
     }
 }
 
-/// Reads the directory page of a level to which an entry leads, and where it has to begin unless it is the
-/// root.
+/// Reads the directory page of a level to which an entry points. Unless it is the root, its beginning must match the
+/// entry.
 pub(super) fn read_directory<P: Pages, R>(
     pages: &mut P,
     segment: &Segment,
@@ -140,7 +139,7 @@ pub(super) fn read_directory<P: Pages, R>(
     })
 }
 
-/// Reads the leaf to which an entry leads, and where it has to begin unless it is the root.
+/// Reads the leaf to which an entry points. Unless it is the root, its beginning must match the entry.
 pub(super) fn read_leaf<P: Pages, R>(
     pages: &mut P,
     segment: &Segment,
@@ -157,14 +156,14 @@ pub(super) fn read_leaf<P: Pages, R>(
     })
 }
 
-/// Postings that a walk has in memory at least, but at the end of a leaf: about as many as a merge of four
-/// takes of each for a leaf, for all that is unpacked beyond that is unpacked again after a restart.
+/// Postings that a walk keeps in memory at least, except at the end of a leaf. A merge of four segments takes about
+/// as many of each for a leaf, and anything more is unpacked again after a restart.
 const LOADED: usize = 512;
 
 /// The postings of a segment from some posting on.
 pub(super) struct SegmentWalk {
     segment: Segment,
-    /// The first posting that has not been loaded yet, at the earliest.
+    /// A place at or before the first posting that has not been loaded yet.
     from: Posting,
     leaves: Option<Leaves>,
     postings: Vec<u64>,
@@ -216,8 +215,8 @@ impl SegmentWalk {
         self.at += 1;
     }
 
-    /// Loads postings that follow in the leaf, perhaps none, or goes on to the next leaf; false at
-    /// the end.
+    /// Loads the following postings of the leaf, perhaps none, or moves on to the next leaf; returns false at the
+    /// end.
     fn load<P: Pages>(&mut self, pages: &mut P) -> Result<bool, P::Error> {
         let leaves = match &mut self.leaves {
             Some(leaves) => leaves,
@@ -257,14 +256,14 @@ impl SegmentWalk {
 /// A key and the number of a row that has it. Merges move postings, but keep their places.
 pub type KeyAndRow = (u32, u64);
 
-/// A place behind all postings: row numbers are far below.
+/// A place after all postings: row numbers are far below.
 const END: KeyAndRow = (u32::MAX, u64::MAX);
 
-/// Calls `take` with the places of the groups' postings from `from` on, ascending, until it returns false.
-/// Returns the place that was not taken, with which to go on, also after merges; `None` at the end.
+/// Calls `take` with the places of the groups' postings from `from` on, ascending, until it returns false. Returns
+/// the place that was not taken, with which to continue, even after merges; `None` at the end.
 ///
 /// # Errors
-/// The errors of `pages`, and damage where pages or postings are out of order.
+/// Those of `pages`; damage if pages or postings are out of order.
 pub fn sweep<P: Pages>(
     pages: &mut P,
     groups: &[SegmentGroup],
@@ -295,8 +294,8 @@ pub fn sweep<P: Pages>(
     }
 }
 
-/// Returns the number of the source with the least next place, `usize::MAX` at the end, and the least place
-/// of the others.
+/// Returns the number of the source with the least next place, or `usize::MAX` at the end, and the least place of
+/// the other sources.
 fn two_least(sources: &[SweptSegment]) -> (usize, KeyAndRow) {
     let (mut least, mut at, mut after) = (END, usize::MAX, END);
     for (place, source) in sources.iter().enumerate() {
@@ -309,7 +308,7 @@ fn two_least(sources: &[SweptSegment]) -> (usize, KeyAndRow) {
     (at, after)
 }
 
-/// The postings of a segment that count.
+/// The valid postings of a segment.
 struct SweptSegment {
     walk: SegmentWalk,
     lo: u64,
@@ -320,7 +319,7 @@ struct SweptSegment {
 impl SweptSegment {
     fn new(part: &SegmentPart, (key, row): KeyAndRow) -> Self {
         let lo = part.segment.lo;
-        // An offset beyond all others stands for rows behind the segment's.
+        // An offset above all others stands for rows after the segment's.
         let offset = row.saturating_sub(lo).min(u64::from(u32::MAX)) as u32;
         let from = Posting { key, offset }.max(part.first.into());
         Self {
