@@ -11,8 +11,8 @@ use crate::text::{Fold, ROOM, Unit, fold_quickly};
 use std::cell::Cell;
 use std::mem::take;
 
-/// Passes the shingle hashes of a document to `sink`, in document order and in blocks of at most [`BLOCK`]; repeated
-/// shingles are repeated. `doc` is UTF-8; ill-formed bytes stand for U+FFFD.
+/// Passes the shingle hashes of a document to `sink`, in document order and in blocks of at most [`super::BLOCK`];
+/// repeated shingles are repeated. `doc` is UTF-8; ill-formed bytes stand for U+FFFD.
 ///
 /// `sink` is also called, possibly with nothing, at least every 64 KiB of the document, so that it can check for
 /// interrupts. Linear time. Constant memory, except that sequences of combining marks, which must be ordered, take 8

@@ -26,7 +26,7 @@ const SPACE: u64 = 1 << 8;
 const DROPPED: u64 = 1 << 9;
 /// It may compose with the code point before it.
 const MAYBE: u64 = 1 << 10;
-/// Only the [`super::Folder`] can tell.
+/// Only the [`super::fold::Folder`] can tell.
 const SLOW: u64 = 1 << 11;
 const DECOMPOSES: u64 = 1 << 12;
 const STARTER: u64 = 1 << 13;
