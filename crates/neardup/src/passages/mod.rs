@@ -14,11 +14,11 @@
 //!    Schleimer, Wilkerson, Aiken, SIGMOD 2003). Equal windows have equal anchors, so a window whose
 //!    anchor's hash occurs at no other anchor is dropped: it does not repeat.
 //! 2. The other windows are sorted by their hashes. A window is a **boundary** if the word before it, or the word
-//! after it, differs between its places. A passage begins with a boundary of the first kind and ends with one of the
-//! second. After a window that is no boundary, the text continues everywhere in the same way.
+//!    after it, differs between its places. A passage begins with a boundary of the first kind and ends with one of
+//!    the second. After a window that is no boundary, the text continues everywhere in the same way.
 //! 3. So each document becomes a sequence of its boundaries, which is short, and the maximal repeats of these
-//! sequences are the passages. Their suffix tree has one node for each. Documents that share no boundary, directly
-//! or through others, have separate trees, made one after the other.
+//!    sequences are the passages. Their suffix tree has one node for each. Documents that share no boundary,
+//!    directly or through others, have separate trees, made one after the other.
 //!
 //! Any thread can read documents, and search windows and batches ([`DocumentReader::winnow`], [`Repeated::find`],
 //! [`Repeated::boundaries`], [`PassageSearch::places`], [`Listing::locate`]). Between these steps, one thread

@@ -12,8 +12,8 @@ pub const MAX_WINDOW: usize = 1 << 16;
 /// Returns the set of a document's fingerprints: the smallest of every `window` consecutive shingle hashes (as
 /// `i64`), or the smallest of all if there are fewer.
 ///
-/// Two documents with a common run of at least `window + k - 1` units share a fingerprint. A share of 2 / (window +
-/// 1) of shingles that do not repeat is chosen (Schleimer, Wilkerson, Aiken, "Winnowing: local algorithms for
+/// Two documents with a common run of at least `window + k - 1` units share a fingerprint. Of shingles that do not
+/// repeat, a share of `2 / (window + 1)` is chosen (Schleimer, Wilkerson, Aiken, "Winnowing: local algorithms for
 /// document fingerprinting", SIGMOD 2003). Linear time; memory for the window and the result.
 ///
 /// # Errors
