@@ -1,4 +1,4 @@
-//! Forecast of the cost and recall of an index of band keys, from a sample of its rows.
+//! Forecast of the cost and the candidates of an index of band keys, from a sample of its rows.
 
 use super::Bands;
 use super::tail::shared_keys;
@@ -8,30 +8,30 @@ use crate::memory::{Grow, filled};
 /// A band is crowded if more rows of the table share it.
 pub const CROWDED: f64 = 1000.0;
 
-/// Sampled rows that are looked up to count candidates; their mean is within a tenth of that of all
-/// rows where lookups differ by no more than their mean.
+/// Sampled rows that are looked up to count candidates. Their mean is within a tenth of the mean of all rows if the
+/// standard deviation of lookups is at most their mean.
 const LOOKUPS: usize = 500;
 
-/// Bytes of a row in the row table, and the rest of the table's pages.
+/// Bytes of a row in the row table, including its part of the headers of the table's pages.
 const ROW_BYTES: f64 = 8.03;
 
 /// Bits of a key in the index.
 const KEY_BITS: u32 = 32;
 
-/// Bits of a posting beside the difference between its key and the one before: of row
-/// number and key, more than their logarithms, with the heads of blocks and pages.
+/// Bits of a posting in addition to those of the difference between its key and the previous one, and of its row
+/// number: both take more than their logarithms, and blocks and pages have heads.
 const SPARE_BITS: f64 = 4.4;
 
-/// Returns the estimated bytes of an index for a row with `bands` keys. In a segment of n rows a
-/// posting holds a difference of keys, which are b n of 2^32, and a row number below n: together some
-/// 32 - log2(b) bits, whatever n is.
+/// Returns the estimated bytes of an index for a row with `bands` keys. In a segment of n rows a posting holds a
+/// difference of keys, of which there are b n in a range of 2^32, and a row number below n: together about 32 -
+/// log2(b) bits, whatever n is.
 pub fn bytes_per_row(bands: usize) -> f64 {
     let bands = bands as f64;
     let bits = f64::from(KEY_BITS) - bands.log2() + SPARE_BITS;
     ROW_BYTES + bands * bits / 8.0
 }
 
-/// The band hashes of sampled rows, in order of hash.
+/// The band hashes of sampled rows, sorted by hash.
 pub struct Sample {
     entries: Vec<(u64, u32)>,
     rows: u32,
@@ -39,11 +39,10 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Sorts the band hashes of sampled rows: `hashes` yields the hashes of each row, and the table has
-    /// `table_rows`.
+    /// Returns a sample of rows. `hashes` yields the band hashes of each row; the table has `table_rows` rows.
     ///
     /// # Errors
-    /// `OutOfMemory`: it takes 16 bytes a band and row.
+    /// `OutOfMemory`: takes 16 bytes for each band of each row.
     pub fn new<H: IntoIterator<Item = u64>>(
         hashes: impl IntoIterator<Item = H>,
         table_rows: f64,
@@ -65,7 +64,7 @@ impl Sample {
         })
     }
 
-    /// Returns the share of the rows whose lookup has to read a crowded list: it reads all but the
+    /// Returns the share of the rows whose lookup must read a crowded list. A lookup reads all its lists but the
     /// `intact` - 1 longest.
     ///
     /// # Errors
@@ -83,8 +82,8 @@ impl Sample {
         Ok(crowded.count() as f64 / f64::from(self.rows.max(1)))
     }
 
-    /// Returns the mean number of rows that a lookup of a row finds besides it, before they are
-    /// rechecked: those that share `intact` of its bands, and those whose keys are equal by chance.
+    /// Returns the mean number of other rows that a lookup of a row finds before rechecking them: rows that share
+    /// `intact` of its bands, and rows whose keys are equal by chance.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -100,7 +99,7 @@ impl Sample {
         for keys in &keys {
             found += self.sharing(keys, intact, check)?;
         }
-        // Less the row itself.
+        // Without the row itself.
         let others = found as f64 / lookups.max(1) as f64 - 1.0;
         let rows = self.scale * f64::from(self.rows);
         Ok(others.max(0.0) * self.scale + rows * by_chance(bands.bands, intact))
@@ -152,7 +151,7 @@ mod tests {
 
     #[test]
     fn candidates_and_crowds_of_a_table_that_is_its_own_sample() {
-        // Rows in groups of four that share all 30 bands; every row has one band of everybody's.
+        // Rows in groups of four that share all 30 bands; one band of every row is shared by all rows.
         let row =
             |row: u64| (0..30).map(move |band| if band == 0 { 0 } else { row / 4 * 100 + band });
         let sample = Sample::new((0..2000).map(row), 2000.0).unwrap();

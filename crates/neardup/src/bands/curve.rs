@@ -1,4 +1,4 @@
-//! The S-curve of classic bands, the best (b, r) for a threshold, and thresholds on estimates.
+//! The S-curve of classic bands, the best (b, r) for a threshold, and the threshold on estimates.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -11,8 +11,8 @@ use crate::error::out_of_range;
 use crate::minhash::equal_slots_needed;
 use crate::{Error, Result};
 
-/// Midpoints at which each side of the threshold is integrated. With 1000 the areas are within
-/// 1e-6 of their limits for every b and r of 128 slots.
+/// Midpoints for integrating each side of the threshold. With 1000, the areas are within 1e-6 of their limits for
+/// every b and r of 128 slots.
 const POINTS: usize = 1000;
 
 const _: () = assert!(POINTS.is_multiple_of(8));
@@ -21,7 +21,7 @@ const _: () = assert!(POINTS.is_multiple_of(8));
 /// `rows` rows: 1 - (1 - s^r)^b.
 ///
 /// # Errors
-/// `Invalid` for a similarity outside 0 to 1, and for bands or rows below 1.
+/// `Invalid` for a similarity outside 0 to 1, or for bands or rows below 1.
 pub fn lsh_probability(similarity: f64, bands: i64, rows: i64) -> Result<f64> {
     if !(0.0..=1.0).contains(&similarity) {
         return Err(out_of_range("similarity", &similarity, "0 to 1"));
@@ -35,13 +35,13 @@ pub fn lsh_probability(similarity: f64, bands: i64, rows: i64) -> Result<f64> {
     Ok(s_curve(similarity, bands as f64, rows as f64))
 }
 
-/// Computes the curve without loss of digits where the probability is small.
+/// Returns the probability without loss of digits if it is small.
 fn s_curve(similarity: f64, bands: f64, rows: f64) -> f64 {
     -(bands * (-similarity.powf(rows)).ln_1p()).exp_m1()
 }
 
-/// Bands, rows, and the areas under the S-curve below the threshold (false positives) and above the
-/// S-curve beyond it (false negatives).
+/// Bands, rows, the area under the S-curve below the threshold (false positives), and the area above the S-curve
+/// from the threshold on (false negatives).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LshParams {
     pub bands: usize,
@@ -50,9 +50,8 @@ pub struct LshParams {
     pub fn_area: f64,
 }
 
-/// Returns the (b, r) with b r <= slots that minimizes the weighted sum of the two areas (Zhu,
-/// Nargesian, Pu, Miller, "LSH Ensemble", VLDB 2016, section 5.3). 1.6 ms for 128 slots, 21 ms for
-/// 1024.
+/// Returns the (b, r) with b r <= slots that minimizes the weighted sum of the two areas (Zhu, Nargesian, Pu,
+/// Miller, "LSH Ensemble", VLDB 2016, section 5.3). Takes 1.6 ms for 128 slots, 21 ms for 1024.
 ///
 /// # Errors
 /// `Invalid` for a threshold outside (0, 1], for slots outside 1 to 1024, and for weights that are
@@ -74,8 +73,8 @@ pub fn lsh_params(threshold: f64, slots: i64, fp_weight: f64, fn_weight: f64) ->
         .ok_or_else(|| Error::invalid("no bands", "Valid numbers of slots begin with 1."))
 }
 
-/// Returns the areas for `rows` rows and 1 to `most_bands` bands. The powers (1 - s^r)^b are kept
-/// from one b to the next.
+/// Returns the areas for `rows` rows and 1 to `most_bands` bands, keeping the powers (1 - s^r)^b from one b to the
+/// next.
 fn areas(threshold: f64, rows: usize, most_bands: usize) -> Vec<LshParams> {
     let misses = |from: f64, to: f64| -> Vec<f64> {
         let step = (to - from) / POINTS as f64;
@@ -94,8 +93,8 @@ fn areas(threshold: f64, rows: usize, most_bands: usize) -> Vec<LshParams> {
         .collect()
 }
 
-/// Multiplies the powers of all points once more and returns their mean. In eight sums, which the
-/// compiler adds up side by side; without subnormal numbers, which processors multiply slowly.
+/// Multiplies the powers of all points by their base once more and returns their mean. Uses eight sums, so that the
+/// compiler adds them side by side, and avoids subnormal numbers, which processors multiply slowly.
 fn next_mean(powers: &mut [f64], misses: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (powers, _) = powers.as_chunks_mut::<8>();
@@ -110,14 +109,13 @@ fn next_mean(powers: &mut [f64], misses: &[f64]) -> f64 {
     sums.iter().sum::<f64>() / POINTS as f64
 }
 
-/// Returns the threshold on the estimate of `slots` full-width slots that pairs of true Jaccard
-/// `threshold` reach with a probability of at least `recall`: the greatest such number of equal
-/// slots, as the roundest number that demands it. Equal slots are taken as binomial, which they are
-/// at worst.
+/// Returns the threshold on the estimate of `slots` full-width slots that pairs of true Jaccard `threshold` reach
+/// with a probability of at least `recall`. It is the greatest number of equal slots with this property, expressed
+/// as the roundest threshold that demands this number. Equal slots are treated as binomial, which is the worst case.
 ///
 /// # Errors
-/// `Invalid` for a threshold outside (0, 1], slots outside 1 to 1024, a recall outside (0, 1), and
-/// where only a threshold of 0 would keep that share.
+/// `Invalid` for a threshold outside (0, 1], slots outside 1 to 1024, a recall outside (0, 1), or if only a
+/// threshold of 0 would have this recall.
 pub fn relax(threshold: f64, slots: i64, recall: f64) -> Result<f64> {
     arguments::threshold(threshold)?;
     let slots = arguments::slots(slots)?;
@@ -133,7 +131,7 @@ pub fn relax(threshold: f64, slots: i64, recall: f64) -> Result<f64> {
     }
 }
 
-/// Returns the number of fewest decimals for which `equal` slots are needed.
+/// Returns the number with the fewest decimals for which `equal` slots are needed.
 fn roundest_threshold(equal: usize, slots: usize) -> f64 {
     let share = equal as f64 / slots as f64;
     (1..=15)

@@ -1,12 +1,12 @@
-//! The keys of documents: two that resemble each other share some with a probability that is
-//! chosen: the index then compares the documents themselves.
+//! The keys of documents. Two documents that resemble each other share some keys with a chosen probability; the
+//! index then compares the documents themselves.
 //!
-//! The keys are the hashes of [`BANDS`] bands of r slots of a MinHash signature that nobody stores. A pair of
-//! resemblance t shares each band with probability t^r, so it shares at least T of them but for the lower
-//! tail of the binomial distribution, and T is the greatest number for which that tail is at most
-//! [`MISSED`]. The slots of a sketch are filled without replacement, so the number of shared bands varies
-//! less than the binomial's: the tail is an upper bound (Dahlgaard, Knudsen, Thorup, "Fast Similarity
-//! Sketching", FOCS 2017, theorem 1, for slots; simulated for bands below). Equal sets share all bands.
+//! The keys are the hashes of [`BANDS`] bands of r slots of a MinHash signature that is not stored. A pair of
+//! resemblance t shares each band with probability t^r. So it shares at least T of them, except for the lower tail
+//! of the binomial distribution; T is the greatest number for which that tail is at most [`MISSED`]. The slots of a
+//! sketch are filled without replacement, so that the number of shared bands varies less than the binomial's: the
+//! tail is an upper bound (Dahlgaard, Knudsen, Thorup, "Fast Similarity Sketching", FOCS 2017, theorem 1, for slots;
+//! simulated for bands below). Equal sets share all bands.
 //!
 //! Scheme 1, frozen by known-answer vectors because indexes store the keys: band hashes of the signature
 //! of 64 r slots of the shingle hashes with seed 0; another seed s replaces each hash h by
@@ -24,15 +24,15 @@ use std::cell::Cell;
 /// Bands of a document, one key each.
 pub const BANDS: usize = 64;
 
-/// The lowest threshold that keys are made for. There one in five documents that share a tenth of their
-/// shingles with the query is a candidate, and below it most are.
+/// The lowest threshold for which keys are made. At this threshold, one in five documents that share a tenth of
+/// their shingles with the query is a candidate; at lower thresholds, most are.
 pub const LOWEST_THRESHOLD: f64 = 0.5;
 
-/// The most slots of a band: more take longer to sign, and no longer spare candidates.
+/// The most slots of a band: with more, signing takes longer and there are no fewer candidates.
 const MOST_ROWS: usize = 4;
 
 thread_local! {
-    /// The last threshold and the slots of a band for it: the indexes of all partitions ask for the same.
+    /// The last threshold and its number of slots of a band, because the indexes of all partitions ask for the same.
     static CHOSEN: Cell<(f64, usize)> = const { Cell::new((1.0, MOST_ROWS)) };
 }
 
@@ -41,13 +41,13 @@ thread_local! {
 pub struct DocumentKeys {
     shingling: Shingling,
     seed: i64,
-    /// Slots of a band.
+    /// The number of slots of a band.
     rows: usize,
 }
 
 impl DocumentKeys {
-    /// Returns the keys for `threshold` for which the fewest pairs of half that resemblance share enough
-    /// of them; None outside [`LOWEST_THRESHOLD`] to 1.
+    /// Returns the keys for `threshold` with which the fewest pairs of half that resemblance share enough keys; None
+    /// outside [`LOWEST_THRESHOLD`] to 1.
     pub fn new(shingling: Shingling, threshold: f64, seed: i64) -> Option<Self> {
         let is_served = (LOWEST_THRESHOLD..=1.0).contains(&threshold);
         let rows = is_served.then(|| rows_for(threshold))??;
@@ -67,15 +67,15 @@ impl DocumentKeys {
         self.rows
     }
 
-    /// Returns how many keys documents share whose resemblance is at least `threshold`, but for a
-    /// probability of [`MISSED`]; None if they may share none.
+    /// Returns how many keys documents with a resemblance of at least `threshold` share, except with a probability
+    /// of [`MISSED`]; None if they may share none.
     pub fn occurrence(&self, threshold: f64) -> Option<Occurrence> {
         let shared = band_shared(threshold.min(1.0), self.rows);
         Occurrence::likely(BANDS, shared, MISSED)
     }
 
-    /// Returns the keys of a document in UTF-8; none if it is empty. `check` is called at least every
-    /// 64 KiB of it.
+    /// Returns the keys of a document in UTF-8; none if it is empty. `check` is called at least every 64 KiB of the
+    /// document.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -88,7 +88,7 @@ impl DocumentKeys {
         })
     }
 
-    /// Returns [`Self::of_document`] of a document with this set of shingle hashes.
+    /// Returns the keys of [`Self::of_document`] for a document with this set of shingle hashes.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -130,7 +130,8 @@ impl DocumentKeys {
     }
 }
 
-/// Returns the slots of a band for which the fewest pairs of half a threshold's resemblance share enough bands.
+/// Returns the number of slots of a band with which the fewest pairs of half the threshold's resemblance share
+/// enough bands.
 fn rows_for(threshold: f64) -> Option<usize> {
     let (known, rows) = CHOSEN.get();
     if known == threshold {
@@ -173,7 +174,7 @@ mod tests {
         let thresholds = [0.5, 2.0 / 3.0, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0].map(of);
         assert_eq!(thresholds.map(|of| of.0), [1, 2, 2, 3, 3, 4, 4, 4]);
         assert_eq!(thresholds.map(|of| of.1), [9, 6, 9, 10, 16, 18, 31, 64]);
-        // Lower thresholds need fewer of the same keys, until there are none.
+        // Lower thresholds need fewer of the same keys, down to a threshold with none.
         let lower = [0.79, 0.7, 0.67, 0.6].map(|threshold| {
             let occurrence = keys(0.8).occurrence(threshold);
             occurrence.map(|occurrence| occurrence.needed())
@@ -264,7 +265,7 @@ mod tests {
         assert!(of_nothing.is_empty());
     }
 
-    /// Returns the keys of pairs of sets with `both` elements in common and `other` besides.
+    /// Returns the keys of pairs of sets that have `both` elements in common and `other` others.
     fn pairs(
         keys: &DocumentKeys,
         both: usize,
@@ -277,7 +278,7 @@ mod tests {
                 split_mix(number.wrapping_mul(GOLDEN).wrapping_add(1)) as i64
             };
             let all: Vec<i64> = (0..both + other).map(element).collect();
-            // Half of what they do not share is in one set, half in the other.
+            // Half of the elements that they do not share are in one set, half in the other.
             let middle = both + other / 2;
             let second = [&all[..both], &all[middle..]].concat();
             let of = |set| keys.of_set(set, &mut || ()).unwrap();
@@ -285,8 +286,8 @@ mod tests {
         })
     }
 
-    /// Counts the pairs of sets with `both` elements in common and `other` besides that share fewer than
-    /// each number of keys.
+    /// Counts, for each number of keys, the pairs of sets that share fewer. The sets have `both` elements in common
+    /// and `other` others.
     fn missed(keys: &DocumentKeys, both: usize, other: usize, trials: u64) -> [f64; BANDS + 1] {
         let mut counts = [0u64; BANDS + 2];
         for pair in pairs(keys, both, other, trials) {
@@ -299,8 +300,8 @@ mod tests {
         })
     }
 
-    /// The binomial tail bounds how often pairs just at the threshold share too few keys, for sets of
-    /// every size. `NEARDUP_TRIALS` asks for more pairs, which reach farther into the tail.
+    /// The binomial tail bounds how often pairs just at the threshold share too few keys, for sets of every size. A
+    /// higher `NEARDUP_TRIALS` tests more pairs, which reach farther into the tail.
     #[test]
     fn pairs_at_the_threshold_are_missed_more_seldom_than_the_binomial_says() {
         let trials = std::env::var("NEARDUP_TRIALS").map_or(3000, |trials| trials.parse().unwrap());
@@ -329,7 +330,7 @@ mod tests {
         }
     }
 
-    /// A search looks up the lowest keys first. None of them is shared as seldom as none of any others.
+    /// A search looks up the lowest keys first. Pairs share none of these as seldom as none of any other keys.
     #[test]
     fn pairs_at_the_threshold_seldom_share_none_of_the_first_keys() {
         let trials = 3000;

@@ -1,9 +1,9 @@
-//! Blocks of a bit string, so that strings within a Hamming distance must agree in some of them.
+//! Blocks of a bit string: strings within a Hamming distance agree in some of their blocks.
 //!
-//! Of B blocks at least B - d are intact in strings at distance d (the lemma of
-//! [`super::occurrence`]). An index that counts stores one hash a block; a plain B-tree stores one key for every subset of B - d blocks;
-//! one such subset is intact (Manku, Jain, Das Sarma, "Detecting near-duplicates for web crawling",
-//! WWW 2007, section 3).
+//! Of B blocks, at least B - d are intact in strings at distance d (the lemma of [`super::occurrence`]). An index
+//! that counts shared keys stores one hash for each block. A plain B-tree stores one key for every subset of B - d
+//! blocks, one of which is intact (Manku, Jain, Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007,
+//! section 3).
 //!
 //! Scheme 1, frozen by known-answer vectors. Block i of B in n bits is [i n / B, (i + 1) n / B); its
 //! words are 64 bits from its start, the first bit the highest, the last word shorter. Block hash:
@@ -27,8 +27,8 @@ pub const MAX_BLOCKS: usize = 64;
 /// The most keys for one bit string.
 pub const MAX_KEYS: usize = 1024;
 
-/// A cut of bit strings of any length into `blocks` consecutive blocks of almost equal length, for
-/// lookups up to `distance` differing bits.
+/// A cut of bit strings of any length into `blocks` consecutive blocks of almost equal length, for lookups of up to
+/// `distance` differing bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HammingBlocks {
     distance: usize,
@@ -36,7 +36,7 @@ pub struct HammingBlocks {
 }
 
 impl HammingBlocks {
-    /// Checks a cut into `blocks` blocks for lookups up to `distance`.
+    /// Returns a cut into `blocks` blocks for lookups up to `distance`.
     ///
     /// # Errors
     /// `Invalid` unless 0 <= distance < blocks <= [`MAX_BLOCKS`].
@@ -64,26 +64,26 @@ impl HammingBlocks {
         self.blocks
     }
 
-    /// Returns the bits of block `block` of a string of `length` bits; none where the string has
-    /// fewer bits than blocks, which leaves the lemma true.
+    /// Returns the bits of block `block` of a string of `length` bits. A string with fewer bits than blocks has
+    /// empty blocks; the lemma still holds.
     pub fn range(&self, length: usize, block: usize) -> Range<usize> {
         let start = |block| block * length / self.blocks;
         start(block)..start(block + 1)
     }
 
-    /// Returns how many blocks the strings at most `distance` apart share with a query; `None`
-    /// where they may share none, so that these blocks cannot find them.
+    /// Returns how many blocks strings at most `distance` apart share with a query; `None` if they may share none,
+    /// so that these blocks cannot find them.
     pub fn occurrence(&self, distance: usize) -> Option<Occurrence> {
         Occurrence::within(self.blocks, distance)
     }
 
-    /// Returns the least distance of strings that share `shared` of these blocks.
+    /// Returns the least distance of strings that share `shared` blocks.
     pub fn least_distance(&self, shared: usize) -> usize {
         self.blocks.saturating_sub(shared)
     }
 
-    /// Returns one well-mixed hash a block, of the length and partition too: strings of different
-    /// length share none.
+    /// Returns one well-mixed hash for each block. It also covers the length and the partition, so that strings of
+    /// different lengths share none.
     pub fn block_hashes<'a>(
         &self,
         bits: &'a BitSlice<u8, Msb0>,
@@ -101,17 +101,17 @@ impl HammingBlocks {
     /// Returns the keys to store: one for every subset of `blocks - distance` blocks.
     ///
     /// # Errors
-    /// `Invalid` if they are more than [`MAX_KEYS`].
+    /// `Invalid` if there are more than [`MAX_KEYS`].
     pub fn keys(&self, bits: &BitSlice<u8, Msb0>) -> Result<Vec<i64>> {
         self.subset_keys(bits, self.blocks)
     }
 
-    /// Returns the keys to look up for strings at most `distance` apart: every such string shares
-    /// one of them. Of any `blocks - self.distance + distance` blocks enough are intact, so that
-    /// only subsets of that many are asked for.
+    /// Returns the keys to look up for strings at most `distance` apart: every such string shares one of them. Among
+    /// any `blocks - self.distance + distance` blocks enough are intact, so that only subsets of this many blocks
+    /// are looked up.
     ///
     /// # Errors
-    /// `Invalid` if `distance` is above the stored keys', or if they are more than [`MAX_KEYS`].
+    /// `Invalid` if `distance` is above that of the stored keys, or if there are more than [`MAX_KEYS`] keys.
     pub fn probe(&self, bits: &BitSlice<u8, Msb0>, distance: i64) -> Result<Vec<i64>> {
         match usize::try_from(distance) {
             Ok(distance) if distance <= self.distance => {
@@ -159,12 +159,12 @@ fn subset_key(members: &[usize], hashes: &[u64]) -> i64 {
     }) as i64
 }
 
-/// Returns the number of subsets of `size` of `among` things.
+/// Returns the number of subsets of size `size` of a set of `among` elements.
 pub(super) fn subsets(among: usize, size: usize) -> u128 {
     (0..size as u128).fold(1, |count, i| count * (among as u128 - i) / (i + 1))
 }
 
-/// Steps to the next subset in lexicographic order; false behind the last.
+/// Steps to the next subset in lexicographic order; returns false after the last.
 fn next_subset(members: &mut [usize], among: usize) -> bool {
     let size = members.len();
     let Some(moving) = (0..size).rfind(|&i| members[i] < among - size + i) else {

@@ -12,7 +12,7 @@ use super::Bands;
 use crate::hash::{GOLDEN, finish, split_mix};
 use crate::minhash::{Header, MAX_SLOTS, Signature};
 
-/// Returns the digest of all that makes signatures comparable. Emptiness is no part of it.
+/// Returns the digest of everything that makes signatures comparable. Emptiness is not part of it.
 pub fn header_digest(header: &Header) -> u64 {
     let parameters = header.unit as u64
         | u64::from(header.k) << 8
@@ -22,9 +22,9 @@ pub fn header_digest(header: &Header) -> u64 {
     finish(finish(parameters) ^ header.seed_id)
 }
 
-/// Returns the hash of band number `band` of `bands`, well mixed in every bit, so that any part of
-/// it serves as a shorter key. About 3 ns for 16 bytes of slots. Every step is a bijection of the
-/// state: bands of at most 8 bytes never collide within one partition.
+/// Returns the hash of band number `band` of `bands`, well mixed in every bit, so that any part of it can be a
+/// shorter key. Takes about 3 ns for 16 bytes of slots. Every step is a bijection of the state: bands of at most 8
+/// bytes never collide within one partition.
 #[inline]
 pub fn band_hash(header_digest: u64, bands: usize, band: usize, slots: &[u8]) -> u64 {
     let place = (bands << 16 | band) as u64;
@@ -41,8 +41,8 @@ pub fn band_hash(header_digest: u64, bands: usize, band: usize, slots: &[u8]) ->
     split_mix(hash.wrapping_add(slots.len() as u64))
 }
 
-/// Returns one hash a band, in order of the bands; none of an empty document. The signature has at least the
-/// slots of `bands`.
+/// Returns one hash for each band, in order; none for an empty document. The signature has at least as many slots as
+/// `bands` uses.
 pub fn band_hashes<'a>(
     signature: &Signature<'a>,
     bands: &Bands,
@@ -68,7 +68,7 @@ pub fn band_hashes<'a>(
     })
 }
 
-/// Returns the keys that a B-tree stores: [`band_hashes`] as signed numbers.
+/// Returns the keys for a B-tree: [`band_hashes`] as signed numbers.
 pub fn band_keys<'a>(
     signature: &Signature<'a>,
     bands: &Bands,
@@ -76,7 +76,7 @@ pub fn band_keys<'a>(
     band_hashes(signature, bands).map(|hash| hash as i64)
 }
 
-/// Returns slots of fewer than 8 bits, one a byte: bands of them need not begin at a byte.
+/// Returns slots of fewer than 8 bits as one byte each, because their bands need not begin at a byte.
 fn unpacked(signature: &Signature) -> Option<Box<[u8; MAX_SLOTS]>> {
     (signature.header.slot_bits < 8).then(|| {
         let mut bytes = Box::new([0; MAX_SLOTS]);

@@ -1,16 +1,16 @@
 //! Bands: keys such that similar documents share some of them, and how often they do.
 //!
 //! - [`Occurrence`]: how many keys must be shared, for all kinds of keys;
-//! - [`Bands`]: the pigeonhole over all slots of a MinHash signature, whose answers are exact; or b bands
-//!   of r rows, as in the literature, whose answers are probable;
-//! - [`element_key`]: the keys of a set, of whose elements a share is sought;
+//! - [`Bands`]: the pigeonhole over all slots of a MinHash signature, whose answers are exact; or the b bands of r
+//!   rows of the literature, whose answers are probable;
+//! - [`element_key`]: the keys of a set, for lookups of sets that contain a share of its elements;
 //! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
-//! - [`DocumentKeys`]: the keys of documents, whose answers are true but for a probability of 1e-9;
-//! - [`Scope`]: keys of rows that are compared within a tenant or the like;
-//! - [`curve`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
-//!   estimates that keeps a share of the true pairs;
-//! - [`plan`]: which of them find all similar pairs of a collection;
-//! - [`advise`]: the cost and the candidates of an index of keys, judged by a sample;
+//! - [`DocumentKeys`]: the keys of documents, whose answers are complete except with a probability of 1e-9;
+//! - [`Scope`]: keys of rows that are compared only within a group such as a tenant;
+//! - [`curve`]: the S-curve of classic bands, the choice of (b, r), and the threshold on estimates that keeps a
+//!   share of the true pairs;
+//! - [`plan`]: the bands that find all similar pairs of a collection;
+//! - [`advise`]: the cost and the candidates of an index of keys, estimated from a sample;
 //! - [`recall`]: the share of the similar pairs that a threshold finds.
 
 pub mod advise;

@@ -1,26 +1,25 @@
-//! T-occurrence: the one question behind every exact lookup, which rows share at least T of a
-//! query's keys.
+//! T-occurrence, the question behind every exact lookup: which rows share at least T of a query's keys?
 //!
-//! The lemma: values are cut into b disjoint parts, one key each. A place in which two values differ
-//! (a slot of a signature, a bit of a string) lies in one part. So values that differ in at most m
-//! places share at least b - m keys, and values that share s keys differ in at least b - s places.
-//! Keys that collide only add to those shared, so that neither bound excludes a near value.
+//! The lemma: values are cut into b disjoint parts, with one key each. A place in which two values differ (a slot of
+//! a signature, a bit of a string) lies in one part. So values that differ in at most m places share at least b - m
+//! keys, and values that share s keys differ in at least b - s places. Colliding keys only add to the shared ones,
+//! so that neither bound excludes a near value.
 
 use super::tail::{least_shared, shared_keys};
 use crate::set::reaches;
 
-/// Keys that are looked up after the first b - T + 1, before all others are: most candidates share one by
-/// chance, and are excluded by any of the last T - 1 that they do not have.
+/// Keys that are looked up after the first b - T + 1, before all others. Most candidates share one key by chance,
+/// and are excluded by any of the last T - 1 keys that they do not have.
 const FEW: usize = 4;
 
-/// The least number that rows within a bound share of any `of` of the query's keys.
+/// The least number of keys that rows within a bound share among any `of` of the query's keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Minimum {
     pub of: u32,
     pub shared: u32,
 }
 
-/// Number of keys that rows within a bound of a query share with it.
+/// The number of keys that rows within a bound of a query share with it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Occurrence {
     keys: usize,
@@ -30,11 +29,11 @@ pub struct Occurrence {
 }
 
 impl Occurrence {
-    /// Returns how many of `keys` keys values share that differ in at most `differing` places;
-    /// `None` where they may share none, so that keys cannot find them all.
+    /// Returns how many of `keys` keys are shared by values that differ in at most `differing` places; `None` if
+    /// they may share none, so that keys cannot find them all.
     pub fn within(keys: usize, differing: usize) -> Option<Self> {
         let needed = keys.checked_sub(differing).filter(|&needed| needed > 0)?;
-        // Each place spares a key with the chance `1 - 1 / keys`.
+        // Each place leaves a key intact with a probability of `1 - 1 / keys`.
         let typical_share = (1.0 - 1.0 / keys as f64).powf(differing as f64);
         Some(Self {
             keys,
@@ -44,10 +43,11 @@ impl Occurrence {
         })
     }
 
-    /// Returns how many of `keys` keys values share that have each of them in common with a probability of
-    /// `probability`, but for a probability of `missed`; `None` where they may share none.
+    /// Returns how many of `keys` keys values share if they have each key in common with a probability of
+    /// `probability`; they share fewer with a probability of at most `missed`. `None` if they may share none.
     ///
-    /// Its [`Self::minima`] are of fewer keys than the lemma's: together with T they stay within `missed`.
+    /// Its [`Self::minima`] need fewer keys than the lemma's. Together with T, they miss a pair with a probability
+    /// of at most `missed`.
     pub fn likely(keys: usize, probability: f64, missed: f64) -> Option<Self> {
         let needed = least_shared(keys, probability, missed);
         let within = Self::within(keys, keys - needed)?;
@@ -72,11 +72,11 @@ impl Occurrence {
         })
     }
 
-    /// Returns how many of a set's `members` every set shares that holds at least the share
-    /// `containment` of them: the smallest number that [`reaches`] it, among
-    /// those beside `containment * members`, which errs (0.07 of 100 members would be 8).
+    /// Returns how many of a set's `members` are in every set that contains at least the share `containment` of
+    /// them. It is the smallest number that [`reaches`] this share, searched next to `containment * members` because
+    /// rounding that product can be wrong (0.07 of 100 members would be 8).
     ///
-    /// `None` for no members, which nothing contains, and for a containment outside (0, 1].
+    /// `None` if there are no members, because nothing contains an empty set, and for a containment outside (0, 1].
     pub fn contained(members: usize, containment: f64) -> Option<Self> {
         let nearly = (containment * members as f64) as usize;
         let needed = (nearly.saturating_sub(1)..=nearly.saturating_add(1))
@@ -100,25 +100,25 @@ impl Occurrence {
         self.needed
     }
 
-    /// Returns the share of the keys that values at the bound have in common, on average.
+    /// Returns the share of the keys that values at the bound have in common on average.
     pub fn typical_share(&self) -> f64 {
         self.typical_share
     }
 
-    /// Returns minima of few keys and of some more. The first decides which rows are candidates, the second which
-    /// of them are candidates still.
+    /// Returns a minimum for few keys and one for some more. The first decides which rows are candidates, the second
+    /// which of them remain candidates.
     pub fn minima(&self) -> [Minimum; 2] {
         self.minima
     }
 
-    /// Returns the smallest number of keys, whichever are taken, such that every row within the bound shares
-    /// at least one: b - T + 1 by the lemma.
+    /// Returns the smallest number of keys such that every row within the bound shares at least one of them,
+    /// whichever keys are taken: b - T + 1 by the lemma.
     pub fn probes(&self) -> usize {
         self.minima[0].of as usize
     }
 }
 
-/// Returns the minima by the lemma: s of any b - T + s keys.
+/// Returns the minima by the lemma: s among any b - T + s keys.
 pub fn minima(keys: usize, needed: usize) -> [Minimum; 2] {
     [1, 1 + FEW].map(|shared| {
         let shared = shared.min(needed);

@@ -1,5 +1,5 @@
-//! Bands that use every slot once, so that close signatures must agree in some of them (the lemma
-//! of [`super::occurrence`]).
+//! Bands that use every slot once, so that similar signatures agree in some of them (the lemma of
+//! [`super::occurrence`]).
 
 use super::occurrence::Occurrence;
 use crate::minhash::{equal_slots_needed, similarity};
@@ -14,10 +14,10 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Returns the bands that an index for `threshold`, 0 < threshold <= 1, stores: with at most m
-    /// differing slots, m + 1 bands would leave one intact; m / 6 more leave several, and counting
-    /// them spares most false candidates (at Jaccard 0.3, 128 slots and threshold 0.8 it takes the
-    /// chance of becoming a candidate from 0.072 to 1.5e-6).
+    /// Returns the bands that an index stores for `threshold`, with 0 < threshold <= 1. With at most m differing
+    /// slots, m + 1 bands would leave one intact. A further m / 6 bands leave several intact, and counting these
+    /// avoids most false candidates. At Jaccard 0.3, 128 slots and threshold 0.8, the chance of becoming a candidate
+    /// falls from 0.072 to 1.5e-6.
     pub fn for_threshold(slots: usize, slot_bits: u32, threshold: f64) -> Self {
         let differing = most_differing(slots, slot_bits, threshold);
         Self {
@@ -26,9 +26,9 @@ impl Bands {
         }
     }
 
-    /// Returns `bands` bands of `rows` of `slots` slots, those behind the last band left out: the classic scheme
-    /// (Broder 1997; Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", section 3.4). Documents of
-    /// Jaccard similarity s share a band with probability 1 - (1 - s^r)^b.
+    /// Returns `bands` bands of `rows` slots each, without the slots after the last band: the classic scheme (Broder
+    /// 1997; Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", section 3.4). Documents of Jaccard
+    /// similarity s share a band with probability 1 - (1 - s^r)^b.
     ///
     /// # Errors
     /// `Invalid` unless both are positive and the bands fit into `slots` slots.
@@ -51,26 +51,26 @@ impl Bands {
 
     /// Returns the slots of band `band`, counted from 0.
     pub fn range(&self, band: usize) -> Range<usize> {
-        // 32-bit divisions take half the time, and two of them most of the hash's.
+        // 32-bit divisions take half the time, and two of them take most of the time of the hash.
         let start = |band: usize| (band * self.slots) as u32 / self.bands as u32;
         start(band) as usize..start(band + 1) as usize
     }
 
-    /// Returns how many bands the signatures whose estimate reaches `threshold` share with a query;
-    /// `None` where they may share none, so that these bands cannot find them.
+    /// Returns how many bands are shared with a query by signatures whose estimate reaches `threshold`; `None` if
+    /// they may share none, so that these bands cannot find them.
     pub fn occurrence(&self, slot_bits: u32, threshold: f64) -> Option<Occurrence> {
         Occurrence::within(self.bands, most_differing(self.slots, slot_bits, threshold))
     }
 
-    /// Returns the greatest estimate of a pair that shares `shared` of these bands: [`similarity`],
-    /// which decides elsewhere too, of the slots that can be equal at most.
+    /// Returns the greatest estimate of a pair that shares `shared` bands: the [`similarity`], which also decides
+    /// elsewhere, of the greatest possible number of equal slots.
     pub fn greatest_similarity(&self, slot_bits: u32, shared: usize) -> f64 {
         let equal = self.slots - self.bands.saturating_sub(shared);
         similarity(equal, self.slots, slot_bits)
     }
 }
 
-/// Returns the most slots in which two signatures may differ whose estimate reaches `threshold`.
+/// Returns the greatest number of slots in which two signatures whose estimate reaches `threshold` may differ.
 pub(super) fn most_differing(slots: usize, slot_bits: u32, threshold: f64) -> usize {
     slots - equal_slots_needed(slots, slot_bits, threshold)
 }

@@ -1,4 +1,4 @@
-//! How to look for all similar pairs of a collection: which bands, and how many must be shared.
+//! Plans for finding all similar pairs of a collection: which bands, and how many must be shared.
 
 use super::hamming::subsets;
 use super::pigeonhole::most_differing;
@@ -8,25 +8,26 @@ use crate::error::out_of_range;
 use crate::minhash::MAX_SLOTS;
 use crate::{Error, Result};
 
-/// The probability with which the bands, and again the fields, may lose a pair of different documents.
+/// The probability with which the bands may lose a pair of different documents; the fields may lose it with the same
+/// probability.
 const LOST: f64 = MISSED / 2.0;
 
-/// Bits of each slot by which pairs are told apart before their documents are compared, at most: one of 16
-/// differing slots seems equal, and 8 bits would take twice the memory for hardly fewer comparisons.
+/// The most bits of each slot that are compared before documents are. With 4 bits, one of 16 differing slots seems
+/// equal; 8 bits would take twice the memory and save hardly any comparisons.
 const FIELD_BITS: u8 = 4;
 
-/// Slots of the signatures that are made for a search: the fewest, and the number beyond
-/// which no more are added only to spare comparisons.
+/// Slots of the signatures that are made for a search: the fewest, and the number above which no more are added only
+/// to save comparisons.
 const FEW_SLOTS: usize = 128;
 const MANY_SLOTS: usize = 256;
 
-/// The share of the pairs of half the threshold that more slots are to keep from being compared.
+/// The greatest share of pairs of half the threshold that may be compared; more slots lower it.
 const STRANGERS: f64 = 0.1;
 
-/// Bits that a band should hold, so that unrelated rows do not share it by chance.
+/// Bits that a band should hold so that unrelated rows do not share it by chance.
 const WIDE_BAND_BITS: usize = 64;
 
-/// Bits that a key of bit strings should hold: enough to tell tens of millions of rows apart.
+/// Bits that a key of bit strings should hold: enough to distinguish tens of millions of rows.
 const WIDE_KEY_BITS: usize = 24;
 
 /// Bands of signatures, and how many of them similar rows share at least.
@@ -37,10 +38,10 @@ pub struct BandPlan {
 }
 
 impl BandPlan {
-    /// Plans for pairs whose estimate reaches `threshold`: none is missed. With at most m differing
-    /// slots, b bands leave b - m intact. Twice as many bands as could differ, where they stay wide
-    /// enough: a row then looks for partners in the rarer half of its bands only, so that text
-    /// which many rows share costs nothing.
+    /// Returns the plan for pairs whose estimate reaches `threshold`, which misses none. With at most m differing
+    /// slots, b bands leave b - m intact. There are twice as many bands as could differ, if they stay wide enough:
+    /// then a row looks for partners only in the rarer half of its bands, so that text that many rows share costs
+    /// nothing.
     pub fn estimate(slots: usize, slot_bits: u32, threshold: f64) -> Self {
         let differing = most_differing(slots, slot_bits, threshold);
         let wide = slots * slot_bits as usize / WIDE_BAND_BITS;
@@ -54,24 +55,24 @@ impl BandPlan {
     }
 }
 
-/// Search for the pairs whose true Jaccard similarity reaches a threshold: those that share a band and have
-/// enough equal fields are compared by their documents.
+/// A search for the pairs whose true Jaccard similarity reaches a threshold. The documents of rows that share a band
+/// and have enough equal fields are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedPlan {
     pub bands: Bands,
     /// Bits of a slot's field.
     pub field_bits: u8,
-    /// Fewer equal fields than this rule a pair out without a look at the documents.
+    /// With fewer equal fields, a pair is excluded without reading its documents.
     pub equal_fields: usize,
-    /// No bands of signatures with that many slots find a pair but for a probability of 1e-9.
+    /// True if bands of signatures with this many slots would lose more than the allowed share of pairs.
     pub lossy: bool,
 }
 
 impl VerifiedPlan {
-    /// Plans as few and wide bands as miss a pair at the threshold with a probability of at most half of
-    /// 1e-9: (1 - t^r)^b over bands of r slots, all slots used (36 bands of 3 and 4 slots at 0.8 with 128
-    /// slots); the fields miss it with the other half. Slots are filled without replacement, so that both
-    /// lose fewer pairs than slots that are equal by chances of their own.
+    /// Returns the plan with the fewest and widest bands that miss a pair at the threshold with a probability of at
+    /// most half of 1e-9. That probability is (1 - t^r)^b over bands of r slots, with all slots used (36 bands of 3
+    /// and 4 slots at 0.8 with 128 slots). The fields may miss the pair with the other half. Slots are filled
+    /// without replacement, so that both lose fewer pairs than independent slots would.
     pub fn new(slots: usize, slot_bits: u8, threshold: f64) -> Self {
         let cut = |bands| Bands { slots, bands };
         let fits = |&bands: &usize| chance_of_no_band(&cut(bands), threshold) <= LOST;
@@ -85,8 +86,7 @@ impl VerifiedPlan {
         }
     }
 
-    /// Returns how many slots the signatures of documents that have none are to have: the more, the
-    /// lower the threshold.
+    /// Returns the number of slots for signatures that are made for the search; more for lower thresholds.
     pub fn slots(threshold: f64) -> usize {
         let serves = |&slots: &usize| {
             let plan = Self::new(slots, FIELD_BITS, threshold);
@@ -98,8 +98,7 @@ impl VerifiedPlan {
         choices.find(serves).unwrap_or(MAX_SLOTS)
     }
 
-    /// Returns whether most bands have a single slot: every shingle that many rows share makes them
-    /// candidates.
+    /// Returns whether most bands have a single slot: then every shingle that many rows share makes them candidates.
     pub fn narrow(&self) -> bool {
         self.bands.bands * 2 > self.bands.slots && self.bands.slots > 1
     }
@@ -111,16 +110,16 @@ fn chance_of_no_band(bands: &Bands, similarity: f64) -> f64 {
         .product()
 }
 
-/// Returns the probability that the fields of a slot of two rows are equal.
+/// Returns the probability that two rows have equal fields for a slot.
 fn field_equal(similarity: f64, bits: u8) -> f64 {
     similarity + (1.0 - similarity) / f64::from(1u32 << bits)
 }
 
-/// Returns blocks of bit strings of `length` bits for pairs at most `distance` apart: the fewest
-/// keys that hold enough bits each. None if all such strings are that close.
+/// Returns blocks of bit strings of `length` bits for pairs at most `distance` apart, with the fewest keys that hold
+/// enough bits each. None if all such strings are that close.
 ///
 /// # Errors
-/// `Invalid` for a negative distance, and for one that would take too many keys.
+/// `Invalid` if the distance is negative or would take too many keys.
 pub fn hamming_blocks(length: usize, distance: i64) -> Result<Option<HammingBlocks>> {
     let apart = usize::try_from(distance);
     let apart = apart.map_err(|_| out_of_range("distance", &distance, "0 and above"))?;
@@ -171,8 +170,8 @@ mod tests {
         assert_eq!([0.5, 0.4, 0.3].map(narrow), [false, false, true]);
     }
 
-    /// Returns how many of `trials` pairs of sets of resemblance `threshold` share no band, and how many
-    /// have fewer equal fields than `equal`.
+    /// Returns how many of `trials` pairs of sets of resemblance `threshold` share no band, and how many have fewer
+    /// than `equal` equal fields.
     fn lost(plan: &VerifiedPlan, union: u64, threshold: f64, trials: u64) -> [f64; 2] {
         let slots = plan.bands.slots;
         let other = (union as f64 * (1.0 - threshold)).round() as u64;
@@ -201,8 +200,8 @@ mod tests {
         lost
     }
 
-    /// Bands and fields lose pairs of sets of every size more seldom than computed, where the formula gives
-    /// enough losses to be seen.
+    /// Bands and fields lose pairs of sets of every size less often than computed, where the formula predicts enough
+    /// losses to be seen.
     #[test]
     fn pairs_at_the_threshold_are_lost_more_seldom_than_computed() {
         for (threshold, bands) in [(0.5, 40), (2.0 / 3.0, 28), (0.8, 20), (0.9, 12)] {
@@ -247,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever m slots differ, `needed` bands are intact, and m + 1 could break one more.
+        /// If any m slots differ, `needed` bands are intact; m + 1 differing slots could break one more.
         #[test]
         fn estimate_plans_leave_the_needed_bands(
             slots in 1usize..300,

@@ -1,5 +1,5 @@
-//! The recall of a threshold on the estimate: the share of the pairs of similar documents that it
-//! finds, judged by pairs drawn from a sample of rows.
+//! The recall of a threshold on the estimate: the share of the pairs of similar documents that it finds, estimated
+//! from pairs drawn from a sample of rows.
 
 use crate::Result;
 use crate::hash::{GOLDEN, split_mix};
@@ -9,7 +9,7 @@ use crate::minhash::interval::{Interval, share_limits};
 /// Confidence of the interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// Pairs of rows with their estimates, drawn from all that are offered, each with the same probability
+/// Pairs of rows with their estimates. They are drawn from all pairs offered, each with the same probability
 /// (Vitter, "Random sampling with a reservoir", ACM TOMS 1985, algorithm R).
 pub struct DrawnPairs {
     most: usize,
@@ -18,7 +18,7 @@ pub struct DrawnPairs {
 }
 
 impl DrawnPairs {
-    /// Prepares to draw `most` pairs.
+    /// Returns an empty sample of at most `most` pairs.
     pub fn new(most: usize) -> Self {
         Self {
             most,
@@ -42,28 +42,27 @@ impl DrawnPairs {
         Ok(())
     }
 
-    /// Returns the share of the pairs offered that were drawn.
+    /// Returns the share of the offered pairs that were drawn.
     pub fn share(&self) -> f64 {
         self.pairs.len() as f64 / (self.offered as f64).max(1.0)
     }
 }
 
-/// The shares of the rows of a table, and of their pairs, that were drawn.
+/// The shares of a table's rows, and of their pairs, that were drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct DrawnShares {
     pub rows: f64,
     pub pairs: f64,
 }
 
-/// Returns the share of the similar pairs of a table that are found, with the limits of 95 %
-/// confidence, from those drawn: two of `rows` rows, and whether their pair is found. None without
-/// pairs.
+/// Returns the share of a table's similar pairs that are found, with the limits of 95 % confidence. `pairs` are
+/// those drawn: two of `rows` rows, and whether the pair is found. None without pairs.
 ///
-/// Pairs with a row in common are found or lost together, so that a thousand pairs of few rows tell
-/// little. The variance of the number found, of rows and pairs drawn independently, is estimated
-/// without bias (Horvitz, Thompson, JASA 1952), and the limits are the ones of as many independent pairs
-/// as have it (Korn, Graubard, Survey Methodology 1998). Half a pair is added to either outcome, so
-/// that a few pairs, all found, are no proof that none is lost.
+/// Pairs with a row in common are found or lost together, so that a thousand pairs of few rows contain little
+/// information. The variance of the number found, with rows and pairs drawn independently, is estimated without bias
+/// (Horvitz, Thompson, JASA 1952). The limits are those of the number of independent pairs that has the same
+/// variance (Korn, Graubard, Survey Methodology 1998). Half a pair is added to either outcome, because a few pairs,
+/// all found, do not prove that none is lost.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -109,14 +108,14 @@ pub fn recall(
 mod tests {
     use super::*;
 
-    /// Returns a number from 0 to 1 that depends on all of `of`.
+    /// Returns a number from 0 to 1 that depends on all numbers in `of`.
     fn chance(of: [usize; 4]) -> f64 {
         let mix = |hash, of| split_mix(hash ^ (of as u64).wrapping_mul(GOLDEN));
         of.into_iter().fold(1, mix) as f64 / 2f64.powi(64)
     }
 
-    /// Returns all pairs of a table of `groups` groups of `size` rows, and whether each is found: rows,
-    /// groups and pairs differ in how likely that is.
+    /// Returns all pairs of a table of `groups` groups of `size` rows, and whether each is found. The probability of
+    /// this differs between rows, groups and pairs.
     fn table(groups: usize, size: usize) -> Vec<(usize, usize, bool)> {
         let mut pairs = Vec::new();
         for group in 0..groups {

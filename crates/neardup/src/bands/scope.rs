@@ -1,8 +1,8 @@
-//! Scopes: rows of different tenants, languages or days, whose keys must not meet.
+//! Scopes: groups of rows, such as tenants, languages or days, whose keys must not meet.
 //!
-//! Scheme 1, frozen by known-answer vectors because indexes store it: a scope starts with
-//! [`GOLDEN`], each column's hash is taken in by `h = split_mix(h + hash)`, and a key of the scope
-//! is the high half of `split_mix(h ^ key)`, with `split_mix` of [`crate::hash`].
+//! Scheme 1, frozen by known-answer vectors because indexes store it. A scope starts with [`GOLDEN`], and each
+//! column's hash is added by `h = split_mix(h + hash)`. A key of the scope is the high half of `split_mix(h ^ key)`,
+//! with `split_mix` of [`crate::hash`].
 
 use crate::hash::{GOLDEN, split_mix};
 
@@ -23,7 +23,7 @@ impl Scope {
         Self(split_mix(self.0.wrapping_add(hash)))
     }
 
-    /// Returns the key that stands for `key` within this scope.
+    /// Returns the key for `key` within this scope.
     #[inline]
     pub fn key(&self, key: u32) -> u32 {
         (split_mix(self.0 ^ u64::from(key)) >> 32) as u32

@@ -1,11 +1,11 @@
 //! The lower tail of the binomial distribution: the least number of keys or slots that a pair shares.
 
-/// The probability with which a pair of different documents at the threshold may be missed, by an index
-/// and by the search for all pairs alike.
+/// The probability with which a pair of different documents at the threshold may be missed, both by an index and by
+/// the search for all pairs.
 pub const MISSED: f64 = 1e-9;
 
-/// Returns the probability of each number of shared keys, from 0 to `keys`. Each key is shared with the
-/// probability `probability`. Multiplies only, for equal results on every machine.
+/// Returns the probability of each number of shared keys, from 0 to `keys`. Each key is shared with the probability
+/// `probability`. Uses only multiplications, so that results are equal on every machine.
 #[allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 pub fn shared_keys(keys: usize, probability: f64) -> impl Iterator<Item = f64> {
     let powers = |base: f64| -> Vec<f64> {

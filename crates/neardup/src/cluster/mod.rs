@@ -1,5 +1,5 @@
-//! Clusters of similar rows: by transitive closure, or as stars around canonical rows; and the order in
-//! which pairs are compared.
+//! Clusters of similar rows, by transitive closure or as stars around canonical rows; and the order in which pairs
+//! are compared.
 
 pub mod live;
 mod stars;

@@ -1,24 +1,24 @@
-//! Star clusters: every row with the most similar canonical row before it.
+//! Star clusters: every row belongs to the most similar canonical row before it.
 
 use crate::Result;
 use crate::candidates::Tokens;
 use crate::memory::{Grow, filled};
 
-/// The canonical rows of star clusters, found by the keys that they share with a row. 8 bytes for
-/// each key of a canonical row, 4 for each key expected, and 24 a row.
+/// The canonical rows of star clusters, found by the keys that they share with a row. Memory: 8 bytes for each key
+/// of a canonical row, 4 for each expected key, and 24 for each row.
 ///
-/// A row is compared with canonical rows alone, and with each of them once.
+/// A row is compared only with canonical rows, and with each of them once.
 pub struct Canonicals {
     heads: Vec<u32>,
-    /// A canonical row, and the index of the next entry in its chain: every entry follows later ones.
+    /// A canonical row, and the index of the next entry in its chain: every entry comes after later ones.
     entries: Vec<(u32, u32)>,
     places: Vec<BestCanonical>,
-    /// The last row that each canonical row met.
+    /// By canonical row: the last row that it met.
     met: Vec<u32>,
 }
 
-/// The canonical row that a row is most similar to, among the rows of the first entries; itself where it is
-/// canonical.
+/// The canonical row that a row is most similar to, among the canonical rows of the first entries; the row itself if
+/// it is canonical.
 #[derive(Debug, Clone, Copy)]
 struct BestCanonical {
     canonical: u32,
@@ -26,8 +26,8 @@ struct BestCanonical {
     entries: u32,
 }
 
-/// Returns the similarity of a canonical row and another where it reaches the threshold and the last
-/// argument; None below.
+/// Returns the similarity of a canonical row and another row, if it reaches both the threshold and the last
+/// argument; None otherwise.
 pub type SimilarityOf<'a> = &'a mut dyn FnMut(u32, u32, f64) -> Option<f64>;
 
 const NONE: u32 = u32::MAX;
@@ -36,7 +36,7 @@ const NONE: u32 = u32::MAX;
 const MAX_CHAINS: usize = 1 << 24;
 
 impl Canonicals {
-    /// Makes room for the canonical rows that have some of `tokens`.
+    /// Returns an empty list with room for the canonical rows that have some of `tokens`.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -58,10 +58,9 @@ impl Canonicals {
         })
     }
 
-    /// Returns the canonical row that `row`, which comes after all rows placed so far, is most
-    /// similar to (the earlier of equals), and how similar. None if there is none: `row` is
-    /// canonical then. A row may come again, for an identical one, and meets the canonical rows
-    /// since.
+    /// Returns the canonical row that `row` is most similar to (the earlier of equals), and the similarity; None if
+    /// there is none, and `row` is therefore canonical. `row` comes after all rows placed so far. It may come again,
+    /// for an identical row, and then meets only the canonical rows since.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -86,7 +85,7 @@ impl Canonicals {
         Ok(Some((place.canonical, place.similarity)))
     }
 
-    /// Compares a row with the canonical rows under a key that it has not met.
+    /// Compares a row with those canonical rows under a key that it has not met.
     fn meet(
         &mut self,
         tokens: &Tokens,
@@ -135,9 +134,9 @@ pub struct SimilarPair {
     pub similarity: f64,
 }
 
-/// Returns for each of `rows` rows the canonical row of its cluster and the similarity to it. A row is
-/// canonical, with similarity 1, unless it is paired with an earlier one that is; otherwise it belongs
-/// to the most similar of these, the earlier of equals.
+/// Returns, for each of `rows` rows, the canonical row of its cluster and the similarity to it. A row is canonical,
+/// with similarity 1, unless it is paired with an earlier canonical row. Otherwise it belongs to the most similar of
+/// these, the earlier of equals.
 ///
 /// Sorts the pairs: O(p log p). 16 bytes a row.
 ///

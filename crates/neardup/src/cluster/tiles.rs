@@ -8,25 +8,25 @@ use crate::memory::{Grow, filled, with_room};
 const TILE_BITS: u32 = 6;
 const TILE: u32 = (1 << TILE_BITS) - 1;
 
-/// Orders pairs of rows for comparing them in batches: pairs of one connected group follow each other,
-/// so that a row of a small group is loaded once, and pairs of a large group come in tiles of 64 rows
-/// by 64, so that a row is loaded once for 64 pairs. Memory: 8 bytes a row.
+/// Orders pairs of rows for comparing them in batches. Pairs of one connected group follow each other, so that a row
+/// of a small group is loaded once. Pairs of a large group come in tiles of 64 by 64 rows, so that a row is loaded
+/// once for 64 pairs. Memory: 8 bytes a row.
 pub struct Tiles {
-    /// The place of each row, ordered by group.
+    /// The rank of each row, ordered by group.
     ranks: Vec<u32>,
-    /// The row of each place.
+    /// The row at each rank.
     rows: Vec<u32>,
 }
 
 impl Tiles {
-    /// Returns the order of pairs among rows, given their groups: every pair lies within one.
+    /// Returns the order of pairs of rows, given groups of rows: every pair lies within one group.
     ///
     /// # Errors
     /// `OutOfMemory`.
     pub fn of(groups: &UnionFind) -> Result<Self> {
         let rows = groups.rows();
-        // The next place of each group, kept by its smallest row: the groups follow each other in the
-        // order of these.
+        // The next rank of each group, stored at its smallest row; groups follow each other in the order of these
+        // rows.
         let mut next = filled(0u32, rows as usize)?;
         for row in 0..rows {
             next[groups.find(row) as usize] += 1;
@@ -83,7 +83,7 @@ mod tests {
         Tiles::of(&groups).unwrap()
     }
 
-    /// Returns the rows of some of the pairs, which are sorted by place.
+    /// Returns the rows of some pairs, given by places in ascending order.
     fn rows(tiles: &Tiles, places: &[u64]) -> BTreeSet<u32> {
         let pairs = places
             .iter()
@@ -91,7 +91,7 @@ mod tests {
         pairs.flatten().collect()
     }
 
-    /// Returns tiles, and the sorted places of these pairs.
+    /// Returns tiles, and the places of these pairs in ascending order.
     fn sorted(rows: u32, pairs: &[(u32, u32)]) -> (Tiles, Vec<u64>) {
         let tiles = tiles(rows, pairs);
         let mut sorted: Vec<u64> = pairs.iter().map(|&(a, b)| tiles.place(a, b)).collect();
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn groups_follow_each_other() {
-        // Rows 0 to 999 in groups of 4, whose members lie far from each other.
+        // Rows 0 to 999 in groups of 4 whose members are far from each other.
         let members: [(u32, u32); 4] = [(0, 1), (0, 2), (0, 3), (2, 3)];
         let of = |group| members.map(|(a, b)| (group + 250 * a, group + 250 * b));
         let (tiles, sorted) = sorted(1000, &(0..250).flat_map(of).collect::<Vec<_>>());

@@ -1,20 +1,20 @@
-//! Disjoint sets of rows, which several threads may join at once.
+//! Disjoint sets of rows, which several threads may join at the same time.
 
 use crate::Result;
 use crate::memory::{Grow, collected};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Disjoint sets of rows, each known by its smallest row: the transitive closure of the pairs, in
-/// whatever order they come (Anderson, Woll, "Wait-free parallel algorithms for the union-find problem",
-/// STOC 1991). 4 bytes a row; m operations on n rows take O((m + n) log n).
+/// Disjoint sets of rows, each identified by its smallest row: the transitive closure of the pairs, whatever their
+/// order (Anderson, Woll, "Wait-free parallel algorithms for the union-find problem", STOC 1991). 4 bytes a row; m
+/// operations on n rows take O((m + n) log n).
 #[derive(Debug)]
 pub struct UnionFind {
-    /// The parent has the smaller number; a root is its own.
+    /// A parent has a smaller number than its child; a root is its own parent.
     parents: Vec<AtomicU32>,
 }
 
 impl UnionFind {
-    /// Returns `rows` rows, each a set of its own.
+    /// Returns `rows` rows, each in a set of its own.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -33,8 +33,8 @@ impl UnionFind {
         self.parents[row as usize].load(Relaxed)
     }
 
-    /// Returns the smallest row of the set of `row`, unless it is being joined with another. Halves the path
-    /// on its way (Tarjan, van Leeuwen, JACM 1984).
+    /// Returns the smallest row of the set of `row`, unless another thread is joining that set. Halves the path
+    /// (Tarjan, van Leeuwen, JACM 1984).
     pub fn find(&self, mut row: u32) -> u32 {
         loop {
             let parent = self.parent(row);
@@ -42,18 +42,18 @@ impl UnionFind {
             if parent == grandparent {
                 return parent;
             }
-            // An ancestor for good, whatever other threads do meanwhile.
+            // It stays an ancestor, whatever other threads do in the meantime.
             self.parents[row as usize].store(grandparent, Relaxed);
             row = grandparent;
         }
     }
 
-    /// Joins the sets of two rows; returns false if they were one already.
+    /// Joins the sets of two rows; returns false if they were already the same.
     pub fn union(&self, a: u32, b: u32) -> bool {
         loop {
             let (a, b) = (self.find(a), self.find(b));
             let (root, other) = (a.min(b), a.max(b));
-            // Fails where another thread has joined the set of `other`.
+            // Fails if another thread has joined the set of `other`.
             let place = &self.parents[other as usize];
             if a == b
                 || place
@@ -65,8 +65,8 @@ impl UnionFind {
         }
     }
 
-    /// Returns the batch of every row, given the weight of each: whole sets, in the order of their first rows,
-    /// up to `most` in weight or one set.
+    /// Returns the batch of every row, given each row's weight. A batch has whole sets, in the order of their first
+    /// rows, with a total weight of at most `most`; or one heavier set.
     pub fn batches(&self, mut weights: Vec<u32>, most: u32) -> Vec<u32> {
         for row in 0..weights.len() {
             let first = self.find(row as u32) as usize;
@@ -91,8 +91,8 @@ impl UnionFind {
         weights
     }
 
-    /// Joins the similar rows of a group, one of each pair among the first `meet_any`. Rows that are in one set
-    /// already are not compared, so that a group of copies takes one comparison a row.
+    /// Joins the similar rows of a group; in each pair, one row is among the first `meet_any`. Rows that are already
+    /// in one set are not compared, so that a group of copies takes one comparison a row.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -175,7 +175,7 @@ mod tests {
         assert!((0..rows).all(|row| sets.find(row) == 0));
     }
 
-    /// Rows of a group are similar where they are equal modulo 7.
+    /// Rows of a group are similar if they are equal modulo 7.
     #[test]
     fn threads_join_what_one_would() {
         let rows = 20_000;

@@ -1,10 +1,10 @@
-//! Star clusters that are kept while rows come, change and go.
+//! Star clusters that are kept up to date while rows are inserted, updated and deleted.
 //!
-//! A row is canonical if no earlier canonical row is near; a member belongs to the most similar
-//! earlier canonical row, of equals to the earliest. The canonical rows are the lexicographically
-//! first maximal independent set of the rows in their order. After a change it is repaired by going
-//! through the affected rows in that order, each taken once: a row can only affect later ones
-//! (Censor-Hillel, Haramaty, Karnin, 'Optimal Dynamic Distributed MIS', PODC 2016).
+//! A row is canonical if no earlier canonical row is near. A member belongs to the most similar earlier canonical
+//! row, or to the earliest of equally similar ones. The canonical rows are the lexicographically first maximal
+//! independent set of the rows in their order. After a change, this set is repaired by visiting the affected rows in
+//! that order, each once, because a row can only affect later ones (Censor-Hillel, Haramaty, Karnin, 'Optimal
+//! Dynamic Distributed MIS', PODC 2016).
 
 mod numbers;
 mod repair;

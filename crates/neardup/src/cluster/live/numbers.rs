@@ -1,4 +1,4 @@
-//! The numbers of clusters, which last while rows come and go.
+//! The numbers of clusters, which persist while rows are inserted and deleted.
 
 use crate::Result;
 use crate::memory::{Grow, collected, filled};
@@ -6,32 +6,31 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use strum::{Display, IntoStaticStr};
 
-/// A row whose cluster may have changed, or its canonical row.
+/// A row whose cluster, or the canonical row of its cluster, may have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Move {
     pub row: u32,
     /// The number of the cluster that the row was in; None for a new row.
     pub from: Option<i64>,
-    /// The row was the canonical one of this cluster, and has changed, is gone, or is canonical no more.
+    /// True if the row was the canonical row of this cluster, and was changed or deleted or is no longer canonical.
     pub ceased: bool,
-    /// The canonical row that it belongs to now, itself for a canonical row; None for a row that is
-    /// gone.
+    /// The canonical row that it belongs to now; itself if it is canonical; None for a deleted row.
     pub canonical: Option<u32>,
 }
 
-/// A kind of events.
+/// A kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum EventKind {
-    /// A cluster began with this canonical row, of no other cluster's rows.
+    /// A cluster began with this canonical row, not with rows of another cluster.
     Created,
-    /// A row came into a cluster, from another or anew.
+    /// A row came into a cluster, from another one or as a new row.
     Joined,
-    /// A row is in no cluster any more.
+    /// A row is no longer in a cluster.
     Left,
-    /// A cluster ended, and most of its rows are in another, whose canonical row this is.
+    /// A cluster ended, and most of its rows are in another one, which has this canonical row.
     Merged,
-    /// A cluster began with this canonical row, most of its rows having been in another.
+    /// A cluster began with this canonical row, and most of its rows were in another one.
     Split,
     /// A cluster has this canonical row now, and had another one before.
     #[strum(serialize = "new canonical")]
@@ -61,24 +60,24 @@ impl Event {
     }
 }
 
-/// Numbers of the clusters of affected rows.
+/// The numbers of the clusters of affected rows.
 #[derive(Debug)]
 pub struct ClusterNumbers {
-    /// The number of the cluster of each canonical row that an affected row belongs to.
+    /// By canonical row: the number of its cluster, if an affected row belongs to it.
     of_canonical: Vec<i64>,
-    /// The lowest number that was never used.
+    /// The lowest number that has never been used.
     pub next: i64,
 }
 
-/// Returns the numbers of the clusters that the rows are in now. `moves` come in the order of the rows. `log` takes
-/// the events, clusters before rows.
+/// Returns the numbers of the clusters that the rows are in now. `moves` come in the order of the rows. `log`
+/// receives the events: those of clusters before those of rows.
 ///
-/// A cluster keeps its number while its canonical row stays. The number of a ceased cluster goes to
-/// the new cluster that has most of its rows, of equals to the earliest; of several numbers that go
-/// to one cluster it takes the one that most of its rows had, of equals the lowest. Others end. New
-/// clusters that take none have numbers from `next` on, in their order.
+/// A cluster keeps its number while its canonical row stays. The number of a ceased cluster goes to the new cluster
+/// that has most of its rows, of several to the earliest. If several numbers go to one cluster, it takes the one
+/// that most of its rows had, of several the lowest; the other numbers end. New clusters that take no number get
+/// numbers from `next` on, in their order.
 ///
-/// `kept` returns the number of a canonical row that was canonical before, and unchanged since.
+/// `kept` returns the number of the cluster of a canonical row that was canonical before and has not changed since.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -110,7 +109,7 @@ impl ClusterNumbers {
         self.of_canonical[canonical as usize]
     }
 
-    /// Notes the clusters whose canonical rows stay; returns the other canonical rows in order.
+    /// Notes the clusters whose canonical rows stay, and returns the other canonical rows in order.
     fn add_kept(
         &mut self,
         moves: impl Iterator<Item = Move>,
@@ -126,8 +125,8 @@ impl ClusterNumbers {
         Ok(fresh)
     }
 
-    /// Numbers the clusters of new canonical rows, which come in order, and takes the numbers that go on from
-    /// `ceased`, the canonical rows of clusters that ceased.
+    /// Numbers the clusters of new canonical rows, which come in order. Takes numbers that continue out of `ceased`,
+    /// the canonical rows of ceased clusters.
     fn add_fresh(
         &mut self,
         moves: impl Iterator<Item = Move>,
@@ -168,7 +167,7 @@ impl ClusterNumbers {
         Ok(())
     }
 
-    /// Logs the clusters that `ended` while some of their rows are still there.
+    /// Logs the clusters that `ended`, if some of their rows still exist.
     fn log_merged(
         &self,
         moves: impl Iterator<Item = Move>,
@@ -191,7 +190,7 @@ impl ClusterNumbers {
         Ok(())
     }
 
-    /// Logs the rows that came and went. The canonical row of a cluster that began came with it.
+    /// Logs the rows that joined and left clusters. The canonical row of a new cluster came with it.
     fn log_rows(
         &self,
         moves: impl Iterator<Item = Move>,
@@ -215,8 +214,8 @@ impl ClusterNumbers {
     }
 }
 
-/// Returns for each old cluster the new one that has most of its rows, of equals the lowest, and the number of these
-/// rows. `shared` has the numbers of rows that an old and a new cluster share, sorted.
+/// Returns, for each old cluster, the new one that has most of its rows, of several the lowest, and the number of
+/// these rows. `shared` has the numbers of rows that an old and a new cluster share, sorted.
 fn largest_parts<T: Ord + Copy>(shared: &[((i64, T), u64)]) -> impl Iterator<Item = (i64, T, u64)> {
     let of_each = shared.chunk_by(|a, b| a.0.0 == b.0.0);
     of_each.filter_map(|parts| {
@@ -227,8 +226,8 @@ fn largest_parts<T: Ord + Copy>(shared: &[((i64, T), u64)]) -> impl Iterator<Ite
     })
 }
 
-/// Returns for each new cluster, by its place, the old one with the most rows, of equals the lowest, of those given with
-/// the numbers of rows that both share.
+/// Returns, for each new cluster by its place, the old one with the most rows, of several the lowest. `shared` has
+/// new clusters, numbers of rows that they share with old ones, and the old ones.
 fn largest(shared: impl Iterator<Item = (u32, u64, i64)>) -> Result<HashMap<u32, i64>> {
     let mut sorted = collected(shared.map(|(place, rows, from)| (place, Reverse(rows), from)))?;
     sorted.sort_unstable();
@@ -236,7 +235,7 @@ fn largest(shared: impl Iterator<Item = (u32, u64, i64)>) -> Result<HashMap<u32,
     pairs(sorted.into_iter().map(|(place, _, from)| (place, from)))
 }
 
-/// Returns the distinct elements, sorted, with how often each occurs.
+/// Returns the distinct elements, sorted, with the number of times that each occurs.
 fn counted<T: Ord + Copy>(elements: impl Iterator<Item = T>) -> Result<Vec<(T, u64)>> {
     let mut sorted = collected(elements)?;
     sorted.sort_unstable();

@@ -1,4 +1,4 @@
-//! Repairing star clusters after a change.
+//! Repair of star clusters after a change.
 
 use crate::Result;
 use crate::memory::Grow;
@@ -13,7 +13,7 @@ pub struct NearCanonical {
 }
 
 impl NearCanonical {
-    /// Returns a row that is canonical itself.
+    /// Returns the entry of a canonical row for itself.
     pub fn itself(canonical: u32) -> Self {
         Self {
             canonical,
@@ -26,48 +26,47 @@ impl NearCanonical {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AffectedRow {
     pub row: u32,
-    /// The row is unchanged and was canonical before.
+    /// True if the row is unchanged and was canonical before.
     pub was_canonical: bool,
-    /// Unchanged rows near it that were canonical before: all of them, or of a row that has not lost
-    /// its canonical row, that one.
+    /// The unchanged rows near it that were canonical before. If the row has not lost its canonical row, that row
+    /// alone suffices.
     pub canonicals: Vec<NearCanonical>,
 }
 
-/// A collection as it was before the change, with the rows of now. Rows have numbers of the
-/// collection's choice.
+/// A collection: the present rows, with their clusters before the change. The collection chooses the numbers of
+/// rows.
 pub trait ClusteredRows {
-    /// Compares the places of two rows in the order, which is total.
+    /// Compares two rows by the order of rows, which is total.
     fn compare(&self, a: u32, b: u32) -> Ordering;
 
-    /// Returns the unchanged rows that belonged to an unchanged row, which is canonical no more, each
-    /// with all rows near it that were canonical.
+    /// Returns the unchanged rows that belonged to an unchanged row that is no longer canonical, each with all rows
+    /// near it that were canonical.
     ///
     /// # Errors
     /// `OutOfMemory`.
     fn members(&self, canonical: u32) -> Result<Vec<AffectedRow>>;
 
-    /// Returns the rows near a row that becomes canonical, with their similarity to it. Earlier ones
-    /// may be among them.
+    /// Returns the rows near a row that becomes canonical, with their similarity to it. The list may contain earlier
+    /// rows.
     ///
     /// # Errors
     /// `OutOfMemory`.
     fn neighbors(&self, row: u32) -> Result<Vec<(AffectedRow, f64)>>;
 }
 
-/// The cluster to which a row belongs now; None for a canonical row.
+/// The canonical row to which a row belongs now; None for a canonical row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Placed {
     pub row: u32,
     pub canonical: Option<NearCanonical>,
 }
 
-/// Returns where the affected rows belong now, in their order. `affected` are the changed rows, and
-/// those whose canonical row has changed or is gone, each with all unchanged rows near it that were
-/// canonical. Returns None where a row comes before the canonical row that it belonged to: rows have
-/// changed that are not among the affected ones.
+/// Returns where the affected rows belong now, in their order. `affected` are the changed rows, and rows whose
+/// canonical row was changed or deleted; each has all unchanged rows near it that were canonical. Returns None if a
+/// row comes before the canonical row that it belonged to: then some changed rows are missing from `affected`.
 ///
-/// Takes every affected row once: a search for the neighbors of each that becomes canonical, and one
-/// for the members of each that is no longer; memory for the affected rows.
+/// Visits every affected row once, with a search for neighbors for each row that becomes canonical, and a search for
+/// members for each that no longer is. Takes memory for the affected rows.
 ///
 /// # Errors
 /// `OutOfMemory`, and the errors of the collection.
@@ -94,17 +93,17 @@ pub fn repair(
     Ok(Some(placed))
 }
 
-/// Affected rows that are not placed yet.
+/// Affected rows that have not been placed yet.
 struct Repair<'a, C> {
     collection: &'a C,
     heap: BinaryHeap<NextRow<'a, C>>,
     waiting: HashMap<u32, AffectedRow>,
-    /// Unchanged rows that were canonical and belong to others now.
+    /// Unchanged rows that were canonical and now belong to other rows.
     demoted: HashSet<u32>,
 }
 
 impl<C: ClusteredRows> Repair<'_, C> {
-    /// Notes that a row is affected; one that has been noted may have more canonical rows near it.
+    /// Adds an affected row. If it has been added before, it may get more canonical rows near it.
     fn add(&mut self, found: AffectedRow) -> Result<()> {
         if let Some(waiting) = self.waiting.get_mut(&found.row) {
             waiting.canonicals.try_extend(found.canonicals)?;
@@ -120,8 +119,8 @@ impl<C: ClusteredRows> Repair<'_, C> {
         Ok(())
     }
 
-    /// Decides about the first of the waiting rows: all rows before it are decided. Returns None where
-    /// one of them would have to be decided again.
+    /// Places the first of the waiting rows; all earlier rows have been placed. Returns None if one of these would
+    /// have to be placed again.
     fn place(&mut self, row: u32) -> Result<Option<Placed>> {
         let found = self.waiting.remove(&row).expect("rows of the heap wait");
         let canonical = self.nearest(row, found.canonicals);
@@ -136,7 +135,7 @@ impl<C: ClusteredRows> Repair<'_, C> {
         Ok(is_known.then_some(Placed { row, canonical }))
     }
 
-    /// Returns the most similar of the earlier rows that are canonical still.
+    /// Returns the most similar of the earlier rows that are still canonical.
     fn nearest(&self, row: u32, canonicals: Vec<NearCanonical>) -> Option<NearCanonical> {
         let earlier = canonicals.into_iter().filter(|near| {
             !self.demoted.contains(&near.canonical)
@@ -168,8 +167,8 @@ impl<C: ClusteredRows> Repair<'_, C> {
         Ok(())
     }
 
-    /// Lets the members of a row that is no longer canonical look for another one. Returns false where
-    /// one of them comes before it.
+    /// Lets the members of a row that is no longer canonical look for another canonical row. Returns false if one of
+    /// them comes before that row.
     fn demote(&mut self, row: u32) -> Result<bool> {
         self.demoted.try_reserve(1)?;
         self.demoted.insert(row);

@@ -1,4 +1,4 @@
-//! Random histories, each state beside the one computed from scratch.
+//! Random histories, each state compared with the state computed from scratch.
 
 use super::*;
 use crate::Result;
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A document: where it is in the order, and on a line along which documents are near each other.
+/// A document: its place in the order, and its position on a line, along which documents are near each other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Document {
     place: u8,
@@ -21,7 +21,7 @@ fn at(position: i16) -> Document {
 
 type Documents = BTreeMap<u32, Document>;
 
-/// Documents two steps from each other reach the threshold, those three steps from each other do not.
+/// Returns the similarity of two documents: it reaches the threshold if they are at most two steps apart.
 fn similarity(a: &Document, b: &Document) -> Option<f64> {
     let steps = (a.position - b.position).unsigned_abs();
     (steps <= 2).then(|| 1.0 - f64::from(steps) / 10.0)
@@ -72,7 +72,7 @@ fn from_scratch(documents: &Documents) -> BTreeMap<u32, (u32, f64)> {
     clusters
 }
 
-/// The documents of now beside the clusters of before.
+/// The present documents, and the clusters from before.
 struct World<'a> {
     documents: &'a Documents,
     before: &'a State,
@@ -82,7 +82,7 @@ struct World<'a> {
 }
 
 impl World<'_> {
-    /// Returns whether a row was canonical, and has not changed.
+    /// Returns whether a row was canonical and has not changed.
     fn stays(&self, row: u32) -> bool {
         self.before.is_canonical(row) && !self.changed.contains(&row)
     }
@@ -109,7 +109,7 @@ impl World<'_> {
         }
     }
 
-    /// Returns the changed rows that are there, and the members that have lost their canonical row.
+    /// Returns the changed rows that still exist, and the members that have lost their canonical row.
     fn affected(&self) -> Vec<AffectedRow> {
         let mut affected = Vec::new();
         for &row in self.changed {
@@ -155,12 +155,12 @@ impl ClusteredRows for World<'_> {
     }
 }
 
-/// Brings the state up to date with the documents; returns what happened.
+/// Brings the state up to date with the documents, and returns the events.
 fn refresh(state: &mut State, documents: &Documents, changed: &BTreeSet<u32>) -> Vec<Event> {
     try_refresh(state, documents, changed).expect("every change is known")
 }
 
-/// As [`refresh`]; None where not all that has changed is known.
+/// Does the same as [`refresh`]; returns None if some changes are unknown.
 fn try_refresh(
     state: &mut State,
     documents: &Documents,
@@ -212,7 +212,7 @@ fn try_refresh(
     Some(events)
 }
 
-/// Clusters of rows, and canonical rows of clusters, as the log tells them.
+/// Clusters of rows and canonical rows of clusters, replayed from the log.
 #[derive(Debug, Default)]
 struct Replay {
     cluster_of: BTreeMap<u32, i64>,
@@ -310,7 +310,7 @@ fn ensure_law(state: &State, documents: &Documents) {
     assert_eq!(kept.collect::<BTreeMap<_, _>>(), from_scratch(documents));
 }
 
-/// Returns the state of documents that have all come at once.
+/// Returns the state of documents that were all inserted at once.
 fn settled(documents: &Documents) -> State {
     let mut state = State::default();
     refresh(&mut state, documents, &documents.keys().copied().collect());
@@ -354,7 +354,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
-    /// Of changes that are not known some are noticed, and none is waited for for ever.
+    /// Unknown changes may go unnoticed, but a refresh always ends.
     #[test]
     fn changes_that_are_not_known_end(
         mut all in prop::collection::btree_map(0u32..30, documents(), 1..30),
@@ -372,7 +372,7 @@ proptest! {
     }
 }
 
-/// Every version is near the next one alone: without the first, all change places.
+/// Every version is near only to the next one: without the first, all rows change roles.
 #[test]
 fn a_chain_flips_whole() {
     let version = |row: u32| (row, at(2 * row as i16));
