@@ -49,7 +49,7 @@ struct Stream {
     private_data: *mut c_void,
 }
 
-/// A structure that its producer releases, and that says so by having no callback any more.
+/// A structure that its producer releases. Once released, it has no callback.
 trait Released: Sized {
     fn release(&mut self) -> &mut Option<unsafe extern "C" fn(*mut Self)>;
 }
@@ -70,7 +70,7 @@ released!(Schema, RawArray, Stream);
 struct Owned<T: Released>(T);
 
 impl<T: Released> Owned<T> {
-    /// Returns one that a producer will fill in.
+    /// Returns a structure that a producer will fill in.
     ///
     /// # Safety
     /// Zeros are a valid `T`: null pointers, no callback.
@@ -79,7 +79,7 @@ impl<T: Released> Owned<T> {
         Self(unsafe { std::mem::zeroed() })
     }
 
-    /// Takes the structure out of a capsule, which then holds a released one.
+    /// Takes the structure out of a capsule and leaves a released one there.
     ///
     /// # Errors
     /// ValueError if the capsule has another name, or was used before.
@@ -114,7 +114,7 @@ impl<T: Released> Drop for Owned<T> {
     }
 }
 
-/// How strings or bytes are laid out, or numbers of values in a dictionary.
+/// How strings or bytes, or the numbers of a dictionary's values, are laid out.
 #[derive(Clone, Copy)]
 enum Layout {
     /// 32-bit offsets into one buffer.
@@ -125,11 +125,11 @@ enum Layout {
     Views,
     /// Nothing but NULLs.
     Nulls,
-    /// Integers, with the bytes of each.
+    /// Integers; each takes this many bytes.
     Numbers(usize),
 }
 
-/// The layout of a column, and of the dictionary that its numbers are of.
+/// The layout of a column, and of its dictionary.
 #[derive(Clone, Copy)]
 struct Layouts {
     own: Layout,
@@ -196,7 +196,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// Returns the chunks of a column; None if it has not the methods of the interface.
+    /// Returns the chunks of a column; None if it does not have the methods of the interface.
     ///
     /// # Errors
     /// TypeError unless the column has strings or bytes; any exception of the producer.
@@ -242,14 +242,14 @@ impl Array {
     }
 }
 
-/// Returns the number that up to 8 bytes hold, without a sign: negative ones are beyond all dictionaries.
+/// Returns the number in up to 8 bytes, without a sign: negative numbers are beyond all dictionaries.
 fn little_endian(bytes: &[u8]) -> i64 {
     let mut number = [0; 8];
     number[..bytes.len()].copy_from_slice(bytes);
     i64::from_le_bytes(number)
 }
 
-/// The values of an array, whose layout is one of strings, bytes or numbers.
+/// The values of an array whose layout is one of strings, bytes or numbers.
 #[derive(Clone, Copy)]
 struct Values<'a> {
     raw: &'a RawArray,
@@ -260,7 +260,7 @@ impl<'a> Values<'a> {
     /// Returns value `i`, None for NULL.
     ///
     /// # Errors
-    /// ValueError where the array has no such value.
+    /// ValueError if the array has no such value.
     fn get(self, i: i64) -> PyResult<Option<&'a [u8]>> {
         if !(0..self.raw.length).contains(&i) {
             return Err(PyValueError::new_err("invalid numbers in the Arrow data"));
@@ -277,7 +277,7 @@ impl<'a> Values<'a> {
         if matches!(self.layout, Layout::Nulls) {
             return true;
         }
-        // SAFETY: arrays of these types have a bitmap of valid values, or NULL where all are.
+        // SAFETY: arrays of these types have a bitmap of valid values, or NULL if all are valid.
         unsafe {
             let bitmap = self.buffer(0);
             !bitmap.is_null() && *bitmap.add(i / 8) >> (i % 8) & 1 == 0
@@ -348,7 +348,7 @@ fn read_stream(mut stream: Owned<Stream>) -> PyResult<Vec<Array>> {
     let broken = || PyValueError::new_err("the Arrow stream lacks a callback");
     let get_schema = stream.0.get_schema.ok_or_else(broken)?;
     let get_next = stream.0.get_next.ok_or_else(broken)?;
-    // SAFETY: structures of pointers and numbers; a producer fills in what it is handed.
+    // SAFETY: structures of pointers and numbers; a producer fills in the structure that it is given.
     let layouts = unsafe {
         let mut schema = Owned::<Schema>::empty();
         let code = get_schema(&mut stream.0, &mut schema.0);

@@ -1,4 +1,4 @@
-//! Columns of texts or of bytes, as Python's libraries have them.
+//! Columns of texts or of bytes, as Python libraries represent them.
 
 use std::ops::Deref;
 
@@ -16,7 +16,7 @@ pub enum Column<'py> {
     Arrow(Vec<Array>),
 }
 
-/// A value that other threads may read; an object's stays alive with it.
+/// A value that other threads may read. It keeps its Python object alive.
 pub enum Value<'a> {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
@@ -36,7 +36,7 @@ impl Deref for Value<'_> {
 }
 
 impl<'py> Column<'py> {
-    /// Reads an Arrow array or stream, or anything that can be iterated over.
+    /// Reads an Arrow array or stream, or any iterable.
     ///
     /// # Errors
     /// TypeError for a single text or value.
@@ -44,7 +44,7 @@ impl<'py> Column<'py> {
         reject_single(column)?;
         let is_plain = column.is_instance_of::<PyList>() || column.is_instance_of::<PyTuple>();
         if !is_plain {
-            // A pandas Series has the method, and without pyarrow an error behind it.
+            // A pandas Series has the method, but without pyarrow the method fails.
             match Array::read(column) {
                 Ok(None) => {}
                 Ok(Some(chunks)) => return Ok(Self::Arrow(chunks)),
@@ -59,7 +59,7 @@ impl<'py> Column<'py> {
         Ok(Self::Objects(values))
     }
 
-    /// Returns the texts in UTF-8.
+    /// Returns the texts as UTF-8.
     ///
     /// # Errors
     /// TypeError unless each item is a text, ValueError for unpaired surrogates; both name the item.
@@ -106,7 +106,7 @@ impl<'py> Column<'py> {
 }
 
 /// # Errors
-/// TypeError for a single text or value, whose characters or bytes are no items.
+/// TypeError for a single text or value: its characters or bytes are not items.
 pub fn reject_single(column: &Bound<'_, PyAny>) -> PyResult<()> {
     if column.is_instance_of::<PyString>() || column.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err(
@@ -116,7 +116,7 @@ pub fn reject_single(column: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the error for an item of another type than those that are expected beside None.
+/// Returns the error for an item that is neither None nor of the expected types.
 pub fn unexpected(item: usize, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
     match value.get_type().name() {
         Ok(name) => {
@@ -127,7 +127,7 @@ pub fn unexpected(item: usize, value: &Bound<'_, PyAny>, expected: &str) -> PyEr
     }
 }
 
-/// Returns whether a value stands for NULL: None, and what pandas puts in its place.
+/// Returns whether a value stands for NULL: None, or what pandas uses instead.
 fn is_missing(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
         || value

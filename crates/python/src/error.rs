@@ -1,4 +1,4 @@
-//! From errors of the algorithms to Python's, in the words that the server has for them.
+//! Errors of the algorithms as Python exceptions, in the same words as the server's.
 
 use neardup::Error;
 use neardup::minhash::signature::{BINARY_FORM, TEXT_FORM};
@@ -6,18 +6,18 @@ use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use std::fmt::Display;
 
-/// Returns the exception for an error: message and hint as psycopg prints them.
+/// Returns the exception for an error, with message and hint as psycopg prints them.
 pub fn raised(error: Error) -> PyErr {
     exception(&error, said(&error, BINARY_FORM))
 }
 
-/// [`raised`], where what should have been a signature is a text.
+/// Returns the exception of [`raised`] for a text that should have been a signature.
 pub fn raised_for_text(error: Error) -> PyErr {
     let form = format!("To compare with a document, sign it: neardup.signature(text). {TEXT_FORM}");
     exception(&error, said(&error, &form))
 }
 
-/// [`raised`] for an item of a column, counted from 0.
+/// Returns the exception of [`raised`] for an item of a column, counted from 0.
 pub fn raised_at(item: usize, error: Error) -> PyErr {
     exception(&error, at_item(item, &said(&error, BINARY_FORM)))
 }
@@ -29,7 +29,7 @@ fn exception(error: &Error, message: String) -> PyErr {
     }
 }
 
-/// Returns message and hint; `form` is the hint about a value that is no signature.
+/// Returns message and hint; `form` is the hint for a value that is not a signature.
 fn said(error: &Error, form: &str) -> String {
     let hint = match error {
         Error::Invalid { hint, .. }
@@ -46,7 +46,8 @@ pub fn at_item(item: usize, message: &dyn Display) -> String {
     format!("item {item}: {message}")
 }
 
-/// Returns an integer argument; beyond 64 bits the nearest within: no argument but a seed can be as large.
+/// Returns an integer argument. A value beyond 64 bits becomes the nearest one within, because only a seed can be as
+/// large.
 ///
 /// # Errors
 /// TypeError unless the value is an integer.

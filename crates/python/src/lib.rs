@@ -1,5 +1,5 @@
-//! The native part of the Python package `pg-neardup`: computes the results of the server's
-//! functions from columns of Python, on all processors.
+//! The native part of the Python package `pg-neardup`: computes the results of the server's functions from Python
+//! columns, on all processors.
 
 mod arrow;
 mod column;
@@ -8,7 +8,7 @@ mod error;
 mod parallel;
 mod signatures;
 
-/// Threads do not wait for each other where one lets go what another made.
+/// With this allocator, threads do not wait for each other when one frees what another allocated.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,6 +1,6 @@
-//! Work on all processors, most of it outside of the interpreter's lock.
+//! Work on all processors, most of it outside the interpreter's lock.
 //!
-//! Threads live as long as one call: a pool would be lost in the children of a process that forks.
+//! Threads live as long as one call, because a pool would be lost in the children of a forking process.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -17,22 +17,22 @@ use crate::error::raised_at;
 /// Bytes of documents that a thread takes at once, about two hundred microseconds of work.
 const BLOCK_BYTES: usize = 1 << 17;
 
-/// Documents that a thread takes at once, at most.
+/// The most documents that a thread takes at once.
 const BLOCK_DOCUMENTS: usize = 1 << 10;
 
-/// Blocks for each processor that are looked up before threads ask for them.
+/// Blocks for each processor that are prepared before threads ask for them.
 const AHEAD: usize = 4;
 
-/// The longest wait of Ctrl-C, besides a block.
+/// The longest delay of Ctrl-C, in addition to a block.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Returns what `finish` makes of the result of `work` on each document, None for None. `work` runs in
-/// several threads without the interpreter's lock, while documents are looked up and let go, and results
-/// finished, under it.
+/// Returns the values that `finish` makes from the result of `work` on each document; None for None. `work` runs in
+/// several threads without the interpreter's lock. Under the lock, documents are looked up and dropped, and results
+/// are finished.
 ///
 /// # Errors
-/// The error of the first block with one, of a document's lookup or of `work`, and any exception of a signal
-/// handler. After an error no more documents are looked up.
+/// The first error of a document's lookup or of `work`, in the order of blocks; any exception of a signal handler.
+/// After an error, no more documents are looked up.
 pub fn map<D: Deref<Target = [u8]> + Send, T: Send, R>(
     py: Python<'_>,
     mut documents: impl Iterator<Item = PyResult<Option<D>>>,
@@ -72,7 +72,7 @@ pub fn map<D: Deref<Target = [u8]> + Send, T: Send, R>(
                 },
                 Next::Work(block) => py.detach(|| queue.done(block.run(work))),
                 Next::End => break,
-                // A helper that ended has panicked, which `scope` raises again.
+                // A helper that has ended has panicked; `scope` raises this again.
                 Next::Wait if helpers.iter().any(|helper| helper.is_finished()) => break,
                 Next::Wait => py.detach(|| queue.wait()),
             }
@@ -85,7 +85,7 @@ pub fn map<D: Deref<Target = [u8]> + Send, T: Send, R>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// Looks for signals of the interpreter now and then.
+/// Checks for signals of the interpreter now and then.
 struct Signals<'py> {
     py: Python<'py>,
     last: Instant,
@@ -106,14 +106,14 @@ impl<'py> Signals<'py> {
     }
 }
 
-/// Documents that follow each other.
+/// Consecutive documents.
 struct Block<D> {
-    /// The place of the first among all.
+    /// The place of the first document among all documents.
     first: usize,
     documents: Vec<Option<D>>,
 }
 
-/// The results of a block, and its documents, which only the thread with the interpreter's lock lets go.
+/// The results of a block, and its documents, which only the thread with the interpreter's lock may drop.
 struct Done<D, T> {
     first: usize,
     results: PyResult<Vec<Option<T>>>,
@@ -200,7 +200,7 @@ impl<D: Deref<Target = [u8]>, T> Queue<D, T> {
         self.changed.notify_one();
     }
 
-    /// Returns the next thing to do, where up to `ahead` blocks wait.
+    /// Returns the next thing to do; up to `ahead` blocks may wait.
     fn next(&self, ahead: usize) -> Next<D, T> {
         let mut state = self.lock();
         if let Some(done) = state.done.pop() {
@@ -216,7 +216,7 @@ impl<D: Deref<Target = [u8]>, T> Queue<D, T> {
         }
     }
 
-    /// Waits for a result, or as long as signals may.
+    /// Waits for a result, but no longer than signals may wait.
     fn wait(&self) {
         let state = self.lock();
         let waited = self

@@ -1,7 +1,7 @@
-//! Real texts with known answers, where they are present: tests and benchmarks use them, a clone
-//! of the project need not have them.
+//! Real texts with known answers. Tests and benchmarks use them if they are present; a clone of the project does not
+//! need them.
 //!
-//! Directory `NEARDUP_CORPORA`, else `../shared/corpora` beside the checkout. Each corpus is a
+//! They are in directory `NEARDUP_CORPORA`, by default `../shared/corpora` next to the checkout. Each corpus is a
 //! folder with `docs.tsv.gz` (id, body) and `exact_*.tsv.gz` (id_a, id_b, Jaccard).
 
 use std::fs::File;
@@ -21,7 +21,7 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Returns the corpus of this name; None where it is absent.
+    /// Returns the corpus of this name; None if it is absent.
     pub fn find(name: &'static str) -> Option<Corpus> {
         let corpora = std::env::var_os("NEARDUP_CORPORA").map_or_else(
             || workspace::root().join("../shared/corpora"),
@@ -32,7 +32,7 @@ impl Corpus {
         corpus.has("docs").then_some(corpus)
     }
 
-    /// Returns its name.
+    /// Returns the name of the corpus.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -70,7 +70,7 @@ impl Corpus {
         self.copy(client, "truth", table, "a bigint, b bigint")
     }
 
-    /// Loads the list of pairs with a label each into a new table (a bigint, b bigint, label text).
+    /// Loads a list of labeled pairs into a new table (a bigint, b bigint, label text).
     pub fn load_labels(&self, client: &mut Client, list: &str, table: &str) -> Result<()> {
         let mut rows = String::new();
         for line in BufReader::new(self.open(list)?).lines() {

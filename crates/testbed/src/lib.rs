@@ -1,4 +1,4 @@
-//! Shared by tests, benchmarks and the command line: private servers, and documents to fill them.
+//! Private servers, and documents to fill them, for tests, benchmarks and the command line.
 
 pub mod corpora;
 pub mod documents;

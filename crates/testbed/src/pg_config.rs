@@ -1,4 +1,4 @@
-//! The PostgreSQL to build for and run, found through its `pg_config`.
+//! The PostgreSQL installation to build for and run, found through its `pg_config`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::shell;
 /// The major versions that the extension supports.
 pub const SUPPORTED: std::ops::RangeInclusive<u16> = 15..=18;
 
-/// Returns the supported versions in words, for messages.
+/// Returns the supported versions in words for messages.
 pub fn supported() -> String {
     format!("PostgreSQL {} to {}", SUPPORTED.start(), SUPPORTED.end())
 }
@@ -27,7 +27,7 @@ pub struct PostgresChoice {
     pub pg_config: Option<PathBuf>,
 }
 
-/// An installed PostgreSQL, as its `pg_config` tells.
+/// An installed PostgreSQL, as described by its `pg_config`.
 #[derive(Clone, Debug)]
 pub struct PgConfig {
     pub path: PathBuf,
@@ -41,7 +41,7 @@ pub struct PgConfig {
 }
 
 impl PgConfig {
-    /// Asks the `pg_config` at `path`.
+    /// Returns the installation of the `pg_config` at `path`.
     pub fn read(path: &Path) -> Result<PgConfig> {
         let ask = |option: &str| shell::run_quietly(Command::new(path).arg(option));
         let version = ask("--version")?;
@@ -59,7 +59,7 @@ impl PgConfig {
         })
     }
 
-    /// Makes the command's program use this PostgreSQL.
+    /// Makes the command use this PostgreSQL.
     pub fn put_into_environment(&self, command: &mut Command) {
         command.env_remove(MAJOR).env(PROGRAM, &self.path);
     }
@@ -92,7 +92,7 @@ impl PgConfig {
     }
 }
 
-/// `PostgreSQL 15.20 (Debian ...)` is 15; so are `15beta1` and `15devel`.
+/// Returns the major version: 15 for `PostgreSQL 15.20 (Debian ...)`, and also for `15beta1` and `15devel`.
 fn parse_major(version: &str) -> Option<u16> {
     let number = version.split_whitespace().nth(1)?;
     let digits = number
@@ -101,7 +101,7 @@ fn parse_major(version: &str) -> Option<u16> {
     number[..digits].parse().ok()
 }
 
-/// Names further installations: paths of their pg_config, separated as in PATH.
+/// Names further installations, by the paths of their pg_config, separated as in PATH.
 const FURTHER: &str = "NEARDUP_PG_CONFIGS";
 
 /// Returns every PostgreSQL of a supported version on this machine that has a server, newest first.
@@ -124,12 +124,12 @@ pub fn installed() -> Vec<PgConfig> {
     found
 }
 
-/// Tells programs without such an option the user's choice.
+/// Tells programs without an option for it which version the user chose.
 const MAJOR: &str = "NEARDUP_PG";
 const PROGRAM: &str = "NEARDUP_PG_CONFIG";
 
 impl PostgresChoice {
-    /// Returns the choice that `NEARDUP_PG_CONFIG` or `NEARDUP_PG` makes.
+    /// Returns the choice made by `NEARDUP_PG_CONFIG` or `NEARDUP_PG`.
     pub fn from_environment() -> Result<PostgresChoice> {
         let major = std::env::var(MAJOR).ok();
         Ok(PostgresChoice {
@@ -141,8 +141,8 @@ impl PostgresChoice {
         })
     }
 
-    /// Returns the installed PostgreSQL that fits the choice best, or none. One that has its
-    /// headers is preferred to a newer one that would need them installed.
+    /// Returns the installed PostgreSQL that fits the choice best, or None. An installation with headers is
+    /// preferred to a newer one without them.
     pub fn find(&self) -> Result<Option<PgConfig>> {
         if let Some(path) = &self.pg_config {
             let pg = PgConfig::read(path)?;
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// A `cfg` that names the newest version would take its code from the next one, without an error.
+    /// With a `cfg` that names the newest version, the next version would silently lose that code.
     #[test]
     fn code_for_the_newest_version_is_there_for_the_next() {
         let newest = format!("feature = \"pg{}\"", SUPPORTED.end());

@@ -1,11 +1,11 @@
-//! Progress of what takes its time.
+//! Progress of work that takes time.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Returns a progress bar of `steps` steps.
+/// Returns a progress bar with `steps` steps.
 pub fn bar(steps: u64, what: &str) -> Result<ProgressBar> {
     let style = "{bar:30} {pos}/{len} {eta:>4} left  {wide_msg}";
     let bar = ProgressBar::new(steps).with_style(ProgressStyle::with_template(style)?);
@@ -14,7 +14,7 @@ pub fn bar(steps: u64, what: &str) -> Result<ProgressBar> {
     Ok(bar)
 }
 
-/// Returns a clock beside what takes its time.
+/// Returns a clock for work that takes time.
 pub fn waiting(what: &str) -> Result<ProgressBar> {
     let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}")?;
     let bar = ProgressBar::new_spinner().with_style(style);
@@ -23,7 +23,7 @@ pub fn waiting(what: &str) -> Result<ProgressBar> {
     Ok(bar)
 }
 
-/// Returns a bar of bytes to read.
+/// Returns a progress bar for bytes to read.
 pub fn bytes(total: u64) -> Result<ProgressBar> {
     let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
     Ok(ProgressBar::new(total).with_style(ProgressStyle::with_template(style)?))

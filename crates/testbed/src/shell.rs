@@ -1,11 +1,11 @@
-//! Running other programs, with errors that name the command and show what it said.
+//! Runs other programs. Errors name the command and show its output.
 
 use std::ffi::OsStr;
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Returns the command as one would type it.
+/// Returns the command as a user would type it.
 pub fn describe(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words
@@ -22,7 +22,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     bail!("failed: {}", describe(command))
 }
 
-/// Runs a command whose output the user sees; tells whether it succeeded.
+/// Runs a command whose output the user sees, and returns whether it succeeded.
 pub fn run_status(command: &mut Command) -> Result<bool> {
     let status = command
         .status()
@@ -30,7 +30,7 @@ pub fn run_status(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Runs a command silently; on failure the error holds all it said.
+/// Runs a command silently and returns its output. If it fails, the error contains everything it printed.
 pub fn run_quietly(command: &mut Command) -> Result<String> {
     let output = capture(command)?;
     if output.status.success() {

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// Returns the checkout's root directory, without `..` or symbolic links: the same however one got
-/// there.
+/// Returns the checkout's root directory, without `..` or symbolic links, so that it is always the same path.
 pub fn root() -> &'static Path {
     static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -25,7 +24,7 @@ pub fn target_dir() -> PathBuf {
     }
 }
 
-/// Returns the directory of everything kept between runs, apart from the server's own.
+/// Returns the directory for everything kept between runs, except the server's own files.
 pub fn scratch_dir() -> PathBuf {
     target_dir().join("neardup")
 }
@@ -43,8 +42,8 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Removes what `cargo run` tells about *this* package, which would otherwise look to a nested
-/// Cargo like a changed environment and rebuild crates that watch it.
+/// Removes the variables by which `cargo run` describes *this* package. To a nested Cargo they would look like a
+/// changed environment, and it would rebuild crates that watch them.
 pub fn forget_own_build(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();

@@ -1,4 +1,4 @@
-//! A document as sentences, which edits work on.
+//! A document as sentences, in the form that edits work on.
 
 use fastrand::Rng;
 
@@ -44,7 +44,7 @@ impl<'a> Draft<'a> {
         self.sentences.iter().map(Vec::len).sum()
     }
 
-    /// Returns the sentence and the place in it of the nth word.
+    /// Returns the sentence of the nth word, and the word's place in it.
     pub fn place(&self, mut nth: usize) -> (usize, usize) {
         for (number, sentence) in self.sentences.iter().enumerate() {
             if nth < sentence.len() {

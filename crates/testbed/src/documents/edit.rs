@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::draft::Draft;
 use super::words::Words;
 
-/// A known edit. The last four are those that Henzinger (SIGIR 2006) found harmless in pages of the
-/// Web: something that changes from visit to visit.
+/// A known edit. The last four are the changes that Henzinger (SIGIR 2006) found harmless in web pages: something
+/// changes from visit to visit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edit {
@@ -25,7 +25,7 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// All of them.
+    /// All edits.
     pub const ALL: &[Edit] = &[
         Edit::Copy,
         Edit::Substitution,
@@ -40,7 +40,7 @@ impl Edit {
         Edit::ServerName,
     ];
 
-    /// Those that leave nearly every shingle.
+    /// The edits that keep nearly every shingle.
     pub const SLIGHT: &[Edit] = &[
         Edit::Copy,
         Edit::SessionId,
@@ -65,7 +65,7 @@ impl Edit {
             }
             Edit::Shuffle => rng.shuffle(&mut draft.sentences),
             Edit::Boilerplate => {
-                // One of ten texts that very different documents have in common.
+                // One of ten texts that very different documents share.
                 let mut common = Rng::with_seed(rng.u64(..10));
                 draft.foot.push(line(words, 40, &mut common));
             }
@@ -83,7 +83,7 @@ impl Edit {
     }
 }
 
-/// Returns how many words are touched: up to a twentieth.
+/// Returns the number of words to change: up to a twentieth.
 fn some(draft: &Draft<'_>, rng: &mut Rng) -> usize {
     rng.usize(1..=(draft.length() / 20).max(1))
 }

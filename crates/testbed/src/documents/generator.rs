@@ -6,7 +6,7 @@ use super::draft::Draft;
 use super::edit::Edit;
 use super::words::Words;
 
-/// Groups of documents: an original and a number of edited copies of it.
+/// Groups of documents: an original and some edited copies of it.
 #[derive(Clone, Copy)]
 pub struct Groups {
     /// Number of near-duplicates of each document.
@@ -71,9 +71,9 @@ impl Plan {
 /// A generated document.
 pub struct Document {
     pub group: u64,
-    /// Number of its near-duplicates.
+    /// The number of its near-duplicates.
     pub others: u64,
-    /// Edit of the original; None for the original itself.
+    /// The edit of the original; None for the original itself.
     pub edit: Option<Edit>,
     pub body: String,
 }
@@ -90,7 +90,7 @@ pub struct Generator<'a> {
 impl<'a> Generator<'a> {
     pub fn new(words: &'a Words, plan: Plan) -> Generator<'a> {
         let documents = plan.documents();
-        // Members of a group come far from each other.
+        // Members of a group are far from each other.
         let mut stride = (documents as f64 * 0.618) as u64 | 1;
         while gcd(stride, documents) != 1 {
             stride += 2;

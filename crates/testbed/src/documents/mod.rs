@@ -1,4 +1,4 @@
-//! Documents to work on: real ones where they are, generated ones in any number.
+//! Documents to work on: real ones if they are present, and generated ones in any number.
 
 pub mod draft;
 pub mod edit;
@@ -22,24 +22,24 @@ use generator::{Generator, Plan};
 use source::Source;
 use words::Words;
 
-/// News articles, where they are present: what the figures are about unless documents are named.
+/// News articles, if they are present. Figures are about them unless other documents are named.
 const ARTICLES: &str = "mccormick_2500";
-/// The corpus whose words generated documents have.
+/// The corpus that generated documents take their words from.
 const VOCABULARY: &str = "reuters21578";
 
-/// Some documents and where they come from.
+/// Some documents and their origin.
 pub struct Texts {
     pub origin: String,
     pub bodies: Vec<String>,
 }
 
 impl Texts {
-    /// Returns the user's documents, else news articles, else what the machine has.
+    /// Returns the user's documents, or news articles, or documents that the machine has.
     pub fn real(docs: Option<&Path>) -> Result<Texts> {
         Texts::of(docs, ARTICLES)
     }
 
-    /// Returns the texts whose words generated documents are made of.
+    /// Returns the words for generated documents.
     pub fn vocabulary(docs: Option<&Path>) -> Result<Words> {
         let texts = Texts::of(docs, VOCABULARY)?;
         let words = Words::of(texts.bodies.iter().map(String::as_str));
@@ -74,12 +74,12 @@ impl Texts {
     }
 }
 
-/// Line ends become spaces: the peers read files of one document a line.
+/// Returns the text with line ends replaced by spaces, because the peers read files with one document a line.
 pub fn on_one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// Writes documents one a line, as the peers read them.
+/// Writes documents, one a line, as the peers read them.
 pub fn write_lines<'a>(bodies: impl Iterator<Item = &'a str>, file: &Path) -> Result<()> {
     let mut writer = BufWriter::new(File::create(file)?);
     for body in bodies {
@@ -130,8 +130,8 @@ pub fn load_generated(client: &mut Client, table: &str, generator: &Generator<'_
     Ok(())
 }
 
-/// Writes generated documents, one a line, and the pairs of each original and its copies: numbers
-/// of two lines, from 0, and the edit.
+/// Writes generated documents, one a line, and the pairs of each original and its copies: the numbers of the two
+/// lines, from 0, and the edit.
 pub fn write_generated(words: &Words, documents: u64, dir: &Path) -> Result<[PathBuf; 2]> {
     std::fs::create_dir_all(dir)?;
     let files = ["documents.txt", "truth.tsv"].map(|name| dir.join(name));

@@ -1,4 +1,4 @@
-//! Documents in files: the user's own, or those that every machine has.
+//! Documents in files: the user's own, or documents that every machine has.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use walkdir::WalkDir;
 
-/// Files larger than this are left out: they are data rather than documents.
+/// Larger files are left out: they are data rather than documents.
 const LARGEST: u64 = 64 << 20;
 
 /// The documents to load.
 pub enum Source {
-    /// Text files, each with the name to show.
+    /// Text files, each with a name to show.
     Files {
         origin: String,
         files: Vec<(String, PathBuf)>,
@@ -30,7 +30,7 @@ pub struct LeftOut {
 }
 
 impl Source {
-    /// Returns the user's own documents, or those that every machine has.
+    /// Returns the user's own documents, or documents that every machine has.
     pub fn choose(docs: Option<&Path>, csv: Option<&Path>) -> Result<Source> {
         if let Some(path) = csv {
             return Ok(Source::Csv(path.to_path_buf()));
@@ -87,13 +87,13 @@ fn files_below(dir: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(files.map(|entry| named(entry.into_path(), dir)).collect())
 }
 
-/// Returns a file with its path below `dir` as its name.
+/// Returns a file, named by its path below `dir`.
 fn named(path: PathBuf, dir: &Path) -> (String, PathBuf) {
     let name = path.strip_prefix(dir).unwrap_or(&path);
     (name.to_string_lossy().into_owned(), path)
 }
 
-/// `/usr/share/doc/*/copyright`, and the licenses and READMEs of the crates that Cargo unpacked.
+/// Returns `/usr/share/doc/*/copyright`, and the licenses and READMEs of the crates that Cargo unpacked.
 fn licenses() -> Result<Vec<(String, PathBuf)>> {
     let mut files = Vec::new();
     for package in sorted(Path::new("/usr/share/doc")) {

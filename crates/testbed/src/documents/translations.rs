@@ -1,4 +1,4 @@
-//! Texts in a language that most machines have: translations of programs' messages.
+//! Texts in a language, from translations of programs' messages, which most machines have.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use anyhow::Result;
 
 const LOCALES: &str = "/usr/share/locale";
 
-/// Returns documents of at least `bytes` bytes in a language such as `de`, each of the messages of one
-/// program; none where no translations are installed.
+/// Returns documents of at least `bytes` bytes in a language such as `de`, each made of the messages of one program;
+/// none if no translations are installed.
 pub fn documents(language: &str, bytes: usize) -> Result<Vec<String>> {
     let folder = Path::new(LOCALES).join(language).join("LC_MESSAGES");
     let mut documents = Vec::new();
@@ -34,8 +34,8 @@ pub fn documents(language: &str, bytes: usize) -> Result<Vec<String>> {
     Ok(documents)
 }
 
-/// Returns the translations in a catalog of GNU gettext ("The Format of GNU MO Files" in its manual) but
-/// for the first, which is a header; None where it is damaged, or of another encoding or byte order.
+/// Returns the translations in a catalog of GNU gettext ("The Format of GNU MO Files" in its manual), except the
+/// first, which is a header. None if the catalog is damaged or has another encoding or byte order.
 fn messages(catalog: &[u8]) -> Option<Vec<&str>> {
     let number = |at: usize| {
         let bytes = catalog.get(at..at + 4)?.try_into().ok()?;

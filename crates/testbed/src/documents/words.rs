@@ -1,21 +1,21 @@
-//! Words drawn as often as real texts use them.
+//! Words, drawn with the frequency that they have in real texts.
 
 use std::collections::HashMap;
 
 use fastrand::Rng;
 
-/// The different words of some texts, and every occurrence of one: drawing an occurrence at random
-/// draws words by their frequency.
+/// The distinct words of some texts, and every occurrence of them: drawing a random occurrence draws words by their
+/// frequency.
 pub struct Words {
     different: Vec<String>,
     occurrences: Vec<u32>,
 }
 
-/// Occurrences that fit into a processor's cache, which makes drawing ten times as fast.
+/// Occurrences that fit into a processor's cache, which makes drawing ten times faster.
 const ENOUGH: usize = 300_000;
 
 impl Words {
-    /// Returns the words of the texts, in lower case.
+    /// Returns the words of the texts in lower case.
     pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Words {
         let words = texts.into_iter().flat_map(|text| {
             text.split(|c: char| !c.is_alphabetic())
@@ -37,12 +37,12 @@ impl Words {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.occurrences.is_empty()
     }
 
-    /// Returns a word.
+    /// Returns a random word.
     pub fn draw(&self, rng: &mut Rng) -> &str {
         let number = self.occurrences[rng.usize(..self.occurrences.len())];
         &self.different[number as usize]

@@ -13,12 +13,12 @@ use nix::unistd::{User, geteuid};
 pub enum Account {
     /// The user who runs this program.
     Own,
-    /// Another one, because the user is root.
+    /// Another account, because the user is root.
     Other { uid: u32, gid: u32 },
 }
 
 impl Account {
-    /// Returns the own account; for root the account `postgres`, or `nobody` where there is none.
+    /// Returns the user's own account; for root the account `postgres`, or `nobody` if there is none.
     pub fn for_server() -> Result<Account> {
         if !geteuid().is_root() {
             return Ok(Account::Own);
@@ -35,12 +35,11 @@ impl Account {
         })
     }
 
-    /// Returns a command that runs under this account, in `dir`, which the account must be able to
-    /// enter.
+    /// Returns a command that runs under this account in `dir`. The account must be able to enter this directory.
     pub fn command(&self, program: &Path, dir: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(dir);
-        // A server with backtraces would add them to the DETAIL of its errors.
+        // With backtraces, the server would add them to the DETAIL of its errors.
         command
             .env_remove("LD_LIBRARY_PATH")
             .env("RUST_BACKTRACE", "0");
@@ -59,7 +58,7 @@ impl Account {
         Ok(())
     }
 
-    /// Lets this account's group enter a directory that stays the user's own.
+    /// Lets this account's group enter a directory that still belongs to the user.
     pub fn admit(&self, path: &Path) -> Result<()> {
         if let Account::Other { gid, .. } = self {
             chown(path, None, Some(*gid))?;

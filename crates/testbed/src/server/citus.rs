@@ -1,4 +1,4 @@
-//! Citus: a coordinator and its workers, servers of their own on this machine.
+//! Citus: a coordinator and its workers, as separate servers on this machine.
 
 use anyhow::Result;
 
@@ -11,11 +11,11 @@ pub const EXTENSION: &str = "citus";
 #[derive(Clone, Copy)]
 pub enum Hosts {
     Sockets,
-    /// Loopback addresses, one a node: the interface counts the bytes that they exchange.
+    /// Loopback addresses, one for each node: the interface counts the bytes that the nodes exchange.
     Loopback,
 }
 
-/// Running nodes; the documents are with the workers.
+/// Running nodes; the workers hold the documents.
 pub struct Citus {
     pub coordinator: ScratchCluster,
     pub workers: Vec<ScratchCluster>,

@@ -1,4 +1,4 @@
-//! One database cluster: created, started, stopped, connected to.
+//! One database cluster: creating it, starting it, stopping it, connecting to it.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -19,9 +19,9 @@ use crate::shell;
 /// The superuser of every private cluster.
 pub const SUPERUSER: &str = "postgres";
 
-/// Settings of every private cluster: quick, quiet, reached by its socket only, and patient: on a slow machine
-/// a replica does not lose its primary. It cancels queries soon, as it may at any time: a wait without end
-/// would be one for each other where it replays that a file is shortened.
+/// Settings of every private cluster: fast, quiet and reached only by its socket. They are also patient, so that a
+/// replica on a slow machine does not lose its primary. The replica cancels queries soon, as it may at any time: if
+/// it waited for them without limit while replaying that a file is shortened, both would wait for each other.
 const SETTINGS: &[(&str, &str)] = &[
     ("listen_addresses", ""),
     ("fsync", "off"),
@@ -29,7 +29,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("full_page_writes", "off"),
     ("shared_preload_libraries", ""),
     ("shared_buffers", "256MB"),
-    // Plans that may not scan a table cost so much that compiling them would take longer than running them.
+    // Plans that may not scan a table have so high a cost that compiling them would take longer than running them.
     ("jit", "off"),
     ("max_wal_size", "4GB"),
     ("lc_messages", "C"),
@@ -41,7 +41,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("wal_sender_timeout", "0"),
 ];
 
-/// The time within which a replica has to catch up.
+/// The time in which a replica must catch up.
 const REPLICA_PATIENCE: Duration = Duration::from_mins(10);
 
 /// A database cluster of its own, with its Unix socket in the same directory.
@@ -50,7 +50,7 @@ pub struct Cluster {
     pub installation: Installation,
     pub account: Account,
     dir: PathBuf,
-    /// Variables of the server's environment.
+    /// Variables for the server's environment.
     environment: Vec<(String, String)>,
 }
 
@@ -65,7 +65,7 @@ impl Cluster {
         }
     }
 
-    /// Sets an environment variable of the server, when it is started next.
+    /// Sets an environment variable of the server from its next start on.
     pub fn set_environment(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_string(), value.to_string()));
     }
@@ -85,7 +85,7 @@ impl Cluster {
         self.dir.join("log")
     }
 
-    /// Locales of its own, which it finds besides the system's.
+    /// Returns the directory of the cluster's own locales, which the server finds in addition to the system's.
     pub fn locales(&self) -> PathBuf {
         self.dir.join("locales")
     }
@@ -95,8 +95,8 @@ impl Cluster {
         self.data_dir().join("PG_VERSION").is_file()
     }
 
-    /// Creates the cluster with UTF8, page checksums (pg_upgrade wants both clusters alike, and
-    /// PostgreSQL 18 has them unless told otherwise) and the given settings besides the usual ones.
+    /// Creates the cluster with UTF8, with page checksums, and with the given settings in addition to the usual
+    /// ones. Checksums are set because pg_upgrade needs both clusters alike, and PostgreSQL 18 has them by default.
     pub fn create(&self, settings: &[(&str, &str)]) -> Result<()> {
         self.make_dir()?;
         let data = self.data_dir();
@@ -119,8 +119,8 @@ impl Cluster {
         self.configure(settings)
     }
 
-    /// Copies a running cluster into this one as its streaming replica, starts it, and waits until it
-    /// streams: one that is paused before does not begin to.
+    /// Copies a running cluster into this one as its streaming replica, starts it, and waits until it streams: a
+    /// replica that is paused earlier never begins to stream.
     pub fn create_replica_of(&self, primary: &Cluster) -> Result<()> {
         self.make_dir()?;
         shell::run_quietly(
@@ -142,7 +142,7 @@ impl Cluster {
         )
     }
 
-    /// Waits until this replica has replayed all that its primary has written.
+    /// Waits until this replica has replayed everything that its primary has written.
     pub fn wait_for(&self, primary: &Cluster) -> Result<()> {
         let mut client = primary.connect("postgres")?;
         let goal: String = client
@@ -152,7 +152,7 @@ impl Cluster {
         wait_until(&mut self.connect("postgres")?, &reached)
     }
 
-    /// Adds settings, which take effect when the server starts.
+    /// Adds settings that take effect when the server is next started.
     pub fn configure(&self, settings: &[(&str, &str)]) -> Result<()> {
         let path = self.data_dir().join("postgresql.conf");
         let mut file = OpenOptions::new().append(true).open(path)?;
@@ -162,7 +162,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts the server unless it runs.
+    /// Starts the server unless it is running.
     pub fn start(&self) -> Result<()> {
         if self.is_running() {
             return Ok(());
@@ -188,17 +188,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// Stops the server if it runs.
+    /// Stops the server if it is running.
     pub fn stop(&self) -> Result<()> {
         postmaster::stop(&self.data_dir())
     }
 
-    /// Returns whether the server runs.
+    /// Returns whether the server is running.
     pub fn is_running(&self) -> bool {
         postmaster::running(&self.data_dir()).is_some()
     }
 
-    /// Kills the server as a power failure would.
+    /// Kills the server, as a power failure would.
     pub fn crash(&self) -> Result<()> {
         postmaster::crash(&self.data_dir())
     }
@@ -217,7 +217,7 @@ impl Cluster {
         postmaster::processor_seconds(&self.data_dir())
     }
 
-    /// Returns whether the server has an extension to create.
+    /// Returns whether an extension is available for creation on the server.
     pub fn offers(&self, extension: &str) -> Result<bool> {
         let query = "SELECT FROM pg_available_extensions WHERE name = $1";
         let found = self.connect("postgres")?.query_opt(query, &[&extension])?;
@@ -235,8 +235,8 @@ impl Cluster {
             .with_context(|| format!("cannot connect to database {database}"))
     }
 
-    /// Returns one of the client programs, told by its environment how to reach this cluster. It
-    /// runs as the user who runs this program.
+    /// Returns one of the client programs, with an environment that leads it to this cluster. It runs as the user of
+    /// this program.
     pub fn client_program(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -250,7 +250,7 @@ impl Cluster {
         command
     }
 
-    /// Returns a command `psql` on a database of this cluster.
+    /// Returns a `psql` command for a database of this cluster.
     pub fn psql(&self, database: &str) -> Command {
         let mut command = self.client_program(&self.installation.program("psql"));
         command.env("PGDATABASE", database);
@@ -273,8 +273,7 @@ impl Cluster {
         self.account.take(&self.dir)
     }
 
-    /// Returns one of the server's programs, which runs under the server's account in this
-    /// directory.
+    /// Returns one of the server's programs, to be run under the server's account in this directory.
     pub fn server_program(&self, program: &str) -> Command {
         let mut command = self
             .account
@@ -289,7 +288,7 @@ impl Cluster {
     }
 }
 
-/// Waits until a query, as about a replica, returns true.
+/// Waits until a query, for example about a replica, returns true.
 pub fn wait_until(client: &mut Client, question: &str) -> Result<()> {
     let start = Instant::now();
     while !client.query_one(question, &[])?.get::<_, bool>(0) {

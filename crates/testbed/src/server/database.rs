@@ -1,4 +1,4 @@
-//! Databases for tests: fresh, of a name nobody else uses, dropped at the end of their scope.
+//! Databases for tests: new, with a unique name, and dropped at the end of their scope.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -34,12 +34,12 @@ impl<'a> Database<'a> {
         Ok(database)
     }
 
-    /// Connects as superuser.
+    /// Connects to the database as superuser.
     pub fn connect(&self) -> Result<Client> {
         self.cluster.connect(&self.name)
     }
 
-    /// Feeds a script to psql and returns all it prints, errors included.
+    /// Runs a script in psql and returns everything it prints, including errors.
     pub fn psql(&self, script: &str) -> Result<String> {
         let (mut reader, writer) = std::io::pipe()?;
         let mut command = self.cluster.psql(&self.name);
@@ -49,7 +49,7 @@ impl<'a> Database<'a> {
             .stdout(writer.try_clone()?)
             .stderr(writer);
         let mut child = command.spawn()?;
-        // The command keeps copies of the pipe's writing end, which would never let reading end.
+        // The command keeps copies of the pipe's writing end, so that reading would never end.
         drop(command);
         let script = script.to_string();
         let input = child.stdin.take();

@@ -1,4 +1,4 @@
-//! Building the extension and adding it to an installation.
+//! Builds the extension and adds it to an installation.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ use crate::progress::waiting;
 use crate::setup::pgrx;
 use crate::{shell, workspace};
 
-/// Builds the extension and adds it to the installation; quick if nothing has changed.
+/// Builds the extension and adds it to the installation; fast if nothing has changed.
 pub fn install(installation: &Installation, pg: &PgConfig) -> Result<()> {
     let Some(root) = &installation.private_root else {
         return install_into_system(pg);
@@ -23,7 +23,7 @@ pub fn install(installation: &Installation, pg: &PgConfig) -> Result<()> {
     overlay(&package(pg)?, root)
 }
 
-/// Builds the extension; returns a directory that holds its files as they lie below `/`.
+/// Builds the extension. Returns a directory with its files, at the same paths as below `/`.
 pub fn package(pg: &PgConfig) -> Result<PathBuf> {
     let package = workspace::scratch_dir().join(format!("package-{}", pg.feature()));
     if package.exists() {
@@ -44,7 +44,7 @@ pub fn package(pg: &PgConfig) -> Result<PathBuf> {
     Ok(package)
 }
 
-/// Installs the extension into the server's own directories, through sudo where need be.
+/// Installs the extension into the server's own directories, through sudo if necessary.
 pub fn install_into_system(pg: &PgConfig) -> Result<()> {
     let mut command = pgrx::cargo_pgrx(pg, "install")?;
     command.arg("--release");
@@ -54,7 +54,7 @@ pub fn install_into_system(pg: &PgConfig) -> Result<()> {
     shell::run(&mut command)
 }
 
-/// Runs cargo-pgrx with one line of progress; all it says is shown only if it fails.
+/// Runs cargo-pgrx with one line of progress; its output is shown only if it fails.
 fn build(command: &mut Command) -> Result<()> {
     let (reader, writer) = std::io::pipe()?;
     let mut child = command
@@ -80,8 +80,8 @@ fn build(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Copies the produced tree over the installation. Each file gets a new inode, so that servers
-/// that have the old library loaded keep it intact.
+/// Copies the built tree over the installation. Each file gets a new inode, so that servers that have loaded the old
+/// library keep it intact.
 fn overlay(package: &Path, root: &Path) -> Result<()> {
     for entry in WalkDir::new(package) {
         let entry = entry?;

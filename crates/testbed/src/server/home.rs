@@ -1,8 +1,7 @@
 //! The private directory of a checkout: one per user, checkout and PostgreSQL version.
 //!
-//! It lies in the temporary directory, not in the checkout: the server may run under another
-//! account, which cannot enter a checkout under `/root`, and the path of a Unix socket has to be
-//! shorter than 108 bytes.
+//! It is in the temporary directory, not in the checkout: the server may run under another account, which cannot
+//! enter a checkout under `/root`, and the path of a Unix socket must be shorter than 108 bytes.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,7 +25,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// Creates the directory if need be; rejects one that belongs to somebody else.
+    /// Creates the directory if necessary; rejects one that belongs to another user.
     pub fn create(major: u16, account: &Account) -> Result<Home> {
         let path = base_dir().join(format!("{}{major}", prefix()));
         match DirBuilder::new().mode(0o700).create(&path) {
@@ -47,8 +46,7 @@ impl Home {
         Ok(Home { path })
     }
 
-    /// Returns the private directories that exist for this user and checkout, whatever their
-    /// version.
+    /// Returns the private directories that exist for this user and checkout, for any version.
     pub fn existing() -> Result<Vec<Home>> {
         let prefix = prefix();
         let mut homes = Vec::new();
@@ -62,7 +60,7 @@ impl Home {
         Ok(homes)
     }
 
-    /// Returns where the clusters are, one directory each.
+    /// Returns the directory of the clusters, which has one directory for each.
     pub fn clusters(&self) -> PathBuf {
         self.path.join("clusters")
     }
@@ -75,7 +73,7 @@ impl Home {
         Ok(())
     }
 
-    /// Waits until no other run prepares this directory; holds until dropped.
+    /// Waits until no other run prepares this directory. The lock is held until dropped.
     pub fn lock(&self) -> Result<File> {
         let file = File::create(self.path.join("lock"))?;
         file.lock()?;
@@ -83,7 +81,7 @@ impl Home {
     }
 }
 
-/// Returns the temporary directory, or `/tmp` where that one's path is too long for a socket.
+/// Returns the temporary directory, or `/tmp` if its path is too long for a socket.
 fn base_dir() -> PathBuf {
     let dir = std::env::temp_dir();
     match dir.as_os_str().len() + "/pg_neardup-4294967295-0123456789abcdef-pg18".len() {

@@ -1,8 +1,8 @@
 //! A private copy of the server's installation, to which the extension is added.
 //!
-//! PostgreSQL finds its library and share directories relative to its own executable as long as
-//! their layout stays the same, so a copy works from anywhere; the system's installation is left
-//! alone and an ordinary user can test an extension.
+//! PostgreSQL finds its library and share directories relative to its own executable, as long as their layout stays
+//! the same. So a copy works from anywhere: the system's installation stays untouched, and an ordinary user can test
+//! an extension.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -16,7 +16,7 @@ use super::home::Home;
 use crate::pg_config::PgConfig;
 use crate::shell;
 
-/// The programs that a private server and its tests use; others in the same directory are left.
+/// The programs that a private server and its tests use; other programs of the same directory are not copied.
 const PROGRAMS: &[&str] = &[
     "initdb",
     "pg_amcheck",
@@ -46,8 +46,8 @@ pub struct Installation {
 }
 
 impl Installation {
-    /// Copies the installation of `pg` if that was not done before. Where a copy would not find
-    /// its own files (an unusual layout), the system's own is used.
+    /// Copies the installation of `pg` unless this has been done before. If a copy would not find its own files,
+    /// because of an unusual layout, the system's installation is used.
     pub fn create(home: &Home, pg: &PgConfig) -> Result<Installation> {
         let root = home.path.join("install");
         let stamp = root.join("complete");
@@ -86,7 +86,7 @@ impl Installation {
         }
     }
 
-    /// Returns where the scripts of extensions are in the private copy.
+    /// Returns the directory of the extensions' scripts in the private copy.
     pub fn extension_dir(&self, pg: &PgConfig) -> Option<PathBuf> {
         let root = self.private_root.as_ref()?;
         Some(relocate(root, &pg.sharedir).join("extension"))
@@ -98,25 +98,26 @@ impl Installation {
     }
 }
 
-/// Identifies the origin of the copy, with the extensions that are installed beside it.
+/// Identifies the origin of the copy and the other installed extensions.
 fn origin(pg: &PgConfig) -> String {
     let extensions = fs::metadata(pg.sharedir.join("extension"));
     let changed = extensions.and_then(|data| data.modified()).ok();
     format!("{}\n{}\n{changed:?}\n", pg.path.display(), pg.version)
 }
 
-/// Returns where a file of the system is in the private copy.
+/// Returns the path in the private copy of a file of the system.
 fn relocate(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Returns whether the directory is PostgreSQL's alone, and not something like `/usr/lib`.
+/// Returns whether the directory belongs to PostgreSQL alone, unlike for example `/usr/lib`.
 fn is_own_directory(dir: &Path) -> bool {
     let text = dir.to_string_lossy();
     text.contains("postgres") || text.contains("pgsql") || !text.starts_with("/usr")
 }
 
-/// Asks the copy's `pg_config`, which locates itself exactly as the server does.
+/// Returns whether the copy finds its own files, by asking its `pg_config`, which locates itself exactly like the
+/// server.
 fn finds_own_files(root: &Path, pg: &PgConfig) -> bool {
     let program = relocate(root, &pg.bindir).join("pg_config");
     let answers = |option: &str, dir: &Path| {
@@ -136,7 +137,7 @@ fn copy_tree(dir: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file; a symbolic link becomes one to the file it leads to, a broken one is left out.
+/// Copies a file. A symbolic link becomes a link to the file that it points to; a broken one is left out.
 pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
     let copy = || -> std::io::Result<()> {
         if let Some(dir) = to.parent() {

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// The most private memory, in kB, that a process has while `work` is done. Shared buffers are not
-/// counted.
+/// Returns the most private memory, in kB, that a process has while `work` is done. Shared buffers are not counted.
 pub fn peak(pid: i32, work: impl FnOnce() -> Result<()>) -> Result<u64> {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let watcher = scope.spawn(|| {
             let mut peak = 0;
-            // Once more when the work is done: it may have taken less than a pause.
+            // Reads it once more after the work is done, because the work may have taken less than a pause.
             loop {
                 let last = done.load(Ordering::Relaxed);
                 peak = peak.max(private(pid)?);
@@ -31,7 +30,7 @@ pub fn peak(pid: i32, work: impl FnOnce() -> Result<()>) -> Result<u64> {
     })
 }
 
-/// Returns the private memory of a process now, in kB.
+/// Returns the present private memory of a process, in kB.
 pub fn private(pid: i32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find(|line| line.starts_with("RssAnon:"));

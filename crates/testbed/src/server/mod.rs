@@ -1,4 +1,4 @@
-//! The private PostgreSQL server of a checkout, with the extension in it.
+//! The private PostgreSQL server of a checkout, with the extension installed.
 
 pub mod account;
 pub mod citus;
@@ -30,8 +30,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Builds the extension, installs it privately and starts the server. Skips
-    /// each step that is up to date.
+    /// Builds the extension, installs it privately and starts the server. Skips each step that is up to date.
     pub fn start(pg: PgConfig) -> Result<Server> {
         let account = Account::for_server()?;
         let home = Home::create(pg.major, &account)?;
@@ -56,7 +55,7 @@ impl Server {
         Ok(Server { pg, home, main })
     }
 
-    /// Returns a cluster of its own for one test, not created yet; removed when dropped.
+    /// Returns a new cluster for one test, which has not been created yet and is removed when dropped.
     pub fn scratch_cluster(&self, name: &str) -> Result<ScratchCluster> {
         let dir = format!("{name}-{}", std::process::id());
         let dir = self.home.clusters().join(dir);

@@ -9,11 +9,11 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// A server that takes longer to stop is reported.
+/// If a server takes longer to stop, this is an error.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Returns the process that serves this data directory. The number in `postmaster.pid` may be left
-/// over from a crash and belong to another process by now, so it must also work in the directory.
+/// Returns the process that serves this data directory. The number in `postmaster.pid` may be left over from a crash
+/// and belong to another process now, so the process must also work in the directory.
 pub fn running(data_dir: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data_dir.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.parse().ok()?;
@@ -21,7 +21,7 @@ pub fn running(data_dir: &Path) -> Option<Pid> {
     (works_in == data_dir.canonicalize().ok()?).then(|| Pid::from_raw(pid))
 }
 
-/// Ends the server in an orderly way, disconnecting its clients, and waits for it.
+/// Stops the server in an orderly way, which disconnects its clients, and waits for its end.
 pub fn stop(data_dir: &Path) -> Result<()> {
     let Some(pid) = running(data_dir) else {
         return Ok(());
@@ -30,35 +30,35 @@ pub fn stop(data_dir: &Path) -> Result<()> {
     wait(data_dir, pid)
 }
 
-/// Kills the server with all its processes, in whatever they do, and waits until they are gone.
+/// Kills all processes of the server, whatever they are doing, and waits until they are gone.
 pub fn crash(data_dir: &Path) -> Result<()> {
     let Some(pid) = running(data_dir) else {
         return Ok(());
     };
-    // The main process first, lest it starts others in the place of those that are killed.
+    // Kills the main process first, so that it does not replace killed processes.
     kill(pid, Signal::SIGKILL)?;
     for child in working_in(data_dir) {
-        // It may have ended by itself.
+        // It may have ended on its own.
         let _ = kill(child, Signal::SIGKILL);
     }
     wait(data_dir, pid)
 }
 
-/// Clock ticks a second in `/proc`, the same on every Linux.
+/// Clock ticks per second in `/proc`, the same on every Linux.
 const TICKS: f64 = 100.0;
 
-/// Returns the processor time of all processes of the server, those that have ended included.
+/// Returns the processor time of all processes of the server, including those that have ended.
 pub fn processor_seconds(data_dir: &Path) -> Result<f64> {
     let main = running(data_dir).context("the server does not run")?;
     let mut ticks = 0.0;
     for process in working_in(data_dir) {
-        // It may have ended since; the main process counts it then.
+        // It may have ended in the meantime; then the main process counts its time.
         let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
             continue;
         };
-        // After the name, which may hold anything but ends with the last parenthesis.
+        // After the name, which may contain anything and ends with the last parenthesis.
         let (_, fields) = stat.rsplit_once(')').context("no name")?;
-        // Its own time in user and system mode, and that of children it has waited for.
+        // Its own time in user and system mode, and that of children that it has waited for.
         let counted = if process == main { 11..15 } else { 11..13 };
         let fields: Vec<&str> = fields.split_whitespace().collect();
         for field in fields.get(counted).context("no times")? {
@@ -70,8 +70,8 @@ pub fn processor_seconds(data_dir: &Path) -> Result<f64> {
 
 fn wait(data_dir: &Path, pid: Pid) -> Result<()> {
     let start = Instant::now();
-    // A killed process keeps its number until its parent has noticed, and its children live on
-    // for a moment; the server does not start again before both are over.
+    // A killed process keeps its number until its parent has noticed, and its children live on for a moment. The
+    // server does not start again before both are over.
     while kill(pid, None).is_ok() || !working_in(data_dir).is_empty() {
         if start.elapsed() > PATIENCE {
             bail!("the server in {} does not stop", data_dir.display());

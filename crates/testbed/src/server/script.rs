@@ -1,4 +1,4 @@
-//! The install script in an order of its own: that of cargo-pgrx differs from run to run.
+//! The install script in a stable order, because that of cargo-pgrx differs from run to run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,14 +8,14 @@ use anyhow::{Context, Result, bail};
 
 const BEGIN: &str = "/* <begin connected objects> */\n";
 
-/// A part of the script that one item of the sources makes.
+/// A part of the script that is made from one item of the sources.
 struct Block<'s> {
     names: Vec<String>,
     requires: Vec<&'s str>,
     text: &'s str,
 }
 
-/// The order of blocks that do not need each other: the bootstrap, then by file and line, and what is said to be last.
+/// The order of independent blocks: the bootstrap, then by file and line, then those declared to be last.
 type Place<'s> = (Rank, &'s str, usize);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,8 @@ enum Rank {
     Last,
 }
 
-/// Returns a script with its blocks in the order of their sources below `root`, each behind those that it requires.
+/// Returns a script with its blocks in the order of their sources below `root`, each block after those that it
+/// requires.
 pub fn sorted(script: &str, root: &Path) -> Result<String> {
     let mut left: BTreeMap<Place, Block> = BTreeMap::new();
     for text in script.split(BEGIN).skip(1) {
@@ -36,7 +37,7 @@ pub fn sorted(script: &str, root: &Path) -> Result<String> {
     }
     let mut sorted = String::new();
     while !left.is_empty() {
-        // A part may be called as a function that it requires.
+        // A block may require a function that has the block's own name.
         let is_ready = |(place, block): &(&Place, &Block)| {
             let others = left.iter().filter(|(other, _)| other != place);
             let mut names = others.flat_map(|(_, other)| &other.names);
@@ -87,7 +88,7 @@ fn source(comment: &str) -> Option<(&str, usize)> {
     Some((file, number.parse().ok()?))
 }
 
-/// Returns by which name others require the item at a line: that of the function, or the one that SQL is given.
+/// Returns the name by which others require the item at a line: that of the function, or the name given to the SQL.
 fn name_at(file: &Path, number: usize) -> Result<String> {
     let text = fs::read_to_string(file)?;
     let from = text.lines().skip(number - 1);

@@ -1,4 +1,4 @@
-//! A slow storage: every read takes a while, reads asked for ahead take it together, and all are counted.
+//! Slow storage: every read takes some time, reads requested in advance take it together, and all reads are counted.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::{shell, workspace};
 
 /// A page that a process has read.
 pub struct Read {
-    /// Its file below the data directory, as `pg_relation_filepath` has it.
+    /// Its file below the data directory, in the form of `pg_relation_filepath`.
     pub file: String,
     pub block: u64,
-    /// The number of times that the process had waited when it had the page.
+    /// How often the process had waited by the time that it had the page.
     pub waits: u64,
 }
 
@@ -25,8 +25,8 @@ pub struct SlowStorage {
 }
 
 impl SlowStorage {
-    /// Puts it under a cluster that has been created; it is there when the server is started next, and counts, but
-    /// takes no time.
+    /// Puts slow storage under a cluster that has been created. From the server's next start on, it counts reads,
+    /// without a delay.
     pub fn under(cluster: &mut Cluster) -> Result<SlowStorage> {
         let library = cluster.socket_dir().join("slow_storage.so");
         let source = workspace::root().join("crates/testbed/src/server/slow_storage.c");
@@ -44,13 +44,13 @@ impl SlowStorage {
         Ok(SlowStorage { reads })
     }
 
-    /// Lets each read take some time, when the server is started next.
+    /// Makes each read take some time, from the server's next start on.
     pub fn set_delay(cluster: &mut Cluster, delay: Duration) {
         let microseconds = delay.as_micros().to_string();
         cluster.set_environment("SLOW_STORAGE_MICROSECONDS", &microseconds);
     }
 
-    /// Returns all pages that a server's process has read of data files.
+    /// Returns all pages of data files that a process of the server has read.
     pub fn reads(&self, process: i32) -> Result<Vec<Read>> {
         let path = self.reads.join(process.to_string());
         let text = fs::read_to_string(path).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Sets up what building and running the extension needs, saying what before doing it.
+//! Sets up everything that is necessary for building and running the extension, and says what it does before doing
+//! it.
 
 mod packages;
 pub mod pgrx;
@@ -8,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::pg_config::{PgConfig, PostgresChoice, supported};
 use packages::Need;
 
-/// Makes sure that everything needed is there, and returns the PostgreSQL to use.
+/// Makes sure that everything necessary is present, and returns the PostgreSQL to use.
 pub fn ensure(choice: &PostgresChoice) -> Result<PgConfig> {
     let program = pgrx::find();
     let mut needs = packages::missing_build_tools(program.is_none());
@@ -19,7 +20,7 @@ pub fn ensure(choice: &PostgresChoice) -> Result<PgConfig> {
     needs.extend(pg.iter().filter_map(missing_headers));
     packages::install(&needs)?;
     if pg.is_none() {
-        // The version that a distribution's default package brings is known only now.
+        // Only now is the version of a distribution's default package known.
         pg = choice.find()?;
         let headers: Vec<Need> = pg.iter().filter_map(missing_headers).collect();
         packages::install(&headers)?;

@@ -1,4 +1,4 @@
-//! The operating system's packages: which are missing, and their installation by `apt-get`.
+//! Packages of the operating system: finding missing ones, and installing them with `apt-get`.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::shell;
 pub struct Need {
     /// Description for people.
     what: String,
-    /// The packages of Debian and Ubuntu that bring it.
+    /// The packages of Debian and Ubuntu that contain it.
     packages: Vec<String>,
 }
 
@@ -26,10 +26,10 @@ impl Need {
     }
 }
 
-/// For those who have one that was not found.
+/// A hint for users whose installation was not found.
 const ELSEWHERE: &str = "one that lies elsewhere is named by --pg-config PATH-OF-ITS-pg_config";
 
-/// Returns a PostgreSQL server, of a certain version if one is wanted.
+/// Returns the need for a PostgreSQL server, of a certain version if one is wanted.
 pub fn server(major: Option<u16>) -> Need {
     let Some(major) = major else {
         return Need::new(format!("a PostgreSQL server; {ELSEWHERE}"), &["postgresql"]);
@@ -40,7 +40,7 @@ pub fn server(major: Option<u16>) -> Need {
     Need::new(what, &[&server, &headers])
 }
 
-/// Returns the headers that extensions for this version are compiled with.
+/// Returns the need for the headers with which extensions for this version are compiled.
 pub fn headers(major: u16) -> Need {
     let package = format!("postgresql-server-dev-{major}");
     Need::new(format!("the headers of PostgreSQL {major}"), &[&package])
@@ -61,7 +61,7 @@ pub fn missing_build_tools(for_cargo_pgrx: bool) -> Vec<Need> {
     needs
 }
 
-/// Looks where the libclang loader of the binding generator looks.
+/// Searches the same places as the libclang loader of the binding generator.
 fn has_libclang() -> bool {
     let is_libclang = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -84,7 +84,7 @@ fn list(dir: impl AsRef<Path>) -> Vec<std::path::PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Installs what is missing, through sudo if the user is not root.
+/// Installs missing packages, through sudo if the user is not root.
 pub fn install(needs: &[Need]) -> Result<()> {
     if needs.is_empty() {
         return Ok(());
@@ -130,7 +130,7 @@ pub fn install(needs: &[Need]) -> Result<()> {
     )
 }
 
-/// Returns a command `apt-get` that asks no questions.
+/// Returns an `apt-get` command that asks no questions.
 fn apt_get() -> Command {
     let mut command = if geteuid().is_root() {
         Command::new("env")
@@ -143,7 +143,7 @@ fn apt_get() -> Command {
     command
 }
 
-/// Returns whether the package lists know the package.
+/// Returns whether the package lists contain the package.
 fn is_offered(package: &str) -> bool {
     shell::succeeds(Command::new("apt-cache").args(["show", "--no-all-versions", package]))
 }

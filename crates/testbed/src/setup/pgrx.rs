@@ -1,4 +1,4 @@
-//! cargo-pgrx, the build tool of extensions in Rust, in the version that the extension needs.
+//! cargo-pgrx, the build tool for extensions in Rust, in the version that the extension needs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use crate::pg_config::PgConfig;
 use crate::{shell, workspace};
 
-/// Returns the version of `pgrx` in the workspace's manifest, which the tool has to have, too.
+/// Returns the version of `pgrx` in the workspace's manifest. The tool must have the same version.
 fn version() -> &'static str {
     include_str!("../../../../Cargo.toml")
         .lines()
@@ -28,9 +28,9 @@ pub fn find() -> Option<PathBuf> {
     })
 }
 
-/// Installs it with Cargo; beside an installation of another version, not over it. Without
-/// optimization: that takes 3 minutes of processor time instead of 7, and as it leaves the work to
-/// compilers, it builds the extension as fast.
+/// Installs cargo-pgrx with Cargo, next to an installation of another version, not over it. Without optimization,
+/// this takes 3 minutes of processor time instead of 7. The tool leaves the work to compilers, so that it builds the
+/// extension as fast.
 pub fn install() -> Result<()> {
     eprintln!(
         "Installing cargo-pgrx {} (takes a few minutes, only once)",
@@ -52,8 +52,7 @@ pub fn install() -> Result<()> {
     shell::run(&mut command)
 }
 
-/// Tells pgrx where the PostgreSQL is, in a configuration of this checkout's own. Nothing is
-/// downloaded.
+/// Tells pgrx where PostgreSQL is, in a configuration for this checkout. Nothing is downloaded.
 pub fn configure(pg: &PgConfig) -> Result<()> {
     let wanted = format!("{} = \"{}\"", pg.feature(), pg.path.display());
     let config = fs::read_to_string(config_dir(pg).join("config.toml")).unwrap_or_default();
@@ -67,7 +66,7 @@ pub fn configure(pg: &PgConfig) -> Result<()> {
     Ok(())
 }
 
-/// Returns a `cargo pgrx` command that works with this PostgreSQL.
+/// Returns a `cargo pgrx` command for this PostgreSQL.
 pub fn cargo_pgrx(pg: &PgConfig, subcommand: &str) -> Result<Command> {
     let mut command = command(pg, subcommand)?;
     command.arg("--pg-config").arg(&pg.path);
