@@ -1,4 +1,4 @@
-//! The servers, documents and options shared by all measurements.
+//! The servers, documents and options that all measurements share.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use testbed::server::{ScratchCluster, Server};
 
 use crate::peers::Peers;
 
-/// The measured servers keep tables of a million documents in memory.
+/// The settings of measured servers, which keep tables of a million documents in memory.
 pub const SERVER_SETTINGS: [(&str, &str); 3] = [
     ("shared_buffers", "2GB"),
     ("max_wal_size", "32GB"),
@@ -21,11 +21,11 @@ pub const SERVER_SETTINGS: [(&str, &str); 3] = [
 pub struct Scale {
     /// Number of documents to generate.
     pub documents: u64,
-    /// Words of a document of `scale`, on average.
+    /// Average number of words of a document of `scale`.
     pub length: usize,
     /// The number of turns of contenders that take milliseconds.
     pub rounds: usize,
-    /// The same of those that take seconds.
+    /// The number of turns of contenders that take seconds.
     pub long_rounds: usize,
 }
 
@@ -41,14 +41,14 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Returns a server of its own to measure, not yet started.
+    /// Returns a new server to measure, not yet started.
     pub fn cluster(&self, name: &str) -> Result<ScratchCluster> {
         let cluster = self.server.scratch_cluster(name)?;
         cluster.create(&SERVER_SETTINGS)?;
         Ok(cluster)
     }
 
-    /// Returns a started server of its own.
+    /// Returns a new server, started.
     pub fn started_cluster(&self) -> Result<ScratchCluster> {
         let cluster = self.cluster("bench")?;
         cluster.start()?;

@@ -1,4 +1,4 @@
-//! The documentation's curves, from the functions that users call.
+//! The documentation's curves, drawn with the functions that users call.
 
 use anyhow::Result;
 use neardup::bands::lsh_probability;
@@ -16,7 +16,7 @@ pub fn draw_all() -> Result<()> {
     Ok(())
 }
 
-/// Bands and rows of 100 slots.
+/// Returns the S-curves of bands and rows of 100 slots.
 fn s_curves() -> Result<Chart> {
     let curve = |(bands, rows)| -> Result<Curve> {
         let point = |step| {

@@ -1,11 +1,11 @@
-//! Found pairs against true ones.
+//! Comparison of found pairs with true ones.
 
 use std::collections::HashSet;
 
 /// Numbers of two documents, the smaller first.
 pub type Pair = (u32, u32);
 
-/// A found pair and how similar it was found to be.
+/// A found pair, and the similarity that was found.
 pub type Scored = (u32, u32, f64);
 
 /// Precision and recall of found pairs.
@@ -33,7 +33,7 @@ impl Score {
         }
     }
 
-    /// Returns the harmonic mean.
+    /// Returns the harmonic mean of precision and recall.
     pub fn f1(&self) -> f64 {
         match self.precision + self.recall {
             0.0 => 0.0,
@@ -53,7 +53,7 @@ pub fn at(found: &[Scored], truth: &HashSet<Pair>, cut: f64) -> Score {
     Score::new(cut, right, all, truth.len())
 }
 
-/// Returns the scores at every similarity that occurs, from the highest.
+/// Returns the scores at every similarity that occurs, beginning with the highest.
 pub fn curve(found: &[Scored], truth: &HashSet<Pair>) -> Vec<Score> {
     let mut sorted = found.to_vec();
     sorted.sort_by(|a, b| b.2.total_cmp(&a.2));

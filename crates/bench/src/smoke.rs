@@ -1,4 +1,4 @@
-//! The measuring, tested.
+//! A test of the measurements.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::subjects::{
     pairs, passages, pipelines, planning, scale,
 };
 
-/// Measures ourselves alone on so few documents that only the measuring is tested.
+/// Measures ourselves alone, with so few documents that this only tests the measurements.
 pub fn run(server: &Server) -> Result<()> {
     let body = include_str!("../../../README.md").to_string();
     let texts = Texts {

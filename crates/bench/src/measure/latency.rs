@@ -7,9 +7,9 @@ use crate::report::table::{Cell, row};
 
 /// Lookups to time.
 pub struct Lookup<'a> {
-    /// Yields the number of near-duplicates, `others`, and whatever `answer` needs.
+    /// A query for the number of near-duplicates, `others`, and whatever `answer` needs.
     pub queries: &'a str,
-    /// Counts the answers for one row of them, which is called `query`.
+    /// A query that counts the answers for one row of `queries`, which is called `query`.
     pub answer: &'a str,
 }
 
@@ -17,7 +17,7 @@ pub struct Lookup<'a> {
 pub struct Latency {
     pub others: i64,
     pub lookups: i64,
-    /// Rows found, on average.
+    /// The average number of rows found.
     pub found: f64,
     pub median: f64,
     pub p99: f64,
@@ -33,7 +33,7 @@ impl Latency {
     }
 }
 
-/// Runs the lookups one after another.
+/// Runs the lookups one after the other, and returns their latencies.
 pub fn latencies(session: &Session, lookup: &Lookup<'_>) -> Result<Vec<Latency>> {
     session.execute(&format!(
         "CREATE OR REPLACE FUNCTION pg_temp.measure() RETURNS TABLE (others bigint, answers bigint, ms float8)

@@ -1,4 +1,4 @@
-//! Contenders measured in turn, A B A B, so that whatever else the machine does meets them alike.
+//! Contenders measured in turn, A B A B, so that other activity of the machine affects all alike.
 
 use anyhow::Result;
 use testbed::progress::bar;
@@ -8,7 +8,7 @@ use crate::report::table::Ratio;
 /// Something that is measured.
 pub struct Contender<'a> {
     pub name: String,
-    /// Number of documents (or rows, or pairs) in one run.
+    /// The number of documents (or rows, or pairs) in one run.
     pub documents: usize,
     run: Box<dyn FnMut() -> Result<f64> + 'a>,
 }
@@ -27,8 +27,8 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Returns the time of a pass once it is under way: a turn is a pass that is not counted, which
-    /// finds the caches as the contender before left them, and then passes for [`TURN`].
+    /// Returns a contender that measures steady times. A turn begins with a pass that is not counted, because the
+    /// previous contender has filled the caches; then it makes passes for [`TURN`].
     fn steady(self) -> Contender<'a> {
         let mut run = self.run;
         Contender::new(self.name, self.documents, move || {
@@ -42,7 +42,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Seconds of the counted passes of a turn, and how many of the quickest.
+/// Seconds of the counted passes of a turn, and the most passes, for the fastest contenders.
 const TURN: f64 = 0.1;
 const MOST_PASSES: f64 = 50.0;
 
@@ -54,12 +54,12 @@ pub struct Times {
 }
 
 impl Times {
-    /// Returns the median time of a document, in microseconds.
+    /// Returns the median time for a document, in microseconds.
     pub fn microseconds(&self) -> f64 {
         1e6 * quantile(&self.seconds, 0.5) / self.documents as f64
     }
 
-    /// Returns how many times as long as `other` this takes for a document, by round.
+    /// Returns how many times as long as `other` this takes for a document, as a ratio of each round.
     pub fn over(&self, other: &Times) -> Ratio {
         let scale = other.documents as f64 / self.documents as f64;
         let rounds = self.seconds.iter().zip(&other.seconds);
@@ -81,7 +81,7 @@ pub fn spread(ratios: &[f64]) -> Ratio {
 pub struct Results(Vec<Times>);
 
 impl Results {
-    /// Returns the times of a contender, unless it could not run.
+    /// Returns the times of a contender; None if it could not run.
     pub fn get(&self, name: &str) -> Option<&Times> {
         self.0.iter().find(|times| times.name == name)
     }
@@ -91,11 +91,11 @@ impl Results {
     }
 }
 
-/// Rounds of work that takes long, up to which a warm-up round is not worth its time.
+/// Up to this many rounds, the work takes so long that a warm-up round is not worth its time.
 const FEW_ROUNDS: usize = 3;
 
-/// Lets the contenders take turns; where there are many rounds, steady ones, after a round that is
-/// not counted. A contender that fails in the first is left out, aloud.
+/// Lets the contenders take turns. If there are many rounds, they are steady and follow a round that is not counted.
+/// A contender that fails in its first round is left out with a message.
 pub fn race(what: &str, rounds: usize, contenders: Vec<Contender<'_>>) -> Result<Results> {
     let warming = usize::from(rounds > FEW_ROUNDS);
     let progress = bar(((rounds + warming) * contenders.len()) as u64, what)?;
@@ -131,7 +131,7 @@ pub fn race(what: &str, rounds: usize, contenders: Vec<Contender<'_>>) -> Result
     Ok(Results(times))
 }
 
-/// Returns the quantile of some numbers, interpolated as PostgreSQL's percentile_cont does.
+/// Returns a quantile of some numbers, interpolated like PostgreSQL's percentile_cont.
 pub fn quantile(numbers: &[f64], share: f64) -> f64 {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! The measured server, asked by one backend.
+//! The measured server, used through one backend.
 
 use std::cell::{RefCell, RefMut};
 use std::thread::sleep;
@@ -23,7 +23,7 @@ impl Session {
         Session::of(database.connect()?)
     }
 
-    /// Returns the session of a connection, with the settings of all.
+    /// Returns the session of a connection, with the settings of all measurements.
     pub fn of(mut client: Client) -> Result<Session> {
         client.batch_execute(SETTINGS)?;
         Ok(Session(RefCell::new(client)))
@@ -37,7 +37,7 @@ impl Session {
         Ok(self.client().batch_execute(statements)?)
     }
 
-    /// Leaves tables as they are long after they were filled.
+    /// Vacuums tables, as if they had been filled long ago.
     pub fn vacuum(&self, tables: &str) -> Result<()> {
         self.execute(&format!("VACUUM ANALYZE {tables}"))
     }
@@ -52,20 +52,20 @@ impl Session {
         Ok(self.row(&query, &[])?.get(0))
     }
 
-    /// Returns the id of the one process that serves this connection.
+    /// Returns the id of the process that serves this connection.
     pub fn pid(&self) -> Result<i32> {
         Ok(self.row("SELECT pg_backend_pid()", &[])?.get(0))
     }
 
-    /// Returns the bytes that ended sessions and statements have written to temporary files of the
-    /// database.
+    /// Returns the number of bytes in temporary files of the database that ended sessions and statements have
+    /// written.
     pub fn temporary_bytes(&self) -> Result<f64> {
-        // A backend that has just ended leaves its figures a moment later.
+        // A backend that has just ended reports its figures a moment later.
         sleep(Duration::from_millis(200));
         self.number("SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()")
     }
 
-    /// Seconds that statements take.
+    /// Returns the seconds that statements take.
     pub fn seconds(&self, statements: &str) -> Result<f64> {
         let mut client = self.client();
         let start = Instant::now();
@@ -73,7 +73,7 @@ impl Session {
         Ok(start.elapsed().as_secs_f64())
     }
 
-    /// Returns a query to race with, planned once.
+    /// Returns a contender that runs a query, planned once.
     pub fn contender(&self, name: &str, documents: usize, query: &str) -> Contender<'_> {
         let (query, mut statement) = (query.to_string(), None::<Statement>);
         Contender::new(name, documents, move || {

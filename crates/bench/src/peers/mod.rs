@@ -1,4 +1,4 @@
-//! Whom we are measured beside: installed privately from the package registries, or found.
+//! The peers that we are compared with: installed privately from the package registries, or found.
 
 pub mod pipelines;
 pub mod suffix_array;
@@ -17,10 +17,10 @@ use testbed::{shell, workspace};
 use suffix_array::SuffixArrays;
 use worker::Worker;
 
-/// Extensions of the server that may be there.
+/// Extensions that the server may have.
 const EXTENSIONS: [&str; 4] = ["pg_trgm", "fuzzystrmatch", "vector", "pg_similarity"];
 
-/// The peers that could be had.
+/// The available peers.
 pub struct Peers {
     python: Option<RefCell<Worker>>,
     gaoya: Option<RefCell<Worker>>,
@@ -39,7 +39,7 @@ impl Peers {
         }
     }
 
-    /// Installs and starts them; one that cannot be had is left out, aloud.
+    /// Installs and starts the peers. One that is not available is left out with a message.
     pub fn start() -> Peers {
         let mut peers = Peers::none();
         match python(&mut peers.versions) {
@@ -56,7 +56,7 @@ impl Peers {
         peers
     }
 
-    /// Builds deduplicate-text-datasets, if there is a checkout of it.
+    /// Builds deduplicate-text-datasets if there is a checkout of it.
     pub fn add_suffix_arrays(&mut self, checkout: Option<&Path>) -> Result<()> {
         match checkout {
             Some(checkout) => {
@@ -71,7 +71,7 @@ impl Peers {
         Ok(())
     }
 
-    /// Returns whether the peers in Python could be had.
+    /// Returns whether the Python peers are available.
     pub fn have_python(&self) -> bool {
         self.python.is_some()
     }
@@ -86,7 +86,7 @@ impl Peers {
     }
 }
 
-/// Returns the directory of the peers and of the files they work on.
+/// Returns the directory of the peers and of their files.
 pub fn dir() -> PathBuf {
     workspace::scratch_dir().join("bench")
 }
@@ -95,8 +95,8 @@ fn sources() -> PathBuf {
     workspace::root().join("benches/peers")
 }
 
-/// Returns the Python of an environment with the packages of the file `requirements`, and the packages
-/// `alone` without their dependencies. Makes it unless it is there.
+/// Returns the Python of an environment with the packages of the file `requirements`, and with the packages `alone`
+/// without their dependencies. Creates the environment unless it exists.
 fn environment(name: &str, requirements: &str, alone: &[&str]) -> Result<PathBuf> {
     let environment = dir().join(name);
     let (program, stamp) = (
@@ -155,7 +155,7 @@ fn gaoya() -> Result<Worker> {
     Worker::start(&mut Command::new(target.join("release/gaoya-worker")))
 }
 
-/// Names and versions of the extensions that the server has.
+/// Returns names and versions of the extensions that the server has.
 fn present(client: &mut Client) -> Result<Vec<(&'static str, String)>> {
     let mut found = Vec::new();
     for name in EXTENSIONS {
@@ -167,7 +167,7 @@ fn present(client: &mut Client) -> Result<Vec<(&'static str, String)>> {
     Ok(found)
 }
 
-/// Tells which extensions the server lacks, and names and versions of the others.
+/// Says which extensions the server lacks, and returns names and versions of the others.
 pub fn describe_extensions(client: &mut Client) -> Result<Vec<String>> {
     let found = present(client)?;
     for name in EXTENSIONS {
@@ -181,7 +181,7 @@ pub fn describe_extensions(client: &mut Client) -> Result<Vec<String>> {
     Ok(named.collect())
 }
 
-/// Creates the extensions that are there.
+/// Creates the extensions that the server has.
 pub fn create_extensions(client: &mut Client) -> Result<()> {
     for (name, _) in present(client)? {
         client.batch_execute(&format!("CREATE EXTENSION {name}"))?;

@@ -1,4 +1,4 @@
-//! Pipelines in Python that read files of documents and write those that they keep.
+//! Pipelines in Python that read files of documents and write the documents that they keep.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,32 +10,32 @@ use testbed::shell;
 
 use super::{dir, environment, sources};
 
-/// The names by which they are run.
+/// The names by which the pipelines are run.
 pub const PIPELINES: [&str; 2] = ["datatrove", "text-dedup"];
 
 /// The processes that each may use.
 pub const PROCESSES: usize = 2;
 
-/// A run of a pipeline: its cost, and the clusters by the documents' ids.
+/// A run of a pipeline: its cost, and the clusters of the documents by id.
 pub struct Run {
     pub seconds: f64,
-    /// MB of memory, and on disk.
+    /// MB of memory, and MB on disk.
     pub memory: f64,
     pub disk: f64,
-    /// Lines that a user writes.
+    /// Lines of code that a user writes.
     pub lines: usize,
     pub clusters: Vec<(i64, i64)>,
 }
 
-/// The environment in which they are installed.
+/// The environment in which the pipelines are installed.
 pub struct Pipelines {
     python: PathBuf,
 }
 
 impl Pipelines {
-    /// Installs them, unless they are there.
+    /// Installs the pipelines, unless they are installed.
     pub fn install() -> Result<Pipelines> {
-        // Its pyspark, a gigabyte, is for clusters of machines.
+        // Its dependency pyspark, of a gigabyte, is for clusters of machines.
         let text_dedup = "text-dedup==0.4.0";
         let python = environment("pipelines", "pipelines.txt", &[text_dedup])?;
         Ok(Pipelines { python })

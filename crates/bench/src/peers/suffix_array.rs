@@ -1,4 +1,4 @@
-//! deduplicate-text-datasets (Lee and others, ACL 2022), built from a checkout that the user names.
+//! deduplicate-text-datasets (Lee and others, ACL 2022), built from the user's checkout.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,10 +14,10 @@ use testbed::{shell, workspace};
 
 use super::dir;
 
-/// Parts of a suffix array that are made at once, as the tool's own script does beyond 10 MB.
+/// Parts of a suffix array that are made at the same time, like in the tool's own script above 10 MB.
 const PARTS: usize = 4;
 
-/// Bytes that a part shares with the next.
+/// Bytes that a part shares with the next part.
 const OVERLAP: usize = 100_000;
 
 /// The tool.
@@ -25,14 +25,14 @@ pub struct SuffixArrays {
     program: PathBuf,
 }
 
-/// The tool's findings, and its cost.
+/// The findings of the tool, and its cost.
 pub struct Found {
-    /// The first bytes of all ranges that stand in several places.
+    /// The first bytes of all ranges that occur in several places.
     pub ranges: Vec<usize>,
     pub seconds: f64,
-    /// The most private memory of all processes together, in kB.
+    /// The most private memory, in kB, of all processes together.
     pub memory: u64,
-    /// Bytes of the files that it wrote.
+    /// Bytes of the files that the tool wrote.
     pub files: u64,
 }
 
@@ -53,7 +53,7 @@ impl SuffixArrays {
         })
     }
 
-    /// Finds every range of `length` bytes of a file that stands in several places.
+    /// Finds every range of `length` bytes of a file that occurs in several places.
     pub fn find(&self, file: &Path, length: usize) -> Result<Found> {
         let cache = dir().join("suffix_cache");
         fs::create_dir_all(&cache)?;
@@ -147,12 +147,12 @@ fn quiet(command: &mut Command) -> &mut Command {
     command.stdout(Stdio::null()).stderr(Stdio::null())
 }
 
-/// Runs a command; its peak of memory.
+/// Runs a command, and returns its peak of memory.
 fn run(command: &mut Command) -> Result<u64> {
     wait_for_all(vec![quiet(command).spawn()?])
 }
 
-/// Waits for processes; the most memory that they had together.
+/// Waits for processes, and returns the most memory that they had together.
 fn wait_for_all(mut children: Vec<Child>) -> Result<u64> {
     let mut peak = 0;
     loop {
@@ -162,7 +162,7 @@ fn wait_for_all(mut children: Vec<Child>) -> Result<u64> {
                 Some(status) => ensure!(status.success(), "deduplicate-text-datasets failed"),
                 None => {
                     are_running = true;
-                    // It may have ended since.
+                    // It may have ended in the meantime.
                     taken += memory::private(child.id() as i32).unwrap_or(0);
                 }
             }
@@ -175,7 +175,7 @@ fn wait_for_all(mut children: Vec<Child>) -> Result<u64> {
     }
 }
 
-/// Returns the file of the same name with something behind it.
+/// Returns the file whose name has an extension added.
 fn sibling(file: &Path, extension: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(extension);
@@ -194,7 +194,7 @@ fn join(cache: &Path, table: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the positions in the files of what it found, `width` bytes each.
+/// Returns the positions in the tool's output files, of `width` bytes each.
 fn read_ranges(cache: &Path, width: usize, files: &mut u64) -> Result<Vec<usize>> {
     let mut ranges = Vec::new();
     for file in files_named(cache, "dups_")? {

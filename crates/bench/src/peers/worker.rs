@@ -1,4 +1,4 @@
-//! A peer in a process of its own, asked one question a line in JSON.
+//! A peer in a separate process, which gets one request a line in JSON.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the program, limited to one thread where it heeds that.
+    /// Starts the program, limited to one thread if it supports that.
     pub fn start(command: &mut Command) -> Result<Worker> {
         let single = [
             "RAYON_NUM_THREADS",
@@ -39,7 +39,7 @@ impl Worker {
         })
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub fn ask(&mut self, request: &Value) -> Result<Value> {
         let input = self.input.as_mut().context("no input")?;
         writeln!(input, "{request}")?;
@@ -54,12 +54,12 @@ impl Worker {
         }
     }
 
-    /// Seconds in which the peer signs the documents of a file.
+    /// Returns the seconds in which the peer signs the documents of a file.
     pub fn sign(&mut self, peer: &str, documents: &Path) -> Result<f64> {
         seconds(&self.ask(&json!({ "task": "sign", "peer": peer, "documents": documents }))?)
     }
 
-    /// Seconds from text to pairs, and the pairs with the peer's estimates.
+    /// Returns the seconds from text to pairs, and the pairs with the peer's estimates.
     pub fn pairs(
         &mut self,
         peer: &str,
@@ -80,7 +80,7 @@ fn seconds(answer: &Value) -> Result<f64> {
     answer["seconds"].as_f64().context("no seconds")
 }
 
-/// Reads two numbers of lines, the smaller first, and the similarity.
+/// Returns the pair in a line: two numbers of documents, the smaller first, and the similarity.
 fn pair(line: &str) -> Option<Scored> {
     let mut fields = line.split('\t');
     let (a, b): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);

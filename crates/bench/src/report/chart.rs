@@ -1,12 +1,12 @@
-//! Curves as SVG, for pages.
+//! Curves as SVG for pages.
 
 use std::path::Path;
 
 use anyhow::Result;
 use plotters::prelude::*;
 
-/// Colors of Okabe and Ito, which color-blind readers tell apart, on a white background: the
-/// pages may be dark.
+/// Colors of Okabe and Ito, which color-blind readers can distinguish, on a white background because pages may be
+/// dark.
 const COLORS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -34,7 +34,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Returns an axis with even steps.
+    /// Returns an axis with equal steps.
     pub fn even(about: &str, from: f64, to: f64, labels: usize) -> Axis {
         Axis {
             about: about.to_string(),
@@ -45,7 +45,7 @@ impl Axis {
         }
     }
 
-    /// Powers of ten.
+    /// Returns an axis with powers of ten.
     pub fn powers(about: &str, from: f64, to: f64) -> Axis {
         let (from, to) = (from.log10().floor(), to.log10().ceil());
         Axis {
@@ -75,7 +75,7 @@ pub struct Chart {
     pub title: String,
     pub below: Axis,
     pub beside: Axis,
-    /// A corner without curves.
+    /// The position of the legend: a corner without curves.
     pub legend: SeriesLabelPosition,
     pub curves: Vec<Curve>,
 }

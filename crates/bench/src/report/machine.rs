@@ -1,4 +1,4 @@
-//! The machine and the versions behind the figures.
+//! The machine and the versions that figures were measured with.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ pub struct Machine {
     pub processor: String,
     pub cores: usize,
     pub memory_gib: f64,
-    /// The path that signatures take on it.
+    /// The kernels that signatures use on it.
     pub kernels: &'static str,
     pub postgresql: String,
     pub pg_neardup: String,
@@ -43,7 +43,7 @@ impl Machine {
         })
     }
 
-    /// Returns all of it in one paragraph.
+    /// Returns machine and versions in one paragraph.
     pub fn line(&self) -> String {
         format!(
             "*{}: {} cores of {}, {} GiB, kernels {}, PostgreSQL {}, pg_neardup {}; {}.*",
@@ -59,7 +59,7 @@ impl Machine {
     }
 }
 
-/// Returns the value behind the colon of the first line that begins so.
+/// Returns the value after the colon of the first line that begins with `name`.
 fn field(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));

@@ -1,4 +1,4 @@
-//! Results of a subject: written as JSON and Markdown, put where the pages want it.
+//! Results of a subject: written as JSON and Markdown, and inserted into the pages that ask for them.
 
 pub mod chart;
 pub mod machine;
@@ -14,7 +14,7 @@ use testbed::workspace;
 use machine::Machine;
 use table::Table;
 
-/// Pages in which a table replaces what stands between `<!-- bench:NAME -->` and `<!-- /bench -->`.
+/// Pages in which a table replaces the text between `<!-- bench:NAME -->` and `<!-- /bench -->`.
 const PAGES: [&str; 2] = ["benches/RESULTS.md", "docs/choosing.md"];
 
 /// Results of one subject.
@@ -39,7 +39,7 @@ impl Report {
         Ok(())
     }
 
-    /// Puts the tables into the pages that ask for them.
+    /// Inserts the tables into the pages that ask for them.
     pub fn embed(&self) -> Result<()> {
         for page in PAGES {
             let path = workspace::root().join(page);
@@ -71,12 +71,12 @@ impl Report {
     }
 }
 
-/// Returns the directory of results that are kept.
+/// Returns the directory of the results that are kept.
 pub fn results_dir() -> PathBuf {
     workspace::root().join("benches/results")
 }
 
-/// Replaces the block of this name, if the page has one.
+/// Returns the page with the block of this name replaced, if it has one.
 fn replace(page: &str, name: &str, content: &str) -> String {
     let (begin, end) = (format!("<!-- bench:{name} -->\n"), "<!-- /bench -->");
     let Some(start) = page.find(&begin).map(|at| at + begin.len()) else {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A ratio whose quartiles are further apart than this share of its median says little.
+/// A ratio is noisy if its quartiles are further apart than this share of its median.
 const NOISE: f64 = 0.15;
 
 /// A ratio's median and quartiles over the rounds.
@@ -14,7 +14,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Returns whether the machine was too noisy for it.
+    /// Returns whether the machine was too noisy for this ratio.
     pub fn is_noisy(&self) -> bool {
         self.high - self.low > NOISE * self.median
     }
@@ -73,7 +73,7 @@ impl Cell {
     }
 }
 
-/// Returns a number with three significant digits, more before the decimal point.
+/// Returns a number with three significant digits, or with more if they are before the decimal point.
 pub fn shown(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return format!("{number}");
@@ -87,7 +87,7 @@ pub fn shown(number: f64) -> String {
     }
 }
 
-/// The fields of a row, each of whatever type a [`Cell`] can be.
+/// Makes a row of fields of any types that a [`Cell`] can have.
 macro_rules! row {
     ($($cell:expr),* $(,)?) => { vec![$($crate::report::table::Cell::from($cell)),*] };
 }
@@ -96,7 +96,7 @@ pub(crate) use row;
 /// One table.
 #[derive(Debug, Serialize)]
 pub struct Table {
-    /// By which pages ask for it.
+    /// The name by which pages ask for it.
     pub name: String,
     /// Describes the measurement.
     pub about: String,

@@ -1,4 +1,5 @@
-//! The steps of adopting beside writers: how long each takes, and how long a writer waits meanwhile.
+//! The steps of adopting the extension while others write: how long each step takes, and how long a writer has to
+//! wait.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -116,7 +117,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-/// Sessions that write until they are told to stop.
+/// Sessions that write until they are stopped.
 struct Writers<'a> {
     database: &'a Database<'a>,
     documents: u64,
@@ -162,7 +163,7 @@ impl<'a> Writers<'a> {
         Ok(())
     }
 
-    /// Takes the milliseconds of the updates that have begun by now, when all of them have ended.
+    /// Returns the milliseconds of the updates that have begun by now, after all of these have ended.
     fn begun_by_now(&self) -> Vec<f64> {
         let now = Instant::now();
         let is_later = |update: &Update| update.begun > now;

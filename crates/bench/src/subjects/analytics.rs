@@ -1,4 +1,4 @@
-//! The examples of the page about analytics, on as many stories as there are documents.
+//! The examples of the page about analytics, with as many stories as there are documents.
 
 use anyhow::{Context, Result, ensure};
 
@@ -39,7 +39,7 @@ pub fn measure(session: &Session) -> Result<Table> {
     Ok(table)
 }
 
-/// Returns the sections of the page behind the first, which fills its table, with their statements.
+/// Returns the sections of the page after the first one, which fills its table, with their statements.
 fn examples() -> Result<Vec<(String, String)>> {
     let mut examples = Vec::new();
     for section in PAGE.split("\n## ").skip(1) {

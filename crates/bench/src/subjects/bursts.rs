@@ -1,5 +1,5 @@
-//! Many sessions that insert the same documents at the same moment: guard, constraint, and both with one
-//! session at a time.
+//! Many sessions that insert the same documents at the same time: with the guard, with the constraint, and with both
+//! while only one session inserts at a time.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,13 +16,13 @@ use crate::report::table::{Table, row};
 
 const SESSIONS: u64 = 16;
 
-/// Rows of a statement.
+/// Numbers of rows in a statement.
 const SIZES: [usize; 4] = [1, 10, 50, 500];
 
 /// The share of rows that are copies of recent ones, in percent.
 const COPIES: u32 = 30;
 
-/// Days, each with a partition of its own where there are partitions.
+/// Days; in partitioned tables each has its own partition.
 const DAYS: u64 = 60;
 
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1)";
@@ -54,7 +54,8 @@ const WINDOW: &str = "CREATE INDEX ON docs USING neardup (body);
 const CONSTRAINT: &str =
     "ALTER TABLE docs ADD EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %)";
 
-/// Leaves rows out that a lookup finds near; one that comes in meanwhile rejects the statement.
+/// Leaves out rows for which a lookup finds a near row; a near row that is inserted in the meantime makes the
+/// statement fail.
 const NEW: &str = "INSERT INTO docs (day, body)
     SELECT DISTINCT ON (body) date '2024-01-01' + day, body FROM unnest($1::int[], $2::text[]) AS new (day, body)
     WHERE NOT EXISTS (SELECT FROM docs WHERE near_dup(docs.body, new.body, 0.8))";
@@ -90,8 +91,8 @@ const WAYS: [Way; 3] = [
     },
 ];
 
-/// Sessions that insert at once, and whether a statement takes an advisory lock first when it is tried for the
-/// first time, and when it is tried again.
+/// The number of sessions that insert at the same time, and whether a statement takes an advisory lock at its first
+/// attempt, and when it is retried.
 const AT_ONCE: [(&str, [bool; 2]); 3] = [
     ("all", [false, false]),
     ("all, one of those that try again", [false, true]),
@@ -104,7 +105,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     measure_for(bench, time, &SIZES)
 }
 
-/// Returns the same, each way measured for a time with statements of these numbers of rows.
+/// Returns this table, with each way measured for a time with statements of these numbers of rows.
 pub fn measure_for(bench: &Bench<'_>, time: Duration, sizes: &[usize]) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
     let progress = bar((WAYS.len() * AT_ONCE.len() * sizes.len()) as u64, "bursts")?;
@@ -224,8 +225,7 @@ fn run(
     Ok(seen)
 }
 
-/// Returns the rows of a statement: stories of this session alone, and those that all sessions bring about
-/// now.
+/// Returns the rows of a statement: stories that only this session has, and stories that all sessions have now.
 fn rows(
     rng: &mut Rng,
     session: u64,

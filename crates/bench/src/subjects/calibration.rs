@@ -1,5 +1,4 @@
-//! Calibration on half of the labeled pairs of each corpus, scored on the other half beside the
-//! defaults.
+//! Calibration on half of the labeled pairs of each corpus, scored on the other half and compared with the defaults.
 
 use anyhow::Result;
 use postgres::Row;
@@ -12,9 +11,9 @@ use crate::report::table::{Cell, Table, row};
 
 /// The origin of a corpus's labels.
 enum Labels {
-    /// A list of pairs with a label each, and the condition for the same.
+    /// A list of labeled pairs, and the condition for the same.
     List(&'static str, &'static str),
-    /// A list of pairs that are the same; the others are drawn.
+    /// A list of pairs that are the same; pairs that differ are drawn.
     Truth,
     /// Pairs that share shingles; the condition for the same.
     Pairs(&'static str),
@@ -70,7 +69,7 @@ const COLLECTIONS: &[Collection] = &[
 const SONG: &str = "song_zh";
 const JAVA: &str = "irplag_java";
 
-/// Pairs from one unit and length of shingles that the table of lengths shows.
+/// The units and lengths of shingles in the table of lengths.
 const LENGTHS: [(&str, i32); 8] = [
     ("word", 1),
     ("word", 2),
@@ -86,11 +85,11 @@ const LENGTHS: [(&str, i32); 8] = [
 const SHORT: [(i32, f64); 6] = [(3, 0.8), (3, 0.5), (2, 0.8), (2, 0.6), (1, 0.8), (1, 0.6)];
 const CODE: [(i32, f64); 6] = [(3, 0.5), (5, 0.5), (8, 0.5), (12, 0.5), (5, 0.3), (12, 0.3)];
 
-/// The number of pairs drawn to compare with a truth, and the number of pairs of poems.
+/// The number of pairs drawn for comparison with a truth, and the number of pairs of poems.
 const DRAWN: i32 = 1500;
 const POEM_PAIRS: i32 = 20_000;
 
-/// Precision, recall and F1 of a condition on the pairs that the calibration has not seen.
+/// Precision, recall and F1 of a condition on the pairs that were not used for calibration.
 const HELD_OUT: &str = "SELECT tp / greatest(found, 1), tp / greatest(same, 1), 2 * tp / greatest(found + same, 1)
     FROM (SELECT count(*) FILTER (WHERE found AND same)::float8 AS tp, count(*) FILTER (WHERE found)::float8 AS found,
                  count(*) FILTER (WHERE same)::float8 AS same
@@ -177,7 +176,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 }
 
 impl Collection {
-    /// Makes the table pairs (a text, b text, same boolean, seen boolean).
+    /// Creates the table pairs (a text, b text, same boolean, seen boolean).
     fn load(&self, corpus: &Corpus, session: &Session) -> Result<()> {
         corpus.load(&mut session.client(), "docs")?;
         session.execute("ALTER TABLE docs ADD PRIMARY KEY (id); ANALYZE docs")?;

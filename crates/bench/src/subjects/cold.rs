@@ -1,5 +1,5 @@
-//! Lookups in an index ten times as large as memory: the pages that they touch and read, and how often they
-//! wait for a slow storage.
+//! Lookups in an index ten times as large as memory: the pages that they touch and read, and how often they wait for
+//! slow storage.
 
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,14 @@ use crate::measure::race::quantile;
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// Lookups that fill the memory with what all of them read, and those that are measured.
+/// Lookups that fill the memory with the pages that all lookups read, and lookups that are measured.
 const WARMING: usize = 100;
 const LOOKUPS: usize = 100;
 
-/// The database, which outlives the server's restarts.
+/// The database; it survives the server's restarts.
 const DATABASE: &str = "postgres";
 
-/// The time that a read takes.
+/// The time of a read.
 const DELAY: Duration = Duration::from_millis(5);
 
 /// The share of the rows that is inserted after the index is built.
@@ -83,7 +83,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-/// Makes the table and its index; returns the lookups, and the index's size in kB.
+/// Creates the table and its index; returns the lookups, and the size of the index in kB.
 fn prepare(bench: &Bench<'_>, session: &Session) -> Result<(Vec<String>, f64)> {
     session.execute("CREATE EXTENSION pg_neardup")?;
     let documents = bench.scale.documents;
@@ -111,7 +111,7 @@ fn prepare(bench: &Bench<'_>, session: &Session) -> Result<(Vec<String>, f64)> {
     Ok((lookups.iter().map(|row| row.get(0)).collect(), size))
 }
 
-/// Medians of lookups of a server that has been started anew.
+/// Medians over lookups of a restarted server.
 struct Cold {
     seconds: f64,
     /// Pages touched and read, and waits.
@@ -154,7 +154,7 @@ fn cold(
     })
 }
 
-/// Returns the pages that a lookup finds in shared buffers, and those that it reads.
+/// Returns how many pages a lookup finds in shared buffers, and how many it reads.
 fn pages_of(client: &mut Client, lookup: &str) -> Result<(f64, f64)> {
     let explained = client.query(
         &format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {lookup}"),

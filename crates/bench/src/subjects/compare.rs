@@ -1,4 +1,4 @@
-//! The price of comparing: signatures in a scan, and documents themselves.
+//! The cost of comparisons: of signatures in a scan, and of documents.
 
 use anyhow::Result;
 use testbed::documents::load;
@@ -10,7 +10,7 @@ use crate::measure::session::Session;
 use crate::peers;
 use crate::report::table::{Table, row};
 
-/// Signatures and bit strings of equal bytes. Their content does not change the time.
+/// Signatures and bit strings of the same size. Their content does not affect the time.
 const TABLES: &str = "
     CREATE UNLOGGED TABLE sigs AS
         SELECT minhash(ARRAY[i, i / 2, i / 3, i / 5, i / 7, i / 11]::bigint[]) AS sig FROM generate_series(1, ROWS) i;
@@ -18,7 +18,7 @@ const TABLES: &str = "
     CREATE UNLOGGED TABLE bytes AS SELECT sig::bytea AS bytes FROM sigs;
     CREATE UNLOGGED TABLE packed AS SELECT minhash_pack(sig, 8) AS sig FROM sigs";
 
-/// The operation applied to every row, its operand, and its counterpart.
+/// The operation applied to every row, and the table that is scanned.
 const SCANS: &[(&str, &str)] = &[
     ("count(octet_length(bytes))", "bytes"),
     (
@@ -36,7 +36,7 @@ const SCANS: &[(&str, &str)] = &[
     ("count(b <~> (SELECT b FROM bits LIMIT 1))", "bits"),
 ];
 
-/// Measures on pairs of documents; the last of each two is the peer's.
+/// Measures on pairs of documents: ours, each followed by the peer's.
 const MEASURES: &[(&str, &str)] = &[
     ("resemblance(a.body, b.body)", "similarity(a.body, b.body)"),
     (

@@ -1,5 +1,5 @@
-//! Containment: documents that contain a passage, beside the sketches of LSH Ensemble and the array
-//! operators of GIN.
+//! Containment: documents that contain a passage, compared with the sketches of LSH Ensemble and with array
+//! operators on GIN.
 
 use std::collections::HashSet;
 use std::fs;
@@ -21,7 +21,7 @@ const PEER: &str = "datasketch LSH Ensemble";
 const THRESHOLD: f64 = 0.8;
 const QUERIES: u32 = 200;
 
-/// Documents that the sketches can bear.
+/// The most documents that the sketches can handle.
 const MOST: u64 = 20_000;
 
 /// Passages of forty words, a tenth of them lost.
@@ -36,7 +36,7 @@ const PASSAGES: &str = "
     ALTER TABLE docs ADD prints bigint[];
     UPDATE docs SET prints = shingle_hashes(body)";
 
-/// How we and GIN look a passage up.
+/// The ways in which we and GIN look up a passage.
 const METHODS: [[&str; 3]; 2] = [
     [
         "near_contained, neardup",
@@ -136,7 +136,7 @@ fn found(session: &Session, condition: &str) -> Result<Found> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// Returns precision and recall against the counted elements.
+/// Returns precision and recall, compared with the counted elements.
 fn judged(session: &Session, found: &Found) -> Result<[f64; 2]> {
     session.execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
     let truth = self::found(session, "containment(p.prints, d.prints) >= 0.8")?;

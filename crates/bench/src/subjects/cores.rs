@@ -1,4 +1,4 @@
-//! Jobs over whole collections on two cores beside one, and beside a bare look at every byte.
+//! Jobs over whole collections on two cores, compared with one core and with merely reading every byte.
 
 use anyhow::{Context, Result};
 use testbed::documents::generator::{Generator, Plan};
@@ -10,10 +10,10 @@ use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// The measure beside every job: one backend that reads every document whole.
+/// The job that every other one is compared with: one backend that reads every document completely.
 const BARE: &str = "SELECT count(md5(body)) FROM docs";
 
-/// Jobs, and the statements that run them.
+/// Jobs and their statements.
 const JOBS: &[(&str, &str)] = &[
     (
         "text to verified pairs",
@@ -53,13 +53,13 @@ const JOBS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Generated documents, beside the user's own.
+/// The number of generated documents, measured in addition to the user's own.
 const GENERATED: u64 = 200_000;
 
-/// Rounds, of jobs of a second or two.
+/// Rounds of jobs, which take a second or two.
 const ROUNDS: usize = 5;
 
-/// Documents from which on their jobs take long enough to be measured.
+/// From this number of documents on, jobs take long enough to be measured.
 const LEAST: usize = 10_000;
 
 /// Returns all tables of this subject.

@@ -1,5 +1,5 @@
-//! An index on text beside an index of signatures of the same documents: sizes, insertion, lookups, and
-//! how many documents are compared for one that is found.
+//! An index on text, compared with an index on signatures of the same documents: sizes, inserts, lookups, and how
+//! many documents are compared for each one found.
 
 use anyhow::Result;
 use testbed::documents::generator::Generator;
@@ -14,16 +14,16 @@ use crate::measure::session::Session;
 use crate::report::table::{Cell, Table, row};
 use crate::subjects::lookup::plan;
 
-/// One in as many documents is inserted after the indexes have been built.
+/// One in this many documents is inserted after the indexes have been built.
 const PARTS: u64 = 10;
 
 /// Rows of a statement.
 const CHUNK: usize = 1000;
 
-/// Documents that are looked up, with the same number of near-duplicates where it is known.
+/// Documents that are looked up, with the same number of near-duplicates if it is known.
 const LOOKUPS: usize = 200;
 
-/// Fewer documents say nothing about an index.
+/// With fewer documents, the figures say nothing about an index.
 const LEAST: usize = 1000;
 
 /// A table of the documents with an index.
@@ -128,7 +128,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-/// Makes the tables, and returns where the documents are from.
+/// Creates the tables, and returns the origin of the documents.
 fn fill<'a>(bench: &'a Bench<'_>, session: &Session, generated: bool) -> Result<&'a str> {
     let progress = waiting("loading the documents")?;
     if generated {
@@ -166,8 +166,8 @@ fn build(session: &Session, indexed: &Indexed) -> Result<f64> {
     ))
 }
 
-/// Inserts the later documents into each table in turn, and returns the microseconds of a row on top of a
-/// bare one's.
+/// Inserts the later documents into each table in turn. Returns the microseconds that a row takes in addition to
+/// those in a table without an index.
 fn insert(session: &Session) -> Result<[f64; 2]> {
     let rows = session.number("SELECT count(*) FROM later")? as usize;
     let (mut bare, mut seconds) = (0.0, [0.0; 2]);
@@ -195,7 +195,7 @@ fn queries(table: &str) -> String {
     )
 }
 
-/// Returns the latencies of lookups by number of near-duplicates, the medians of all rounds.
+/// Returns the latencies of lookups by number of near-duplicates, as medians over all rounds.
 fn look_up(session: &Session, indexed: &Indexed, rounds: usize) -> Result<Vec<Latency>> {
     let Indexed {
         table, condition, ..
@@ -223,8 +223,7 @@ fn look_up(session: &Session, indexed: &Indexed, rounds: usize) -> Result<Vec<La
         .collect())
 }
 
-/// Returns the number of candidates for each row that is found, looking up documents with `others`
-/// near-duplicates.
+/// Returns the number of candidates for each row found, over lookups of documents with `others` near-duplicates.
 fn candidates(session: &Session, indexed: &Indexed, others: i64) -> Result<f64> {
     let Indexed {
         table, condition, ..

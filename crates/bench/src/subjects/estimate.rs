@@ -1,4 +1,4 @@
-//! The errors of estimates, by the number of shingles, beside textbook MinHash.
+//! The errors of estimates by the number of shingles, compared with textbook MinHash.
 
 use anyhow::Result;
 use fastrand::Rng;
@@ -13,7 +13,7 @@ use crate::report::table::{Table, row};
 
 const SLOTS: usize = 128;
 const SIMILARITIES: [f64; 3] = [0.3, 0.5, 0.8];
-/// Shingles of a document, and trials at each similarity.
+/// The numbers of shingles of a document, and of trials at each similarity.
 const SIZES: [(usize, usize); 7] = [
     (10, 2000),
     (50, 2000),
@@ -69,7 +69,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-/// Returns the mean squared error of ours and of textbook MinHash.
+/// Returns the mean squared errors of our MinHash and of textbook MinHash.
 fn errors(size: usize, trials: usize) -> [f64; 2] {
     let mut rng = Rng::with_seed(size as u64);
     let mut sums = [0.0; 2];

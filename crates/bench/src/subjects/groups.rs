@@ -1,4 +1,4 @@
-//! Clusters of one group that fills the table, beside those of strangers.
+//! Clusters in a table of one large group, compared with a table of unrelated rows.
 
 use anyhow::Result;
 use testbed::progress::bar;
@@ -8,8 +8,7 @@ use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// Rows by what they share: the words of 40 that are the same in all, and what that makes of them at threshold
-/// 0.8.
+/// How many of a row's 40 words all rows share, and what this makes of the rows at threshold 0.8.
 const GROUPS: &[(u32, &str)] = &[
     (0, "strangers"),
     (38, "one template, similarity 0.90"),
@@ -21,7 +20,7 @@ const GROUPS: &[(u32, &str)] = &[
 /// Shares of the documents of the scale that make a group.
 const SHARES: &[(u64, u64)] = &[(1, 100), (1, 10), (2, 5)];
 
-/// Steps timed.
+/// The timed steps.
 const STAR: &str = "SELECT count(*) FILTER (WHERE key = cluster)
     FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM members ORDER BY id', 0.8)";
 const CONNECTED: &str = "SELECT count(*)
@@ -72,7 +71,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-/// Makes the table `members`, of documents that have their first `shared` words in common.
+/// Creates the table `members` of documents whose first `shared` words are the same.
 fn load(session: &Session, rows: u64, shared: u32) -> Result<()> {
     session.execute(&format!(
         "DROP TABLE IF EXISTS members, members_clusters CASCADE;

@@ -1,4 +1,4 @@
-//! Lookup of bit strings within a Hamming distance: our exact index, a graph, a scan.
+//! Lookup of bit strings within a Hamming distance: with our exact index, a graph, and a scan.
 
 use anyhow::{Context, Result};
 use testbed::progress::waiting;
@@ -18,20 +18,20 @@ const STRINGS: &str = "CREATE UNLOGGED TABLE strings (id bigint, b bit(64)); INS
     FROM generate_series(1, ROWS) i";
 
 const WITHIN: &str = "SELECT count(*) FROM strings WHERE hamming_within(b, query.b, 3)";
-/// A graph is asked for the nearest; those within the distance count.
+/// A query of a graph for the nearest strings; those within the distance count.
 const NEAREST: &str =
     "SELECT count(*) FROM (SELECT b FROM strings ORDER BY b <~> query.b LIMIT 40) n
     WHERE bit_hamming(b, query.b) <= 3";
 
-/// Rows that a graph is built over, if there are more.
+/// The most rows that a graph is built over.
 const HNSW_ROWS: u64 = 100_000;
 
 /// A way to look up.
 struct Contest {
     how: &'static str,
-    /// Most rows that it is measured on.
+    /// The most rows that it is measured on.
     rows: u64,
-    /// Empty for a sequential scan.
+    /// The index; empty for a sequential scan.
     index: &'static str,
     answer: &'static str,
     lookups: u32,
@@ -148,7 +148,7 @@ impl Contest {
     }
 }
 
-/// Returns the mean number of rows that the index leads to; nothing where it is not used.
+/// Returns the mean number of rows to which the index leads; an empty cell if it is not used.
 fn candidates(session: &Session) -> Result<Cell> {
     let query = "SELECT b::text FROM strings WHERE id % 2 = 1 ORDER BY hashint8(id) LIMIT 20";
     let strings = session.client().query(query, &[])?;

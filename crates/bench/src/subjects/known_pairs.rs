@@ -8,15 +8,15 @@ use testbed::documents::{load, load_generated, on_one_line};
 use crate::context::Bench;
 use crate::measure::session::Session;
 
-/// The similarity from which on a pair is a true one.
+/// The similarity from which on a pair counts as a true one.
 pub const THRESHOLD: f64 = 0.8;
-/// The name of the documents that are generated.
+/// The name of the generated documents.
 pub const GENERATED: &str = "generated";
-/// Generated documents that the slowest peer can bear.
+/// The most generated documents that the slowest peer can handle.
 pub const DOCUMENTS: u64 = 20_000;
 
 /// Loads a corpus, or up to `documents` generated documents, as `docs`, with ids from 0, and the true pairs as
-/// `true_pairs`; false if the corpus is absent.
+/// `true_pairs`. Returns false if the corpus is absent.
 pub fn load_with_pairs(
     bench: &Bench<'_>,
     session: &Session,
@@ -32,7 +32,7 @@ pub fn load_with_pairs(
              FROM docs a JOIN docs b ON a.grp = b.grp AND a.id < b.id"
         }
         (_, Some(corpus)) => {
-            // On ASCII documents words are the same by every rule.
+            // In ASCII documents, words are the same by every rule.
             load_keyed(bench, session, &corpus, str::is_ascii)?;
             corpus.load_exact(&mut session.client(), "exact_w3", "exact")?;
             "SELECT least(a.id, b.id) AS a, greatest(a.id, b.id) AS b, e.jaccard
@@ -46,7 +46,7 @@ pub fn load_with_pairs(
     Ok(true)
 }
 
-/// Loads some documents of a corpus as `docs`, with ids from 0; its own ids are in the column key.
+/// Loads some documents of a corpus as `docs`, with ids from 0; the corpus's ids are in the column key.
 pub fn load_keyed(
     bench: &Bench<'_>,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Refreshes of kept clusters beside clusters computed anew.
+//! Refreshes of kept clusters, compared with computing the clusters anew.
 
 use std::thread;
 use std::time::Instant;
@@ -16,10 +16,10 @@ use crate::measure::session::Session;
 use crate::report::table::{Cell, Table, row};
 use crate::subjects::analytics;
 
-/// Changed rows before a refresh, and rounds.
+/// The number of rows changed before a refresh, and the number of rounds.
 const CHANGES: &[(u64, usize)] = &[(0, 25), (1, 25), (100, 9), (10_000, 3)];
 
-/// Trackers of one table: what rows are called, the column that is compared, and the clusters.
+/// Trackers of one table: the name of the rows, the column that is compared, and the clusters.
 const COMPARED: [(&str, &str, &str); 2] = [
     ("", "sig", "docs_clusters"),
     (", documents", "body", "docs_by_text"),
@@ -41,13 +41,13 @@ const TRACKERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Sessions at once; rows that all of them insert in a turn, and turns.
+/// Numbers of sessions at the same time; rows that they insert together in a turn, and turns.
 const SESSIONS: &[u64] = &[1, 16];
 const INSERTS: u64 = 800;
 const TURNS: u64 = 5;
 
-/// Groups whose first row is deleted: what they are, and the words of the row of number `i`. Of 1024
-/// slots, enough to tell a version's neighbor (0.85) from the one behind it (0.72).
+/// Groups whose first row is deleted: a description, and the words of row number `i`. 1024 slots are enough to
+/// distinguish a version's neighbor (0.85) from the next version (0.72).
 const GROUPS: &[(&str, &str)] = &[
     (
         "chain of versions",
@@ -160,7 +160,7 @@ fn measure_changes(
     Ok(table)
 }
 
-/// Returns how many transactions of one row sessions commit in a second, by tracker.
+/// Returns how many transactions with one row each sessions commit in a second, by tracker.
 fn measure_commits(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Result<Table> {
     let documents = bench.scale.documents;
     let turns = TURNS.min(bench.scale.rounds as u64);
@@ -204,7 +204,7 @@ fn measure_commits(bench: &Bench<'_>, database: &Database<'_>, session: &Session
     Ok(table)
 }
 
-/// Inserts documents from a number on, each in a transaction; returns the rows in a second.
+/// Inserts documents from a number on, each in a transaction of its own. Returns the rows inserted in a second.
 fn commits(database: &Database<'_>, table: &str, sessions: u64, from: u64) -> Result<f64> {
     let statement = format!("INSERT INTO {table} (sig) SELECT sig FROM docs WHERE id = $1");
     let mut clients = Vec::new();
@@ -228,8 +228,8 @@ fn commits(database: &Database<'_>, table: &str, sessions: u64, from: u64) -> Re
     Ok(INSERTS as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Returns how long refreshes take after the first row of a group has gone, of a large group and of a
-/// tenth of it.
+/// Returns how long refreshes take after the first row of a group has been deleted, for a large group and for one a
+/// tenth as large.
 fn measure_groups(session: &Session, largest: u64) -> Result<Table> {
     let columns = ["group", "rows", "changed rows", "seconds", "us a row"];
     let about = "The first row of a group is deleted; threshold 0.8.".to_string();

@@ -13,8 +13,8 @@ use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// The near-duplicates of each document that is looked up, and the number of such groups among a
-/// million documents.
+/// The number of near-duplicates of each document that is looked up, and the number of such groups among a million
+/// documents.
 const GROUPS: [(u64, f64); 3] = [(1, 2000.0), (10, 2000.0), (1000, 20.0)];
 
 /// Names of the indexes in the table of results and in the server, and their definitions.
@@ -33,7 +33,7 @@ const INDEXES: &[(&str, &str, &str)] = &[
 ];
 const PLAIN: &str = "GIN, the same keys as bigint[]";
 
-/// Turns of each; a build of a million rows takes a minute.
+/// Turns of each index; a build over a million rows takes a minute.
 const BUILDS: usize = 2;
 
 /// Returns all tables of this subject.
@@ -56,7 +56,7 @@ pub fn plan(documents: u64) -> Plan {
     Plan::new(documents, groups.to_vec(), Edit::SLIGHT)
 }
 
-/// Makes the tables of documents with their signatures, and of the documents to look up.
+/// Creates the tables of documents with their signatures, and of the documents to look up.
 fn prepare(bench: &Bench<'_>, session: &Session) -> Result<()> {
     load_generated(
         &mut session.client(),
@@ -76,7 +76,7 @@ fn prepare(bench: &Bench<'_>, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Times builds in turn, and sizes. The index at 0.8 is there afterwards.
+/// Measures builds in turn, and sizes. The index at 0.8 remains.
 fn build(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     let rows = bench.scale.documents as usize;
     let contenders = INDEXES.iter().map(|(what, name, index)| {
@@ -101,7 +101,7 @@ fn build(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     Ok(table)
 }
 
-/// Returns the index against the scan, and with a hundred thousand rows of the same boilerplate.
+/// Returns the times with the index and with the scan, then among a hundred thousand rows of the same boilerplate.
 fn answers(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     let about = "Rows at or above 0.8 of a document among all, by how many near-duplicates it has; answers counted in \
                  the server, warm. Hot bands belong to a text that a further tenth of the rows share.";

@@ -1,4 +1,4 @@
-//! Lookup through the indexes of others, on as many documents as they can bear.
+//! Lookup through the indexes of others, on as many documents as these can handle.
 
 use anyhow::Result;
 use testbed::documents::generator::Generator;
@@ -17,7 +17,7 @@ use crate::report::table::{Cell, Table, row};
 struct Contest {
     how: &'static str,
     index: &'static str,
-    /// Number of lookups of each kind; few where they are slow.
+    /// The number of lookups of each kind; few if they are slow.
     lookups: u32,
     answer: &'static str,
 }
@@ -29,7 +29,7 @@ const OURS: Contest = Contest {
     answer: "SELECT count(*) FROM docs WHERE near_dup(sig, (query.q).sig, 0.8)",
 };
 
-/// The nearest first, as many as a graph is asked for.
+/// The nearest documents, as many as a graph is asked for.
 const NEAREST: Contest = Contest {
     how: "neardup, nearest first",
     index: "neardup (sig)",
@@ -38,7 +38,7 @@ const NEAREST: Contest = Contest {
              WHERE near_dup(sig, (query.q).sig, 0.8)",
 };
 
-/// The truth about the documents.
+/// The truth about the documents, without an index.
 const TRUTH: Contest = Contest {
     how: "neardup on text",
     index: "neardup (body)",
@@ -46,7 +46,7 @@ const TRUTH: Contest = Contest {
     answer: "SELECT count(*) FROM docs WHERE near_dup(body, (query.q).body, 0.8)",
 };
 
-/// The truth about the documents, by an index on all of their shingles.
+/// The truth about the documents, through an index on all of their shingles.
 const SETS: Contest = Contest {
     how: "neardup on shingle_hashes",
     index: "neardup (shingle_hashes(body))",
@@ -128,7 +128,7 @@ impl Contest {
             self.index
         ))?;
         let bytes = session.number("SELECT pg_relation_size('measured')")? / documents as f64;
-        // A list of ef_search candidates holds no thousand near-duplicates.
+        // A list of ef_search candidates cannot hold a thousand near-duplicates.
         session.execute("SET hnsw.ef_search = 100")?;
         let queries = format!(
             "SELECT others, q FROM (

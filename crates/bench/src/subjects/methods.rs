@@ -1,4 +1,4 @@
-//! Ways to find pairs, each with its own similarity: ours, older ones of the literature, the peers'.
+//! Ways of finding pairs, each with its own similarity: ours, older ones from the literature, and the peers'.
 
 use std::path::Path;
 
@@ -10,22 +10,22 @@ use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::score::Scored;
 
-/// Least similarity of proposed pairs.
+/// The least similarity of proposed pairs.
 const LEAST: f64 = 0.4;
-/// SimHashes of 64 bits that differ in more bits are not looked at.
+/// SimHashes of 64 bits that differ in more bits are not considered.
 const MOST_BITS: u32 = 8;
 
 /// The pairs that a way found.
 pub struct Found {
     pub name: String,
-    /// Bytes kept of a document.
+    /// Bytes kept for a document.
     pub bytes: usize,
-    /// Its curve is drawn; too many hide each other.
+    /// Whether its curve is drawn: too many would hide each other.
     pub on_chart: bool,
     pub pairs: Vec<Scored>,
 }
 
-/// Ours in SQL; FOLD is how text is folded.
+/// Our ways in SQL; FOLD stands for the fold of the text.
 const QUERIES: &[(&str, usize, bool, &str)] = &[
     (
         "near_dup_pairs, verified",
@@ -81,7 +81,7 @@ const QUERIES: &[(&str, usize, bool, &str)] = &[
     ),
 ];
 
-/// Lets everybody find pairs among the documents of the server's table, which the file holds too.
+/// Lets every way find pairs among the documents of the server's table, which are also in the file.
 pub fn find_all(
     bench: &Bench<'_>,
     session: &Session,

@@ -65,7 +65,7 @@ pub enum Subject {
 /// Measures a subject.
 pub type Measure = fn(&Bench<'_>) -> Result<Vec<Table>>;
 
-/// Every subject that is measured: its name, and what measures it.
+/// Every measured subject: its name, and the functions that measure it.
 pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (
         Subject::Signature,

@@ -1,4 +1,4 @@
-//! From text to pairs, beside the peers, on documents whose true pairs are all known.
+//! From text to pairs, compared with the peers, on documents whose true pairs are all known.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -16,9 +16,9 @@ use crate::peers::dir;
 use crate::report::table::{Table, row};
 use crate::score::{self, Pair, Scored};
 
-/// Corpora with a list of all pairs at or above 0.5, where they are present.
+/// Corpora with a list of all pairs at or above 0.5, if they are present.
 const CORPORA: [&str; 2] = ["reuters21578", "newsgroups20"];
-/// Those who pair documents by themselves.
+/// Peers that find pairs of documents themselves.
 pub const PEERS: [&str; 4] = ["ClickHouse", "gaoya", "rensa", "datasketch"];
 const OURS: &str = "near_dup_pairs, verified";
 

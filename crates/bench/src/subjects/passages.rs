@@ -1,4 +1,4 @@
-//! Repeated passages as the collection grows, and beside suffix arrays.
+//! Repeated passages as the collection grows, and compared with suffix arrays.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,18 +21,18 @@ use crate::peers::dir;
 use crate::peers::suffix_array::SuffixArrays;
 use crate::report::table::{Cell, Table, row};
 
-/// Growth is looked at from here on.
+/// The size from which on growth is considered.
 const LEAST: u64 = 10_000;
 
-/// The shortest passage that growth is measured with.
+/// The least number of words of passages for measuring growth.
 const MIN_WORDS: usize = 50;
 
-/// The range of bytes that suffix arrays look for, and our shortest passage beside them: such a range
-/// without words that it begins or ends within has nearly always as many words.
+/// The bytes of the ranges that suffix arrays look for, and the least number of words of our passages beside them.
+/// Without the words that are cut at its ends, such a range nearly always has as many.
 const BYTES: usize = 300;
 const WORDS: usize = 20;
 
-/// Generated documents beside suffix arrays, which take minutes and gigabytes for more.
+/// The number of generated documents for suffix arrays, which take minutes and gigabytes for more.
 const BESIDE: u64 = 100_000;
 
 /// One call.
@@ -70,7 +70,7 @@ fn call(database: &Database<'_>, min_words: usize) -> Result<Call> {
     Ok(Call {
         seconds,
         memory,
-        // There was no other.
+        // No other session has written temporary files.
         files: Session::open(database)?.temporary_bytes()?,
         places,
     })
@@ -205,7 +205,7 @@ fn beside(bench: &Bench<'_>, suffix_arrays: &SuffixArrays) -> Result<Table> {
 /// The documents in one file, with NUL between them.
 struct Collection {
     bytes: usize,
-    /// The bytes of every document's words, and where it begins and ends in the file.
+    /// The bytes of the words of every document, and the document's beginning and end in the file.
     documents: Vec<(Vec<[usize; 2]>, [usize; 2])>,
 }
 
@@ -228,7 +228,7 @@ impl Collection {
         Ok(Collection { bytes, documents })
     }
 
-    /// Says of every word of every document if it lies in a listed place.
+    /// Returns, for every word of every document, whether it is in a listed place.
     fn listed(&self, client: &mut Client) -> Result<Vec<Vec<bool>>> {
         let empty = |(words, _): &(Vec<[usize; 2]>, _)| vec![false; words.len()];
         let mut is_listed: Vec<Vec<bool>> = self.documents.iter().map(empty).collect();
@@ -249,7 +249,7 @@ impl Collection {
         Ok(is_listed)
     }
 
-    /// Returns the number of ranges with at least [`WORDS`] whole words, and of those covered.
+    /// Returns the number of ranges with at least [`WORDS`] whole words, and how many of them are covered.
     fn covered(&self, ranges: &[usize], is_listed: &[Vec<bool>]) -> (u64, u64) {
         let (mut all, mut covered) = (0, 0);
         for &start in ranges {
@@ -259,7 +259,7 @@ impl Collection {
                 .partition_point(|(_, range)| range[0] <= start)
                 - 1;
             let (words, range) = &self.documents[document];
-            // A word that begins with the range may have begun before it elsewhere.
+            // A word that begins where the range begins may begin before the range in another place.
             let first = words.partition_point(|word| word[0] <= start);
             let last = words.partition_point(|word| word[1] < end);
             if end <= range[1] && last >= first + WORDS {

@@ -1,4 +1,4 @@
-//! Whole pipelines, as users run them: from documents to one of each cluster of near-duplicates.
+//! Whole pipelines, as users run them: from documents to one document of each cluster of near-duplicates.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,14 +21,14 @@ use crate::peers::dir;
 use crate::peers::pipelines::{PIPELINES, PROCESSES, Pipelines, Run};
 use crate::report::table::{Table, row};
 
-/// A corpus with a list of all pairs, where it is present.
+/// A corpus with a list of all pairs, if it is present.
 const CORPUS: &str = "newsgroups20";
-/// Bands as people build them without an extension.
+/// Bands as users build them without an extension.
 const BANDS: (&str, &str) = (
     "bands in a B-tree, plain SQL",
     include_str!("../../../../benches/peers/bands.sql"),
 );
-/// Takes half an hour for a million documents.
+/// The slowest pipeline, which takes half an hour for a million documents.
 const SLOWEST: &str = "datatrove";
 const OURS: &str = "two SQL statements";
 const STATEMENTS: &str = "CREATE TABLE clusters AS
@@ -84,7 +84,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-/// Makes `truth`, the true components of the loaded documents.
+/// Creates `truth`, the true components of the loaded documents.
 fn make_truth(session: &Session) -> Result<()> {
     session.execute(
         "CREATE TABLE truth AS SELECT d.id, coalesce(c.component, d.id) AS cluster FROM docs d
@@ -150,7 +150,7 @@ fn contest(
     Ok(())
 }
 
-/// Writes the documents as JSON lines, one file for each process; their number.
+/// Writes the documents as JSON lines, one file for each process. Returns their number.
 fn export(session: &Session, into: &Path) -> Result<usize> {
     fs::create_dir_all(into)?;
     let rows = session
@@ -201,7 +201,7 @@ struct Score {
     recall: f64,
 }
 
-/// Compares clusters with the true components; a document that a pipeline does not list is alone.
+/// Compares clusters with the true components. A document that a pipeline does not list is in a cluster of its own.
 fn score(session: &Session, run: &Run) -> Result<Score> {
     session
         .execute("DROP TABLE IF EXISTS found; CREATE TABLE found (id bigint, cluster bigint)")?;

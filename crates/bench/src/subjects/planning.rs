@@ -32,7 +32,7 @@ const TABLES: &[(&str, u32, u32, &str)] = &[
     ("60 partitions", 60, 100, "i"),
 ];
 
-/// New sessions of each query of which the server is restarted before, at most.
+/// The most new sessions of each query before which the server is restarted.
 const RESTARTS: usize = 5;
 
 /// Returns all tables of this subject.
@@ -133,13 +133,13 @@ fn create(docs: &str, partitions: u32, target: u32, group: &str, rows: u64) -> S
         )
 }
 
-/// The cost of a session's first and second plan of a query.
+/// The cost of the first and the second plan of a query in a session.
 struct Planned {
     milliseconds: [f64; 2],
     pages: [f64; 2],
 }
 
-/// Returns the medians over new sessions, before each of which the server named is restarted.
+/// Returns the medians over new sessions; the named server is restarted before each.
 fn plan(
     bench: &Bench<'_>,
     database: &Database<'_>,

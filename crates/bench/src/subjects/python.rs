@@ -1,4 +1,4 @@
-//! The Python package beside the peers that one imports there.
+//! The Python package compared with Python packages of others.
 
 use anyhow::Result;
 use testbed::documents::{on_one_line, write_lines};
@@ -11,7 +11,7 @@ use crate::report::table::Table;
 
 const OURS: &str = "neardup";
 
-/// Documents at least, so that a call takes longer than its threads take to start.
+/// The fewest documents, so that a call takes longer than starting its threads.
 const LEAST: usize = 60_000;
 
 /// Ways to call ours.
@@ -22,7 +22,7 @@ const WAYS: [&str; 4] = [
     "neardup, Arrow, all processors",
 ];
 
-/// Peers, which are slow: one in `PART` of the documents is enough.
+/// Peers. They are slow, so that one in `PART` of the documents is enough.
 const PEERS: [&str; 5] = [
     "rensa rho",
     "rensa",
@@ -32,8 +32,8 @@ const PEERS: [&str; 5] = [
 ];
 const PART: usize = 10;
 
-/// Signatures of columns of texts. Ours are compared before the peers have made their shingles, since
-/// millions of small objects in the same process slow every allocation down.
+/// Measures signatures of columns of texts. Our ways are compared with each other before the peers make their
+/// shingles, because millions of small objects in the same process slow down every allocation.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let texts = &bench.texts.bodies;
     let repeated = texts.iter().cycle().take(texts.len().max(LEAST));

@@ -1,4 +1,4 @@
-//! Precision and recall of ours and of the peers, against exact lists and labeled truth.
+//! Precision and recall of our methods and of the peers, compared with exact lists and labeled truth.
 
 use std::collections::HashSet;
 
@@ -21,10 +21,10 @@ use crate::score::{self, Pair};
 
 const GENERATED: u64 = 20_000;
 
-/// Charts leave out what is worse: all that matters is in the other quarter.
+/// Charts leave out worse values: everything of interest is in the remaining quarter.
 const WORST: f64 = 0.5;
 
-/// True pairs: what they are called, and the query for them.
+/// True pairs: their name, and the query for them.
 struct Truth {
     name: &'static str,
     query: &'static str,
@@ -49,8 +49,7 @@ const LABELED: Truth = Truth {
 struct Collection {
     name: &'static str,
     truths: &'static [Truth],
-    /// How text is folded, and whether only ASCII documents are taken (the lists have other words
-    /// in other scripts).
+    /// How text is folded, and whether only ASCII documents are taken: in other scripts, the lists have other words.
     fold: &'static str,
     ascii: bool,
 }
@@ -152,7 +151,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 }
 
 impl Collection {
-    /// Loads the documents and their lists; false if they are absent.
+    /// Loads the documents and their lists; returns false if they are absent.
     fn load(&self, bench: &Bench<'_>, session: &Session) -> Result<bool> {
         if self.name == "generated" {
             let documents = GENERATED.min(bench.scale.documents);
@@ -188,7 +187,7 @@ fn true_pairs(session: &Session, query: &str) -> Result<HashSet<Pair>> {
     Ok(rows.iter().map(pair).collect())
 }
 
-/// Draws precision against recall as the cut falls.
+/// Draws precision and recall for falling cuts.
 fn chart(
     bench: &Bench<'_>,
     collection: &Collection,

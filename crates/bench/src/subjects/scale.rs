@@ -1,4 +1,4 @@
-//! Time, memory and bytes per document as the collection grows.
+//! Time, memory and bytes for each document as the collection grows.
 
 use anyhow::{Context, Result};
 use plotters::chart::SeriesLabelPosition;
@@ -15,21 +15,22 @@ use crate::measure::session::Session;
 use crate::report::chart::{Axis, Chart, Curve};
 use crate::report::table::{Cell, Table, row};
 
-/// Inserts into the index, and lookups, at every size. The inserts fill several segments, so that merging
-/// has its share.
+/// The number of inserts into the index, and of lookups, at every size. The inserts fill several segments, so that
+/// merging is included.
 const INSERTS: u64 = 10_000;
 const LOOKUPS: u64 = 500;
 
-/// Growth is looked at from here on.
+/// The size from which on growth is considered.
 const LEAST: u64 = 10_000;
 
 /// One row in this many is deleted before VACUUM.
 const DELETED: u64 = 20;
 
-/// The documents that costs are extrapolated to.
+/// The number of documents to which costs are extrapolated.
 const PRICED: f64 = 1e8;
 
-/// Operations timed per document, in the order in which they run; the lookup runs before the insert.
+/// The operations whose time for each document is measured, in the order in which they run; the lookup runs before
+/// the insert.
 const STEPS: [&str; 8] = [
     "signature",
     "pairs",
@@ -41,32 +42,32 @@ const STEPS: [&str; 8] = [
     "vacuum",
 ];
 
-/// The first steps, which go through all documents.
+/// The number of first steps, which read all documents.
 const JOBS: usize = 4;
 
 /// The cost of a step.
 struct Cost {
-    /// Microseconds a document.
+    /// Microseconds for each document.
     microseconds: f64,
-    /// Microseconds of the server's processor time a document; 0 for lookups.
+    /// Microseconds of the server's processor time for each document; 0 for lookups.
     processor: f64,
     /// The most private memory of the backend, in MB.
     megabytes: f64,
 }
 
-/// Measurements taken at every size.
+/// The measurements at one size.
 struct Costs {
     documents: u64,
     /// In the order of [`STEPS`].
     steps: Vec<Cost>,
-    /// Bytes a document: of its text in the table, its signature, its index entries, temporary files.
+    /// Bytes for each document: of its text in the table, its signature, its index entries, and temporary files.
     bytes: [f64; 4],
 }
 
 /// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.cluster("bench")?;
-    // The WAL of track would take as much room as the documents.
+    // The WAL of the step `track` would take as much room as the documents.
     cluster.configure(&[("max_wal_size", "4GB")])?;
     cluster.start()?;
     let mut sizes = vec![bench.scale.documents];
@@ -128,7 +129,7 @@ fn costs(bench: &Bench<'_>, measured: &Measured<'_>, documents: u64) -> Result<C
     };
     let generator = Generator::new(bench.words, plan);
     load_generated(&mut session.client(), "texts", &generator)?;
-    // From a table of their own: finding them among the others takes as long as reading these.
+    // From a separate table: finding these rows among the others would take as long as reading them.
     session.execute(&format!(
         "CREATE UNLOGGED TABLE more AS SELECT id, body FROM texts WHERE id >= {documents}"
     ))?;
@@ -155,7 +156,7 @@ fn of_collection(measured: &Measured<'_>, documents: u64) -> Result<Vec<Cost>> {
     let signature = timed(&format!(
         "CREATE UNLOGGED TABLE docs AS SELECT id, minhash(body) AS sig FROM texts WHERE id < {documents}"
     ))?;
-    // Disks have to hold the most for the jobs' temporary files.
+    // The disk must hold the most during the jobs, for their temporary files.
     measured.session.execute("DROP TABLE texts")?;
     measured.session.vacuum("docs")?;
     let job = |name: &str| format!("SELECT count(*) FROM {name}(NULL::bigint, 'TABLE docs', 0.8)");
@@ -204,7 +205,7 @@ fn lookups(session: &Session) -> Result<Cost> {
     })
 }
 
-/// Returns the exponents with which a cost of steps grows from the last size but one.
+/// Returns the exponents with which a cost of steps grows between the last two sizes.
 fn slopes(all: &[Costs], of: fn(&Cost) -> f64) -> Option<Vec<f64>> {
     let [.., before, last] = all else {
         return None;
@@ -219,7 +220,7 @@ fn columns() -> Vec<&'static str> {
     [&["documents"], &STEPS[..]].concat()
 }
 
-/// Returns the times, and by which power of the number of documents they grow.
+/// Returns the times, and the power of the number of documents with which they grow.
 fn times(all: &[Costs]) -> Table {
     let about = format!(
         "Microseconds for a document as the collection grows (generated documents, three in ten edited copies): \
@@ -241,7 +242,8 @@ fn processor_times(all: &[Costs]) -> Table {
     })
 }
 
-/// Returns a cost of the first `steps` steps at every size, and by which power of the number of documents it grows.
+/// Returns a cost of the first `steps` steps at every size, and the power of the number of documents with which it
+/// grows.
 fn growth(name: &str, about: String, all: &[Costs], steps: usize, of: fn(&Cost) -> f64) -> Table {
     let mut table = Table::new(name, about, &columns()[..=steps]);
     for costs in all {
@@ -258,7 +260,7 @@ fn growth(name: &str, about: String, all: &[Costs], steps: usize, of: fn(&Cost) 
     table
 }
 
-/// Returns the hours of steps over all documents, and over more by the slope.
+/// Returns the hours of steps over all documents, and those extrapolated by the slope to more documents.
 fn hours(all: &[Costs]) -> Table {
     let about = "Hours of one core for a step over all documents: those of the largest size as measured, those of 10^8 with the \
                  slope, or none where it is below 0.";

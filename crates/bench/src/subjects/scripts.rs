@@ -1,4 +1,4 @@
-//! The price of a signature of texts in many scripts, beside MD5.
+//! The cost of a signature of texts in many scripts, compared with MD5.
 
 use anyhow::Result;
 use testbed::corpora::Corpus;
@@ -29,13 +29,13 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("Korean", "ko"),
 ];
 
-/// Corpora in other scripts than Latin.
+/// Corpora in scripts other than Latin.
 const CORPORA: &[(&str, &str)] = &[
     ("Arabic, vocalized and plain hadiths", "hadith_ar"),
     ("Chinese poems", "song_zh"),
 ];
 
-/// Bytes of a document, documents of a language at most, and the fewest worth timing.
+/// Bytes of a document, the most documents of a language, and the fewest worth measuring.
 const BYTES: usize = 1500;
 const MOST: usize = 2000;
 const FEWEST: usize = 50;
@@ -83,7 +83,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-/// Adds the row of some texts, unless they are few.
+/// Adds the row of some texts, unless there are too few.
 fn add(
     bench: &Bench<'_>,
     session: &Session,

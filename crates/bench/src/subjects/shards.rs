@@ -1,4 +1,4 @@
-//! All pairs over the nodes of Citus, beside one server.
+//! All pairs over the nodes of Citus, compared with one server.
 
 use std::fs;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::context::{Bench, SERVER_SETTINGS};
 use crate::measure::session::SETTINGS;
 use crate::report::table::{Table, row};
 
-/// Numbers of workers in turn.
+/// The numbers of workers, measured in turn.
 const WORKERS: [usize; 3] = [1, 2, 4];
 const SHARDS: usize = 8;
 
@@ -44,17 +44,18 @@ const STEPS: [(&str, &str); 4] = [
     ),
 ];
 
-/// The job of one server.
+/// The job for one server.
 const PAIRS: &str = "CREATE TABLE pairs_of_job AS
     SELECT a, b FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', 0.8)";
 
-/// The comparisons that the busiest shard makes, over the mean of all: candidates of a band are compared two and two.
+/// The number of comparisons that the busiest shard makes, divided by the mean of all shards; the candidates of a
+/// band are compared in pairs.
 const SKEW: &str = "SELECT coalesce(max(c) / avg(c), 1)::float8 FROM (
         SELECT sum(n * (n - 1) / 2) AS c FROM (
             SELECT band, count(*) AS n FROM bands GROUP BY band HAVING count(*) > 1) b
         GROUP BY get_shard_id_for_distribution_column('bands', band)) s";
 
-/// Returns the table of this subject; nothing where there is no Citus.
+/// Returns the table of this subject; nothing if there is no Citus.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     if !bench.server.main.offers(citus::EXTENSION)? {
         println!("Skipping shards: the server does not have Citus");
@@ -87,7 +88,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-/// Measures the same statements and the job on one server; the number of pairs.
+/// Measures the same statements and the job on one server. Returns the number of pairs.
 fn one_server(bench: &Bench<'_>, table: &mut Table) -> Result<i64> {
     let cluster = bench.started_cluster()?;
     let database = Database::with_extension(&cluster, "shards")?;
@@ -119,7 +120,7 @@ fn one_server(bench: &Bench<'_>, table: &mut Table) -> Result<i64> {
     Ok(found)
 }
 
-/// Measures the statements over this number of workers; the number of pairs.
+/// Measures the statements over this number of workers. Returns the number of pairs.
 fn shards(bench: &Bench<'_>, workers: usize, table: &mut Table) -> Result<i64> {
     let nodes = Citus::start(bench.server, workers, Hosts::Loopback, &SERVER_SETTINGS)?;
     let mut client = prepared(bench, nodes.coordinator.connect("postgres")?)?;
@@ -150,7 +151,7 @@ fn shards(bench: &Bench<'_>, workers: usize, table: &mut Table) -> Result<i64> {
     Ok(pairs)
 }
 
-/// Returns a session with its settings and the documents as the table `texts`.
+/// Returns a session with its settings, and with the documents as the table `texts`.
 fn prepared(bench: &Bench<'_>, mut client: Client) -> Result<Client> {
     client.batch_execute(SETTINGS)?;
     let plan = Plan::mixed(bench.scale.documents);

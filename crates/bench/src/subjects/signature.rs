@@ -1,4 +1,4 @@
-//! The price of a signature: beside an exact hash in the same query, and beside the peers'.
+//! The cost of a signature, compared with an exact hash in the same query, and with the peers'.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::measure::session::Session;
 use crate::peers::dir;
 use crate::report::table::{Table, row};
 
-/// MinHash as one writes it where the server has no function for it.
+/// MinHash as users write it on a server without a function for it.
 const TEXTBOOK: &str = "CREATE FUNCTION textbook_minhash(doc text) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     WITH words AS (SELECT regexp_split_to_array(lower(doc), '[^[:alnum:]]+') AS w),
     shingles AS (SELECT DISTINCT hashtextextended(array_to_string(w[i:i + 2], ' '), 0) AS h
@@ -22,7 +22,7 @@ const TEXTBOOK: &str = "CREATE FUNCTION textbook_minhash(doc text) RETURNS bigin
     FROM (SELECT n, min(hashint8extended(h, n)) AS least FROM shingles, generate_series(1, 128) n GROUP BY n) slots
 $$";
 
-/// Peers, and the share of the documents that is enough for the slow ones.
+/// Peers, each with the share of the documents that is measured; a small one is enough for slow peers.
 const PEERS: &[(&str, usize)] = &[
     ("ClickHouse wordShingleMinHash", 1),
     ("ClickHouse wordShingleMinHashCaseInsensitiveUTF8", 1),
@@ -75,7 +75,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     ])
 }
 
-/// Returns a server whose signatures take one path of the kernels.
+/// Returns a server whose signatures use one path of the kernels.
 fn server(bench: &Bench<'_>, kernels: &str) -> Result<ScratchCluster> {
     let mut cluster = bench.cluster(kernels)?;
     cluster.set_environment("NEARDUP_KERNELS", kernels);
@@ -83,7 +83,7 @@ fn server(bench: &Bench<'_>, kernels: &str) -> Result<ScratchCluster> {
     Ok(cluster)
 }
 
-/// Times each function against md5 of the same table, in the same backend.
+/// Measures each function and md5 over the same table, in the same backend.
 fn price(bench: &Bench<'_>, paths: &[(&str, &Session)], documents: usize) -> Result<Table> {
     let functions = [("minhash(body)", "minhash"), ("simhash(body)", "simhash")];
     let mut contenders = Vec::new();
@@ -125,7 +125,7 @@ fn price(bench: &Bench<'_>, paths: &[(&str, &Session)], documents: usize) -> Res
     Ok(table)
 }
 
-/// Signatures of 128 slots from every peer (ClickHouse: 6 hashes) and ours in turn.
+/// Measures signatures of 128 slots by every peer (ClickHouse: 6 hashes) and ours, in turn.
 fn beside_peers(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Result<Table> {
     let files = [1, 10].map(|part| dir().join(format!("documents-{part}.txt")));
     let number = |part: usize| bodies.len().div_ceil(part);
@@ -157,7 +157,7 @@ fn beside_peers(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Resu
     Ok(table)
 }
 
-/// Returns a peer's signing; ClickHouse's time is without that of reading the documents.
+/// Returns a contender for a peer's signatures. ClickHouse's time does not include reading the documents.
 pub fn peer_contender<'a>(
     bench: &'a Bench<'_>,
     peer: &'a str,
@@ -184,7 +184,7 @@ pub fn add_peers(table: &mut Table, results: &Results, ours: &str) {
     }
 }
 
-/// Times SimHash beside ClickHouse's at equal k.
+/// Measures SimHash and ClickHouse's at equal k.
 fn simhash(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Result<Table> {
     let file = dir().join("documents-1.txt");
     let peers = [

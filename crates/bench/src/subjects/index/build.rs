@@ -1,4 +1,4 @@
-//! Building the indexes, and their sizes.
+//! Builds of the indexes, and their sizes.
 
 use anyhow::{Context, Result};
 
@@ -6,7 +6,7 @@ use super::{Collection, GIN, Indexed, NEARDUP};
 use crate::measure::race::{Contender, race};
 use crate::report::table::{Table, row};
 
-/// The last of them is there afterwards.
+/// The thresholds of builds; the index of the last one remains.
 const THRESHOLDS: [&str; 2] = ["0.9", "0.8"];
 
 pub fn table() -> Table {

@@ -8,7 +8,7 @@ use crate::measure::race::{quantile, spread};
 use crate::measure::session::Session;
 use crate::report::table::{Cell, Table, row};
 
-/// Near-duplicates of a row where they have not been counted, and of those with boilerplate.
+/// Stand for the number of near-duplicates if it has not been counted, and for rows with boilerplate.
 pub const ANY: i64 = -2;
 const BOILERPLATE: i64 = -1;
 const HALF_BOILERPLATE: i64 = -3;
@@ -17,7 +17,7 @@ const HALF_BOILERPLATE: i64 = -3;
 const LOOKUPS: usize = 500;
 const HOT_LOOKUPS: usize = 20;
 
-/// Turns of each.
+/// Turns of each contender.
 const ROUNDS: usize = 5;
 
 pub fn table() -> Table {
@@ -39,7 +39,7 @@ pub fn table() -> Table {
     Table::new("index.lookup", about, &columns)
 }
 
-/// Makes the table of values to look up.
+/// Creates the table of values to look up.
 pub fn choose_queries(session: &Session) -> Result<()> {
     session.execute(&format!(
         "CREATE UNLOGGED TABLE queries AS SELECT others, sig FROM (
@@ -50,7 +50,7 @@ pub fn choose_queries(session: &Session) -> Result<()> {
 }
 
 impl Collection<'_> {
-    /// Times lookups in both in turn, in the state that `when` names.
+    /// Measures lookups in both indexes in turn, in the state that `when` names.
     pub fn look_up(&self, when: &str, rounds: usize, table: &mut Table) -> Result<()> {
         let queries = "SELECT others, sig AS q FROM queries";
         let mut turns = Vec::new();
@@ -102,7 +102,8 @@ impl Collection<'_> {
         Ok(groups)
     }
 
-    /// Inserts twice a tenth as many more rows, which share most of their text, or half.
+    /// Inserts boilerplate twice, a tenth as many rows each time: rows that share most of their text, then rows that
+    /// share half.
     pub fn insert_boilerplate(&self) -> Result<()> {
         for (group, shared) in [(BOILERPLATE, 80), (HALF_BOILERPLATE, 57)] {
             self.session.execute(&format!(

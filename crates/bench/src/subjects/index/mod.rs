@@ -1,5 +1,5 @@
-//! The access method `neardup` beside GIN over the same keys: building, inserting, looking up, sizes,
-//! the effects of a long life, and the longest wait for a single row.
+//! The access method `neardup` compared with GIN over the same keys: builds, inserts, lookups, sizes, the effects of
+//! long use, and the longest wait for a single row.
 
 mod build;
 mod lookup;
@@ -20,9 +20,9 @@ use crate::subjects::lookup::plan;
 struct Indexed {
     name: &'static str,
     table: &'static str,
-    /// The text after USING, with THRESHOLD for the number.
+    /// The text after USING, with THRESHOLD in place of the number.
     method: &'static str,
-    /// The rows at or above 0.8 of `query.q`.
+    /// The condition for rows at or above 0.8 of `query.q`.
     condition: &'static str,
 }
 
@@ -40,20 +40,20 @@ const NEARDUP: Indexed = Indexed {
     condition: "near_dup(sig, query.q, 0.8)",
 };
 
-/// The table without any index.
+/// The table without an index.
 const BARE: &str = "bare";
 
-/// One in `PARTS` documents is inserted later in bulk, and another one row by row.
+/// One in `PARTS` documents is inserted later in bulk, and another one in `PARTS` row by row.
 const PARTS: u64 = 12;
 
-/// Fewer documents say nothing about an index.
+/// With fewer documents, the figures say nothing about an index.
 const LEAST: usize = 1000;
 
-/// Documents of one origin, in tables of their own.
+/// Documents of one origin, in separate tables.
 struct Collection<'a> {
     origin: &'a str,
     session: Session,
-    /// Rows of each table before anything is inserted.
+    /// The number of rows of each table before anything is inserted.
     rows: usize,
 }
 
@@ -80,7 +80,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 }
 
 impl<'a> Collection<'a> {
-    /// Signatures of generated documents, or of real ones.
+    /// Returns the signatures of generated documents, or of real ones.
     fn new(
         bench: &'a Bench<'_>,
         database: &Database<'_>,
@@ -128,7 +128,7 @@ impl<'a> Collection<'a> {
         })
     }
 
-    /// Appends to each of the tables what this collection has to say.
+    /// Appends the rows of this collection to each of the tables.
     fn measure(&self, bench: &Bench<'_>, tables: &mut [Table]) -> Result<()> {
         let [built, inserted, found, stalls, churned, logged] = tables else {
             unreachable!("a table for each part");
@@ -147,7 +147,7 @@ impl<'a> Collection<'a> {
         self.log(logged)
     }
 
-    /// Returns the bytes of a table's index, by row.
+    /// Returns the bytes of a table's index for each row.
     fn bytes(&self, indexed: &Indexed) -> Result<f64> {
         let table = indexed.table;
         self.session.number(&format!(

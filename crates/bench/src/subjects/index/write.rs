@@ -1,4 +1,4 @@
-//! Inserting in bulk and row by row, and replacing every row.
+//! Inserts in bulk and row by row, and replacing every row.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -10,16 +10,16 @@ use super::{BARE, Collection, GIN, NEARDUP};
 use crate::measure::race::quantile;
 use crate::report::table::{Table, row};
 
-/// Rows of a statement, which commits.
+/// Rows of a statement, after which it commits.
 const CHUNK: usize = 1000;
 
-/// Every row is replaced in as many portions, with a VACUUM after each.
+/// Every row is replaced, in this many portions, with a VACUUM after each.
 const PORTIONS: usize = 10;
 
 /// INSERTs, each followed by a VACUUM, in which a table grows tenfold.
 const STEPS: usize = 90;
 
-/// One in `FLUSHED` single rows is inserted with every commit on disk before the next.
+/// One in `FLUSHED` single rows is inserted with its commit on disk before the next insert.
 const FLUSHED: i64 = 10;
 
 /// The tables that take turns.
@@ -133,8 +133,8 @@ impl Collection<'_> {
         self.session.execute("DROP TABLE logged, grown")
     }
 
-    /// Fills `logged` anew; returns the bytes of WAL of building its index on the first rows, of inserting the others, and
-    /// of the VACUUMs between.
+    /// Fills `logged` again. Returns the bytes of WAL of building its index on the first rows, of inserting the
+    /// other rows, and of the VACUUMs between the inserts.
     fn grow(&self, method: Option<&str>, first: usize, rows: usize) -> Result<[f64; 3]> {
         self.session.execute(&format!(
             "DROP TABLE IF EXISTS logged; CREATE TABLE logged AS SELECT id, others, sig FROM grown WHERE n < {first}"
@@ -161,7 +161,7 @@ impl Collection<'_> {
         Ok([built, inserted, vacuumed])
     }
 
-    /// Returns the bytes of WAL that a statement writes. Nobody else uses the server, and `SERVER_SETTINGS` has
+    /// Returns the bytes of WAL that a statement writes. The server has no other users, and `SERVER_SETTINGS` turns
     /// autovacuum off.
     fn wal(&self, statement: &str) -> Result<f64> {
         let position = "SELECT pg_current_wal_insert_lsn() - '0/0'";
@@ -225,7 +225,7 @@ impl Collection<'_> {
         self.flush_commits(false)
     }
 
-    /// Lets commits wait for the disk, or not.
+    /// Makes commits wait for the disk, or not.
     fn flush_commits(&self, flushes: bool) -> Result<()> {
         let setting = if flushes { "on" } else { "off" };
         self.session
@@ -235,7 +235,7 @@ impl Collection<'_> {
             .execute(&format!("SET synchronous_commit = {setting}"))
     }
 
-    /// Inserts some of the single rows into a table, and returns the milliseconds that each took.
+    /// Inserts some single rows into a table, and returns the milliseconds that each takes.
     fn latencies(&self, into: &str, rows: Range<i64>) -> Result<Vec<f64>> {
         let mut client = self.session.client();
         let insert = client.prepare(&format!(
@@ -253,7 +253,7 @@ impl Collection<'_> {
         Ok(milliseconds)
     }
 
-    /// Replaces every row, and compares the index with a fresh one.
+    /// Replaces every row, and compares the index with a newly built one.
     pub fn churn(&self, rounds: usize, table: &mut Table) -> Result<()> {
         let name = NEARDUP.table;
         self.session.execute(&format!("REINDEX TABLE {name}"))?;
@@ -289,7 +289,7 @@ impl Collection<'_> {
         self.session.vacuum(name)
     }
 
-    /// Returns the bytes a row of the index, and the median of a lookup in milliseconds.
+    /// Returns the index's bytes for each row, and the median of a lookup in milliseconds.
     fn figures(&self, rounds: usize) -> Result<[f64; 2]> {
         let queries = "SELECT 0::bigint AS others, sig AS q FROM queries WHERE others BETWEEN 0 AND 10 OR others = -2";
         self.answer(&NEARDUP, queries)?;
