@@ -10,7 +10,7 @@
 //! Foundations:
 //! - [`error`]: the ways in which a request can fail;
 //! - [`memory`]: allocation that can fail;
-//! - [`parts`]: lists of any lengths, one behind the other;
+//! - [`parts`]: lists of any lengths, one after the other in one list;
 //! - [`numbered`]: distinct texts and their numbers;
 //! - `html`: pages without scripts;
 //! - [`hash`]: keyed hashes of tokens and shingles, and the slots that they go to;
