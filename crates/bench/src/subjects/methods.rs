@@ -20,7 +20,7 @@ pub struct Found {
     pub name: String,
     /// Bytes kept for a document.
     pub bytes: usize,
-    /// Whether its curve is drawn: too many would hide each other.
+    /// True if its curve is drawn: too many would hide each other.
     pub on_chart: bool,
     pub pairs: Vec<Scored>,
 }

@@ -105,8 +105,8 @@ const NONE: u32 = u32::MAX;
 
 /// The minima of ranges of a list that changes, as a tree over its entries.
 struct RangeMinima {
-    /// The second half holds the entries. Every place i of the first half holds the minimum of places 2 i and 2 i +
-    /// 1.
+    /// The second half holds the entries. Every place i of the first half holds the minimum of the places `2 i` and
+    /// `2 i + 1`.
     tree: Vec<u32>,
 }
 

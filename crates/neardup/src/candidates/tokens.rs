@@ -30,7 +30,7 @@ pub struct Tokens {
     flagged: Vec<u32>,
     bands: usize,
     needed: usize,
-    /// None if rows look for partners under hot tokens as under other tokens.
+    /// The prefixes under which hot rows look for partners; None if they look under hot tokens.
     prefixes: Option<Prefixes>,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Sequences {
     pub min_words: usize,
 }
 
-/// Stands for the number of a word that there is not.
+/// In place of the number of a first word, for symbols that are not a boundary's window.
 pub(super) const BETWEEN: u64 = u64::MAX;
 
 impl Sequences {

@@ -64,8 +64,8 @@ impl PageForKeys {
         Ok(open.map_or(Ok(()), put)?)
     }
 
-    /// Calls `take` for every key with its places, one or several, and the rows that have it on a leaf. The rows are
-    /// None if there are more than `MOST`, or if the list continues after the leaf.
+    /// Calls `take` for every key with its places, one or several, and the rows that have it on a leaf. If there are
+    /// more than `MOST` rows, or the list continues after the leaf, `take` gets None.
     ///
     /// # Errors
     /// Those of `take`; a damaged leaf.

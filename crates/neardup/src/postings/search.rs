@@ -36,7 +36,7 @@ pub struct KeyQuery<'q> {
     pub needed: usize,
     /// Ascending numbers of keys: after each, rows with fewer of these keys are left out.
     pub minima: [Minimum; 2],
-    /// Whether all keys of found rows are counted, not only those that decide that the rows are found.
+    /// True if all keys of found rows are counted, not only those that decide that the rows are found.
     pub is_exact: bool,
     /// The most rows to count at a time if more postings than this are read, 1 or more.
     pub most: u32,

@@ -70,7 +70,7 @@ pub(crate) struct Look<'l> {
     pub names: [HtmlText<'l>; 2],
     /// The text after the number of words in each heading.
     pub notes: [&'l str; 2],
-    /// Whether documents scroll separately and chunks link to their other occurrence.
+    /// True if documents scroll separately and chunks link to their other occurrence.
     pub is_panes: bool,
 }
 
