@@ -1,18 +1,23 @@
-//! The longest time that a test may take. One that stands still ends the run, with the doings of all
-//! sessions.
+//! The longest time that a test may take. A test that hangs is ended, with its sessions, servers and programs, and
+//! the next one runs.
 
-use std::process;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fs;
+use std::panic::resume_unwind;
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use testbed::server::cluster::Cluster;
+use testbed::server::home::Home;
+use testbed::shell;
 
+use crate::harness::Scale;
 use crate::shared;
 
-/// Time for the servers to answer before the run ends without their answers.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest time for the servers to say what their sessions do, and for a test to end after its sessions.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The sessions of a server, those that have done the same for longest first.
 const SESSIONS: &str =
@@ -21,55 +26,90 @@ const SESSIONS: &str =
         clock_timestamp() - state_change, query)
     FROM pg_stat_activity WHERE pid <> pg_backend_pid() ORDER BY state_change";
 
-static RUNNING: Mutex<Option<(String, Instant)>> = Mutex::new(None);
+static LIMIT: OnceLock<Duration> = OnceLock::new();
 
-fn running() -> MutexGuard<'static, Option<(String, Instant)>> {
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+/// Sets the limit of all tests. The longest takes a few minutes, at full length an hour; a machine with twenty
+/// other users needs ten times that.
+pub fn set(scale: Scale) {
+    LIMIT.get_or_init(|| Duration::from_hours(scale.of(2, 12)));
 }
 
-/// Notes the test that is running now.
-pub fn begin(test: &str) {
-    *running() = Some((test.to_string(), Instant::now()));
+/// Returns the limit of all tests.
+pub fn limit() -> Duration {
+    *LIMIT.get().expect("the limit is set before the tests")
 }
 
-/// Notes that no test is running.
-pub fn end() {
-    *running() = None;
+/// Runs a test in a thread of its own.
+///
+/// # Errors
+/// Returns the test's error. If the test does not end within the limit, ends all that it may wait for, and returns an
+/// error that says so.
+pub fn run<T: Send + 'static>(
+    test: impl FnOnce() -> Result<T> + Send + 'static,
+    limit: Duration,
+) -> Result<T> {
+    let (sender, end) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        // Dropped when the test ends, also by a panic.
+        let _sender: mpsc::Sender<()> = sender;
+        test()
+    });
+    if has_ended(&end, limit) {
+        return thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+    }
+    let sessions = end_everything()?;
+    let outcome = match has_ended(&end, PATIENCE.min(limit)) {
+        false => "its thread goes on, though its sessions and programs were ended".to_string(),
+        true => match thread.join() {
+            Ok(Ok(_)) => "passed when its sessions and programs were ended".to_string(),
+            Ok(Err(error)) => format!("{error:#}"),
+            Err(panic) => resume_unwind(panic),
+        },
+    };
+    bail!("not ended after {limit:?}: {outcome}\n{sessions}")
 }
 
-/// Ends the process when a test takes longer.
-pub fn watch(limit: Duration) {
-    thread::spawn(move || {
-        loop {
-            thread::sleep(Duration::from_secs(1));
-            let late = running()
-                .clone()
-                .filter(|(_, begun)| begun.elapsed() > limit);
-            if let Some((test, _)) = late {
-                let minutes = limit.as_secs() / 60;
-                eprintln!("error: {test} has not ended after {minutes} minutes");
-                thread::spawn(|| print_sessions().map_err(|error| eprintln!("{error:#}")));
-                thread::sleep(PATIENCE);
-                process::exit(1);
+fn has_ended(end: &Receiver<()>, limit: Duration) -> bool {
+    end.recv_timeout(limit) != Err(RecvTimeoutError::Timeout)
+}
+
+/// Ends all sessions of this run's servers and every program that this process has started. Returns what the sessions
+/// did.
+fn end_everything() -> Result<String> {
+    let server = shared::server();
+    let mut clusters = vec![server.main.clone()];
+    // Clusters of one test have the number of this process in their names.
+    let suffix = format!("-{}", std::process::id());
+    for home in Home::existing()? {
+        for entry in fs::read_dir(home.clusters()).into_iter().flatten() {
+            let path = entry?.path();
+            if path.to_string_lossy().ends_with(&suffix) {
+                let (installation, account) = (&server.main.installation, &server.main.account);
+                clusters.push(Cluster::at(path, installation, account));
             }
         }
-    });
+    }
+    clusters.retain(Cluster::is_running);
+    let mut said = String::new();
+    for cluster in clusters {
+        let (sender, answer) = mpsc::channel();
+        let asked = cluster.clone();
+        thread::spawn(move || sender.send(sessions(&asked)));
+        let answer = answer.recv_timeout(PATIENCE);
+        let answer = answer.unwrap_or_else(|_| Err(anyhow!("they cannot be asked")));
+        said += &format!("sessions of {}:\n", cluster.data_dir().display());
+        said += &answer.unwrap_or_else(|error| format!("{error:#}"));
+        said += &format!("\nits log:\n{}\n", cluster.log_tail());
+        cluster.crash()?;
+    }
+    shell::kill_descendants();
+    server.main.start()?;
+    Ok(said)
 }
 
-/// Prints the doings of all sessions of all servers of the run.
-fn print_sessions() -> Result<()> {
-    let server = shared::server();
-    for entry in server.home.clusters().read_dir()? {
-        let path = entry?.path();
-        let cluster = Cluster::at(path, &server.main.installation, &server.main.account);
-        if !cluster.is_running() {
-            continue;
-        }
-        eprintln!("sessions of {}:", cluster.data_dir().display());
-        for row in cluster.connect("postgres")?.query(SESSIONS, &[])? {
-            eprintln!("    {}", row.get::<_, String>(0));
-        }
-        eprintln!("its log:\n{}", cluster.log_tail());
-    }
-    Ok(())
+/// Returns what the sessions of a server do, a line for each.
+fn sessions(cluster: &Cluster) -> Result<String> {
+    let rows = cluster.connect("postgres")?.query(SESSIONS, &[])?;
+    let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    Ok(lines.join("\n"))
 }

@@ -113,13 +113,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Makes a trial of a test; its errors are shown with their causes.
 pub fn trial(name: String, test: impl FnOnce() -> Result<Outcome> + Send + 'static) -> Trial {
+    limited(name, deadline::limit, test)
+}
+
+/// Makes a trial of a test that fails unless it ends within a time.
+pub fn limited(
+    name: String,
+    limit: impl FnOnce() -> Duration + Send + 'static,
+    test: impl FnOnce() -> Result<Outcome> + Send + 'static,
+) -> Trial {
     let label = name.clone();
     Trial::ignorable_test(name, move || {
         let before = figures().len();
         let begun = Instant::now();
-        deadline::begin(&label);
-        let outcome = test();
-        deadline::end();
+        let outcome = deadline::run(test, limit());
         lock(&DURATIONS).push((begun.elapsed(), label.clone()));
         for figure in figures().iter_mut().skip(before) {
             *figure = format!("{label}: {figure}");

@@ -16,7 +16,6 @@ mod sessions;
 mod shared;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Result;
 use libtest_mimic::{Arguments, Trial};
@@ -40,14 +39,31 @@ fn run() -> Result<ExitCode> {
         None => Scale::Quick,
     };
     let trials = trials(scale)?;
-    let is_wanted = |trial: &Trial| !arguments.is_filtered_out(trial);
-    if !arguments.list && trials.iter().any(is_wanted) {
+    let is_wanted = |trial: &&Trial| !arguments.is_filtered_out(trial);
+    let names: Vec<&str> = trials.iter().filter(is_wanted).map(Trial::name).collect();
+    if !arguments.list && !names.is_empty() {
         shared::start()?;
-        deadline::watch(Duration::from_secs(scale.of(15 * 60, 3 * 60 * 60)));
+        prepare(&names, scale)?;
+        deadline::set(scale);
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::print_figures();
     Ok(conclusion.exit_code())
+}
+
+/// Builds what the tests of these names need, before their time begins to count.
+fn prepare(names: &[&str], scale: Scale) -> Result<()> {
+    let is_wanted = |part: &str| names.iter().any(|name| name.starts_with(part));
+    if is_wanted("server::package_") {
+        server::package::prepare()?;
+    }
+    if is_wanted("server::python_") {
+        server::python::prepare();
+    }
+    if is_wanted("reliability::major_upgrade_") {
+        reliability::major_upgrade::prepare(scale);
+    }
+    Ok(())
 }
 
 /// Returns every test, the quickest to fail first.

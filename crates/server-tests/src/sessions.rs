@@ -2,6 +2,8 @@
 //! started after the one before has ended, or waits for another session.
 
 use std::collections::VecDeque;
+use std::error::Error as _;
+use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -198,6 +200,20 @@ fn ending(result: Result<(), Error>) -> Result<Step> {
             Some(code) => Ok(Step::Failed(code.clone())),
             None => Err(error.into()),
         },
+    }
+}
+
+/// Returns whether an error is that of a session that was ended. Either the server says so, or the connection is lost
+/// before its message arrives; which of them is chance.
+pub fn is_ended(error: &Error) -> bool {
+    match error.code() {
+        Some(code) => [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(code),
+        None => {
+            error.is_closed()
+                || error
+                    .source()
+                    .is_some_and(|source| source.is::<io::Error>())
+        }
     }
 }
 

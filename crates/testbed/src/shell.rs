@@ -1,9 +1,15 @@
 //! Runs other programs. Errors name the command and show its output.
 
 use std::ffi::OsStr;
+use std::fs::{self, DirEntry};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::progress;
 
 /// Returns the command as a user would type it.
 pub fn describe(command: &Command) -> String {
@@ -28,6 +34,33 @@ pub fn run_status(command: &mut Command) -> Result<bool> {
         .status()
         .with_context(|| format!("cannot run {}", describe(command)))?;
     Ok(status.success())
+}
+
+/// Runs a command that takes time: the user sees what it does and its last line, and all that it printed only if it fails.
+pub fn run_with_progress(what: &str, command: &mut Command) -> Result<()> {
+    eprintln!("{what}");
+    let (reader, writer) = std::io::pipe()?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .spawn()
+        .with_context(|| format!("cannot run {}", describe(command)))?;
+    // The command keeps the pipe's writing end open, and reading would never end.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let progress = progress::waiting(what)?;
+    let mut log = String::new();
+    for line in BufReader::new(reader).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        progress.set_message(line.trim().to_string());
+        log.push_str(&line);
+        log.push('\n');
+    }
+    progress.finish_and_clear();
+    if !child.wait()?.success() {
+        bail!("failed: {}\n{log}", describe(command));
+    }
+    Ok(())
 }
 
 /// Runs a command silently and returns its output. If it fails, the error contains everything it printed.
@@ -56,4 +89,33 @@ fn capture(command: &mut Command) -> Result<Output> {
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot run {}", describe(command)))
+}
+
+/// Kills every program that this process has started, and those that they have started in turn. A server is not among
+/// them: `pg_ctl` leaves it to the system.
+pub fn kill_descendants() {
+    let parents = parents();
+    let mut descendants = vec![std::process::id()];
+    let mut at = 0;
+    while let Some(&parent) = descendants.get(at) {
+        let children = parents.iter().filter(|(_, other)| *other == parent);
+        descendants.extend(children.map(|(child, _)| child));
+        at += 1;
+    }
+    for &descendant in &descendants[1..] {
+        // It may have ended on its own.
+        let _ = kill(Pid::from_raw(descendant as i32), Signal::SIGKILL);
+    }
+}
+
+/// Returns every process and its parent.
+fn parents() -> Vec<(u32, u32)> {
+    let parent = |process: DirEntry| {
+        let number = process.file_name().to_str()?.parse().ok()?;
+        let status = fs::read_to_string(process.path().join("status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        Some((number, parent.trim().parse().ok()?))
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(parent).collect()
 }

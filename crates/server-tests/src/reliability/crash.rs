@@ -12,6 +12,7 @@ use testbed::server::cluster::Cluster;
 
 use super::collection;
 use crate::harness::{Outcome, Scale, figure};
+use crate::sessions::is_ended;
 
 /// Statements that sessions repeat until the server is killed.
 const WORK: &[&str] = &[
@@ -129,10 +130,8 @@ fn insert_guarded(mut client: Client, mut rng: Rng) -> Result<Seen> {
             Ok(row) => seen.accepted.push(row.get(0)),
             Err(error) => match error.code() {
                 Some(&SqlState::EXCLUSION_VIOLATION) => seen.rejected += 1,
-                // A backend may say that the server is gone before the connection is.
-                Some(&SqlState::ADMIN_SHUTDOWN) => return Ok(seen),
-                _ if client.is_closed() => return Ok(seen),
                 Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
+                _ if is_ended(&error) => return Ok(seen),
                 _ => return Err(error.into()),
             },
         }

@@ -1,6 +1,8 @@
 //! pg_upgrade from one major version of PostgreSQL to another.
 
-use anyhow::{Result, ensure};
+use std::sync::OnceLock;
+
+use anyhow::{Result, anyhow, ensure};
 use testbed::pg_config;
 use testbed::server::Server;
 use testbed::server::cluster::SUPERUSER;
@@ -9,28 +11,50 @@ use testbed::shell;
 
 use super::collection;
 use crate::harness::{Missing, Outcome, Scale, figure};
+use crate::shared;
 
 /// Signatures, indexes, guard, constraint and tracker are the same after pg_upgrade, between every two majors.
 pub fn identical_digest(server: &Server, scale: Scale) -> Result<Outcome> {
-    let mut others = pg_config::installed();
-    others.retain(|pg| pg.major != server.pg.major && pg.has_headers());
-    others.dedup_by_key(|pg| pg.major);
+    let others = others(server, scale)?;
     if others.is_empty() {
         return Ok(Outcome::Skipped(Missing::ServerVersion));
     }
-    if scale == Scale::Quick {
-        others.truncate(1);
-    }
-    for pg in others {
-        pgrx::configure(&pg)?;
-        let other = Server::start(pg)?;
+    for other in others {
         match other.pg.major < server.pg.major {
-            true => upgrade(&other, server)?,
-            false => upgrade(server, &other)?,
+            true => upgrade(other, server)?,
+            false => upgrade(server, other)?,
         }
-        other.main.stop()?;
     }
     Ok(Outcome::Passed)
+}
+
+/// Builds the extension for the other majors of this machine.
+pub fn prepare(scale: Scale) {
+    // The test tells what could not be built.
+    let _ = others(shared::server(), scale);
+}
+
+/// Returns the servers of other majors, stopped; of a quick run only one. They are built once in a run.
+fn others(server: &Server, scale: Scale) -> Result<&'static [Server]> {
+    static OTHERS: OnceLock<Result<Vec<Server>, String>> = OnceLock::new();
+    let build = || {
+        let mut others = pg_config::installed();
+        others.retain(|pg| pg.major != server.pg.major && pg.has_headers());
+        others.dedup_by_key(|pg| pg.major);
+        others.truncate(scale.of(1, usize::MAX));
+        let start = |pg| {
+            pgrx::configure(&pg)?;
+            let other = Server::start(pg)?;
+            other.main.stop()?;
+            Ok(other)
+        };
+        let servers: Result<Vec<Server>> = others.into_iter().map(start).collect();
+        servers.map_err(|error| format!("{error:#}"))
+    };
+    let servers = OTHERS.get_or_init(build).as_ref();
+    servers
+        .map(Vec::as_slice)
+        .map_err(|error| anyhow!("{error}"))
 }
 
 fn upgrade(from: &Server, to: &Server) -> Result<()> {

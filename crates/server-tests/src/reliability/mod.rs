@@ -19,7 +19,7 @@ mod install;
 mod live;
 mod live_sessions;
 pub mod logical;
-mod major_upgrade;
+pub mod major_upgrade;
 mod memory;
 mod out_of_memory;
 mod replica;

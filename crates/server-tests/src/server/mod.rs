@@ -20,6 +20,7 @@ mod estimates;
 mod extension;
 mod format;
 mod guard;
+mod hanging;
 mod helpers;
 mod hostile;
 mod interop;
@@ -29,12 +30,12 @@ mod live;
 mod lookup;
 mod names;
 mod neardup;
-mod package;
+pub mod package;
 pub mod page;
 mod pair;
 mod partitions;
 mod planning;
-mod python;
+pub mod python;
 mod scopes;
 mod sessions;
 mod shards;
@@ -55,6 +56,7 @@ type Test = (&'static str, fn(&Server) -> Result<Outcome>);
 
 /// Every test, in the order in which they run.
 const ALL: &[Test] = &[
+    ("hanging_tests_are_ended", hanging::tests_are_ended),
     ("extension_lifecycle", extension::lifecycle),
     ("extension_encodings", extension::encodings),
     ("extension_settings_prefix", extension::settings_prefix),

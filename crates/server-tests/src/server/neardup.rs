@@ -1,9 +1,7 @@
 //! The access method `neardup`: exactly the rows of the sequential scan, whatever the index has been
 //! through.
 
-use std::error::Error;
 use std::fs::{self, OpenOptions};
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc;
 use std::thread;
@@ -17,6 +15,7 @@ use testbed::server::cluster::Cluster;
 use testbed::server::database::Database;
 
 use crate::harness::{Missing, Outcome};
+use crate::sessions::is_ended;
 
 /// Documents in groups of ten that differ in up to nine of forty words.
 pub const SIGNATURES: &str = "
@@ -79,18 +78,11 @@ pub fn beside_replay(
 }
 
 fn is_conflict(error: &postgres::Error) -> bool {
-    let is_lost = error.is_closed()
-        || error
-            .source()
-            .is_some_and(|source| source.is::<io::Error>());
-    match error.code() {
-        Some(code) => [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-        ]
-        .contains(code),
-        None => is_lost,
-    }
+    let canceled = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+    ];
+    error.code().is_some_and(|code| canceled.contains(code)) || is_ended(error)
 }
 
 /// Fails if the index is damaged or lacks a row.

@@ -56,6 +56,16 @@ pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Builds the program that makes packages.
+///
+/// # Errors
+/// Returns that it cannot be built.
+pub fn prepare() -> Result<()> {
+    let mut command = workspace::cargo();
+    command.args(["build", "--package", "xtask"]);
+    shell::run_with_progress("Building xtask", &mut command)
+}
+
 /// The files made by `cargo xtask package`.
 struct Packages {
     tarball: PathBuf,

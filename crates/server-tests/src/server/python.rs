@@ -132,6 +132,12 @@ fn with_python(test: impl FnOnce(&Path) -> Result<()>) -> Result<Outcome> {
     }
 }
 
+/// Makes the Python of the tests.
+pub fn prepare() {
+    // What is lacking, each test tells.
+    let _ = python();
+}
+
 /// Why there is no Python to run tests with.
 enum Lack {
     /// The machine has none, or none that can have the packages.
@@ -170,8 +176,9 @@ fn environment() -> Result<PathBuf> {
         shell::run_quietly(create_environment.args(create).arg(&environment))
             .context("Python makes no virtual environments")?;
         let mut pip = Command::new(&python);
-        pip.args(["-m", "pip", "install", "--quiet", "--requirement"]);
-        shell::run_quietly(pip.arg(&requirements)).context("Python lacks packages")?;
+        pip.args(["-m", "pip", "install", "--requirement"]);
+        let what = "Installing the libraries of the Python package's tests";
+        shell::run_with_progress(what, pip.arg(&requirements)).context("Python lacks packages")?;
         fs::write(&stamp, wanted)?;
     }
     Ok(python)
@@ -184,10 +191,9 @@ fn install(python: &Path) -> Result<()> {
     let is_there = page.lines().any(|line| line == command);
     ensure!(is_there, "{PAGE} has no line \"{command}\"");
     let mut pip = Command::new(python);
-    pip.arg("-m").args(INSTALL).current_dir(workspace::root());
-    workspace::forget_own_build(&mut pip);
-    shell::run_quietly(&mut pip)?;
-    Ok(())
+    pip.arg("-m").args(INSTALL).arg("--verbose");
+    workspace::forget_own_build(pip.current_dir(workspace::root()));
+    shell::run_with_progress("Building the Python package", &mut pip)
 }
 
 fn interpreter() -> Option<PathBuf> {

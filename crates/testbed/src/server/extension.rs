@@ -1,17 +1,14 @@
 //! Builds the extension and adds it to an installation.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use walkdir::WalkDir;
 
 use super::installation::{Installation, copy_file};
 use super::script;
 use crate::pg_config::PgConfig;
-use crate::progress::waiting;
 use crate::setup::pgrx;
 use crate::{shell, workspace};
 
@@ -31,7 +28,8 @@ pub fn package(pg: &PgConfig) -> Result<PathBuf> {
     }
     let mut command = pgrx::cargo_pgrx(pg, "package")?;
     command.arg("--out-dir").arg(&package);
-    build(&mut command)?;
+    let what = format!("Building the extension for {}", pg.version);
+    shell::run_with_progress(&what, &mut command)?;
     for entry in WalkDir::new(&package) {
         let path = entry?.into_path();
         if path.extension().is_some_and(|extension| extension == "sql") {
@@ -52,32 +50,6 @@ pub fn install_into_system(pg: &PgConfig) -> Result<()> {
         command.arg("--sudo");
     }
     shell::run(&mut command)
-}
-
-/// Runs cargo-pgrx with one line of progress; its output is shown only if it fails.
-fn build(command: &mut Command) -> Result<()> {
-    let (reader, writer) = std::io::pipe()?;
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(writer.try_clone()?)
-        .stderr(writer)
-        .spawn()
-        .with_context(|| format!("cannot run {}", shell::describe(command)))?;
-    // The command keeps the pipe's writing end open, and reading would never end.
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let progress = waiting("building the extension")?;
-    let mut log = String::new();
-    for line in BufReader::new(reader).split(b'\n') {
-        let line = String::from_utf8_lossy(&line?).into_owned();
-        progress.set_message(line.trim().to_string());
-        log.push_str(&line);
-        log.push('\n');
-    }
-    progress.finish_and_clear();
-    if !child.wait()?.success() {
-        bail!("the extension could not be built:\n{log}");
-    }
-    Ok(())
 }
 
 /// Copies the built tree over the installation. Each file gets a new inode, so that servers that have loaded the old

@@ -42,7 +42,6 @@ impl Server {
                 pg.version
             );
         }
-        eprintln!("Building the extension for {}", pg.version);
         extension::install(&installation, &pg)?;
         fs::create_dir_all(home.clusters())?;
         let main = Cluster::at(home.clusters().join("main"), &installation, &account);
