@@ -1,6 +1,7 @@
 //! The measure of a tracker: the kind of its column's values, and their bound.
 
 use crate::index::kind::{BALL, Bound, Kind};
+use crate::pg::catalog::type_named;
 use crate::pg::names;
 use neardup::bands::{DOCUMENT_BANDS, DocumentKeys};
 use neardup::shingle::Shingling;
@@ -126,10 +127,15 @@ impl Measure {
 
     /// Returns the type of [`Self::kept`].
     pub fn kept_type(&self) -> String {
+        names::type_of(self.kept_oid(), -1)
+    }
+
+    /// Returns the OID of [`Self::kept_type`].
+    pub fn kept_oid(&self) -> pg_sys::Oid {
         match self.kind {
-            Kind::Minhash => names::qualified(self.schema, "minhash_signature"),
-            Kind::Hamming => names::type_(pg_sys::VARBITOID),
-            _ => names::type_(pg_sys::INT8ARRAYOID),
+            Kind::Minhash => type_named(self.schema, c"minhash_signature"),
+            Kind::Hamming => pg_sys::VARBITOID,
+            _ => pg_sys::INT8ARRAYOID,
         }
     }
 

@@ -6,11 +6,12 @@
 use crate::guard::keys::{holds_keys, key_of};
 use crate::guard::slot::have_same_bits;
 use crate::guard::table::root_of;
-use crate::live::access::check_tables;
+use crate::live::access::{altered_hint, check_tables};
 use crate::live::commit;
 use crate::live::tracker::{IMMEDIATE, Tables, check_call, note_trigger};
 use crate::pg::call::finfo;
-use crate::pg::error::not_ready;
+use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
+use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation, trigger_arguments};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::pg_sys;
@@ -43,6 +44,8 @@ finfo!(pg_finfo_near_dup_note);
 /// A tracker as the trigger needs it, looked up once for each statement.
 struct Noting {
     tables: Tables,
+    /// The tracked table's owner and persistence.
+    tracked: (pg_sys::Oid, u8),
     is_immediate: bool,
     /// The columns of the primary key; none where the queue has another type of keys.
     key: Vec<i16>,
@@ -61,22 +64,41 @@ impl Noting {
         note_trigger(function, &table, tables, pg_sys::TRIGGER_TYPE_UPDATE)?;
         // SAFETY: the trigger is one of the table.
         let mode = unsafe { trigger_arguments(trigger) }.get(1).copied();
-        let queue = Relation::open_table(tables.queue);
         // A partition has the trigger from the tracked table.
         let tracked = match trigger.tgisclone {
             true => root_of(oid),
             false => oid,
         };
-        check(tracked, &tables, &queue);
-        let (_, mut key) = table.primary_key().unwrap_or_default();
-        if !holds_keys(&queue, &table, &key) {
-            key.clear();
-        }
-        Some(Self {
+        check_tables(tracked, &tables);
+        let tracked = Relation::open_table(tracked);
+        let mut noting = Self {
             tables,
+            tracked: (tracked.owner(), tracked.persistence()),
+            key: Vec::new(),
             is_immediate: mode.is_some_and(|mode| mode.to_bytes() == IMMEDIATE.as_bytes()),
-            key,
-        })
+        };
+        let (_, key) = table.primary_key().unwrap_or_default();
+        if holds_keys(noting.queue().relation(), &table, &key) {
+            noting.key = key;
+        }
+        Some(noting)
+    }
+
+    /// Opens the queue.
+    ///
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` for one that was altered.
+    fn queue(&self) -> CheckedTable {
+        let queue = self.tables.queue;
+        let (owner, persistence) = self.tracked;
+        let created = CreatedTable {
+            owner,
+            persistence,
+            columns: &[CreatedColumn::new("key", held(queue), false)],
+            key: &[],
+        };
+        let opened = CheckedTable::open(queue, &created, pg_sys::RowExclusiveLock);
+        opened.unwrap_or_else(|altered| altered.raise(&altered_hint(self.tables.clusters)))
     }
 
     /// # Safety
@@ -84,8 +106,8 @@ impl Noting {
     unsafe fn note(&self, data: &pg_sys::TriggerData, function: pg_sys::Oid) {
         let row = pg_sys::TRIGGER_EVENT_ROW;
         let operation = data.tg_event & (pg_sys::TRIGGER_EVENT_OPMASK | row);
-        let queue = Relation::open_to_write(self.tables.queue);
-        let key_type = ColumnType::of(queue.oid(), 1).type_;
+        let queue = self.queue();
+        let key_type = held(self.tables.queue).type_;
         // SAFETY: vouched for by the caller; slots that the event has hold rows of the table.
         unsafe {
             let key = |slot| Some(key_of(&self.key, key_type, slot));
@@ -114,37 +136,23 @@ impl Noting {
     }
 }
 
+/// Returns the type of the keys in a queue; invalid for a queue without a first column.
+fn held(queue: pg_sys::Oid) -> ColumnType {
+    match names::column(queue, 1) {
+        Some(_) => ColumnType::of(queue, 1),
+        None => ColumnType::default(),
+    }
+}
+
 /// Inserts a key into the queue; None says that any row may have changed.
-fn insert(queue: &Relation, key: Option<pg_sys::Datum>) {
+fn insert(queue: &CheckedTable, key: Option<pg_sys::Datum>) {
     let (mut value, mut is_null) = (key.unwrap_or(pg_sys::Datum::null()), key.is_none());
-    let queue = queue.as_ptr();
+    let queue = queue.relation().as_ptr();
     // SAFETY: the queue is open, has one column, of the key's type, and no index.
     unsafe {
         let row = pg_sys::heap_form_tuple((*queue).rd_att, &raw mut value, &raw mut is_null);
         pg_sys::simple_heap_insert(queue, row);
         pg_sys::heap_freetuple(row);
-    }
-}
-
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state` for a queue into which no row can be put as it is, or one of another owner.
-fn check(tracked: pg_sys::Oid, tables: &Tables, queue: &Relation) {
-    // SAFETY: both are open.
-    let (form, columns) = unsafe {
-        (
-            &*(*queue.as_ptr()).rd_rel,
-            (*(*queue.as_ptr()).rd_att).natts,
-        )
-    };
-    if form.relowner != Relation::open_table(tracked).owner() {
-        check_tables(tracked, tables);
-    }
-    let is_plain = queue.kind() == pg_sys::RELKIND_RELATION && columns == 1 && !form.relhasindex;
-    if !is_plain {
-        not_ready(
-            "the queue of a table tracked by near_dup_track was altered",
-            "It is a table of one column without indexes; near_dup_untrack and near_dup_track make it anew.",
-        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! `near_dup_refresh`: brings clusters up to date.
 
-use crate::live::access::{check_tables, lock, rights_for};
+use crate::live::access::{OwnTables, altered_hint, check_tables, lock, open_own, rights_for};
 use crate::live::create::renew_links;
 use crate::live::leaves::{LeafTable, Unnoted};
 use crate::live::neighborhood::repaired;
@@ -8,7 +8,7 @@ use crate::live::rows::TrackedRows;
 use crate::live::shape::Shape;
 use crate::live::state::State;
 use crate::live::tracker::Tracker;
-use crate::live::{queries, rebuild, write};
+use crate::live::{queries, rebuild, state, write};
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
@@ -42,19 +42,26 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     check_tables(tracker.relation, &tracker.tables);
     let rights = rights_for(tracker.relation);
     let mut connection = Connection::open();
+    let state = open_own(&tracker, tracker.tables.state, &state::columns(), &[1]);
+    if let Err(altered) = state {
+        altered.raise(&altered_hint(tracker.tables.clusters));
+    }
     lock(&connection, &tracker);
     // Before the snapshot, which sees all rows of these.
     let leaves = LeafTable::all_of(&tracker);
     connection.read_under(Snapshot::take());
     let (state, unnoted) = State::begin(&connection, &tracker, leaves);
-    let mut queued = Queued::of(&connection, &tracker);
+    let shape = Shape::of(&connection, tracker);
+    let own = OwnTables::open(&shape);
+    let tracker = &shape.tracker;
+    let mut queued = Queued::of(&connection, tracker);
     let changes = if queued.keys == 0 && unnoted.is_nothing() && !wants_rebuild {
-        state.write(&connection, &tracker, started, 0);
+        state.write(&connection, tracker, started, 0);
         [0; 7]
     } else {
         let refresh = Refresh {
             connection: &connection,
-            shape: &Shape::of(&connection, tracker),
+            shape: &shape,
             state,
             started,
         };
@@ -69,6 +76,7 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
         };
         repaired.unwrap_or_else(|| refresh.rebuild(true))
     };
+    drop(own);
     connection.close();
     rights.resign();
     changes

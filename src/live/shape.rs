@@ -66,6 +66,8 @@ impl TrackedColumn {
 pub struct TrackedKey {
     pub columns: Vec<TrackedColumn>,
     /// The type of the columns that hold keys, a row type for a key of several columns.
+    pub held: ColumnType,
+    /// Its name.
     pub type_: String,
     /// The names of the key's columns in that row type, which stay when the table's are renamed.
     pub fields: Vec<String>,
@@ -86,6 +88,10 @@ impl TrackedKey {
         };
         Self {
             fields: (1..).zip(&columns).map(field).collect(),
+            held: match &columns[..] {
+                [column] => column.type_,
+                _ => held,
+            },
             columns,
             type_: held.name(),
         }

@@ -2,7 +2,9 @@
 
 use crate::live::leaves::{LeafTable, Unnoted};
 use crate::live::tracker::Tracker;
+use crate::pg::checked::CreatedColumn;
 use crate::pg::names;
+use crate::pg::relation::ColumnType;
 use crate::pg::statement::{Connection, Snapshot};
 use pgrx::{IntoDatum, pg_sys};
 use std::time::Instant;
@@ -22,6 +24,25 @@ pub struct State {
 pub const COLUMNS: &str = "singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
     next_cluster bigint NOT NULL, rows bigint NOT NULL,
     leaves oid[], files oid[], triggers oid[], refreshed_at timestamptz, seconds double precision, changed bigint";
+
+/// Returns the columns of the table.
+pub fn columns() -> Vec<CreatedColumn> {
+    let columns = [
+        ("singleton", pg_sys::BOOLOID, true),
+        ("next_cluster", pg_sys::INT8OID, true),
+        ("rows", pg_sys::INT8OID, true),
+        ("leaves", pg_sys::OIDARRAYOID, false),
+        ("files", pg_sys::OIDARRAYOID, false),
+        ("triggers", pg_sys::OIDARRAYOID, false),
+        ("refreshed_at", pg_sys::TIMESTAMPTZOID, false),
+        ("seconds", pg_sys::FLOAT8OID, false),
+        ("changed", pg_sys::INT8OID, false),
+    ];
+    let columns = columns.map(|(name, type_, is_not_null)| {
+        CreatedColumn::new(name, ColumnType::plain(type_), is_not_null)
+    });
+    columns.into()
+}
 
 impl State {
     /// Returns the state of a locked tracker at the beginning of a refresh that reads these leaves, with the

@@ -3,7 +3,7 @@
 use crate::guard::table::SearchedTable;
 use crate::guard::window::Span;
 use crate::index::kind::{COLUMN_TYPES, Kind};
-use crate::live::access::{check_tables, lock, rights_for};
+use crate::live::access::{OwnTables, check_tables, lock, rights_for};
 use crate::live::create::{create, create_index, renew_links};
 use crate::live::leaves::LeafTable;
 use crate::live::measure::Measure;
@@ -80,7 +80,9 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
         state,
         started: Instant::now(),
     };
+    let own = OwnTables::open(&shape);
     first.rebuild(false);
+    drop(own);
     connection.release();
     create_index(&connection, &shape);
     connection.close();
@@ -258,7 +260,8 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     }
     let tables = tracker.tables;
     for table in [tables.canonical, tables.queue, tables.state] {
-        connection.execute(&format!("DROP TABLE {}", names::relation(table)));
+        // Others' objects may depend on them.
+        connection.execute(&format!("DROP TABLE {} CASCADE", names::relation(table)));
     }
     connection.close();
     rights.resign();

@@ -1,6 +1,8 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
+use crate::live::access::open_own;
 use crate::live::leaves::LeafTable;
+use crate::live::state;
 use crate::live::tracker::{Tracker, note_function};
 use crate::pg::arrays::NewTexts;
 use crate::pg::call::Call;
@@ -39,6 +41,10 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     if others.next().is_some() {
         return;
     }
+    let state = open_own(tracker, tracker.tables.state, &state::columns(), &[1]);
+    let Ok(state_table) = state else {
+        return;
+    };
     let owner = Relation::open_table(tracker.relation).owner();
     let rights = OwnerRights::assume(owner);
     let sql = format!(
@@ -72,6 +78,7 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
         ]);
     });
     rights.resign();
+    drop(state_table);
 }
 
 pgrx::extension_sql_file!("../../sql/live/tracked.sql", name = "live_tracked");

@@ -64,7 +64,7 @@ impl Tables {
     pub fn of_others(&self, tracked: pg_sys::Oid) -> impl Iterator<Item = pg_sys::Oid> {
         let owner = Relation::open_table(tracked).owner();
         let tables = self.all().into_iter();
-        tables.filter(move |&table| Relation::open_table(table).owner() != owner)
+        tables.filter(move |&table| names::owner(table) != Some(owner))
     }
 
     /// Returns the tables that the condition of a trigger names.
@@ -128,6 +128,7 @@ impl Tracker {
             let own = table.oid();
             let mut column = || condition::column(kept.next()?);
             let number = column()?;
+            let column_name = names::column(own, number)?;
             let scope = (0..scopes.parse().ok()?).map(|_| names::column(own, column()?));
             let scope = scope.collect::<Option<_>>()?;
             let schema = pg_sys::get_func_namespace(note);
@@ -141,7 +142,7 @@ impl Tracker {
             Some(Self {
                 relation: own,
                 tables,
-                column: names::column(own, number)?,
+                column: column_name,
                 measure: Measure::new(kind, threshold.parse().ok()?, shingling, schema)?,
                 keep: terms.collect::<Vec<_>>().join(", "),
                 scope,

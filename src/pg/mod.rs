@@ -5,6 +5,7 @@ pub mod arrays;
 pub mod bits;
 pub mod call;
 pub mod catalog;
+pub mod checked;
 pub mod condition;
 pub mod encoding;
 pub mod error;

@@ -90,10 +90,28 @@ pub fn bare(relation: pg_sys::Oid) -> String {
 /// # Errors
 /// ERROR `undefined_table` if there is no such relation.
 pub fn relation(relation: pg_sys::Oid) -> String {
-    let name = bare(relation);
+    find_relation(relation).unwrap_or_else(|| undefined_relation(relation))
+}
+
+/// Returns the name of a relation, with that of its schema; None if there is no such relation.
+pub fn find_relation(relation: pg_sys::Oid) -> Option<String> {
+    let name = find_bare(relation)?;
     // SAFETY: looks the relation up in the catalog.
     let schema = unsafe { pg_sys::get_rel_namespace(relation) };
-    qualified(schema, &name)
+    Some(qualified(schema, &name))
+}
+
+/// Returns the role that owns a relation; None if there is no such relation.
+pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    let cache = pg_sys::SysCacheIdentifier::RELOID;
+    // SAFETY: the column of the cache is an OID.
+    unsafe { cached(cache, pg_sys::Anum_pg_class_relowner, [relation.into()]) }
+}
+
+/// Returns the bare name of a column of an open relation.
+pub fn of_column(column: &pg_sys::FormData_pg_attribute) -> String {
+    // SAFETY: the name is NUL-terminated.
+    utf8(unsafe { CStr::from_ptr(column.attname.data.as_ptr()) })
 }
 
 /// Returns the bare name of a column; None if the relation has no such column.

@@ -22,11 +22,11 @@ impl Relation {
         (!table.is_null()).then(|| Self(table))
     }
 
-    /// # Errors
-    /// ERROR `undefined_table` if there is no such relation.
-    pub fn open_to_write(oid: pg_sys::Oid) -> Self {
-        // SAFETY: raises an ERROR unless it is a table.
-        Self(unsafe { pg_sys::table_open(oid, pg_sys::RowExclusiveLock as i32) })
+    /// Returns None if there is no relation of that OID, of whatever kind, any more.
+    pub fn try_open(oid: pg_sys::Oid, lock: u32) -> Option<Self> {
+        // SAFETY: returns NULL if there is no such relation.
+        let relation = unsafe { pg_sys::try_relation_open(oid, lock as i32) };
+        (!relation.is_null()).then(|| Self(relation))
     }
 
     /// Opens a relation that is locked already.
@@ -64,6 +64,12 @@ impl Relation {
         unsafe { (*(*self.0).rd_rel).relkind as u8 }
     }
 
+    /// Returns whether the relation is logged, as in `pg_class.relpersistence`.
+    pub fn persistence(&self) -> u8 {
+        // SAFETY: the relation is open.
+        unsafe { (*(*self.0).rd_rel).relpersistence as u8 }
+    }
+
     /// Returns the role that owns the relation.
     pub fn owner(&self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
@@ -86,6 +92,20 @@ impl Relation {
                 0 => Vec::new(),
                 count => std::slice::from_raw_parts((*parts).oids, count as usize).to_vec(),
             }
+        }
+    }
+
+    /// Returns the columns of the relation, dropped ones included.
+    pub fn columns(&self) -> &[pg_sys::FormData_pg_attribute] {
+        // SAFETY: the relation is open; its descriptor has that many columns.
+        unsafe {
+            let descriptor = (*self.0).rd_att;
+            let count = (*descriptor).natts as usize;
+            #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+            let first = pg_sys::TupleDescAttr(descriptor, 0).cast_const();
+            #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
+            let first = (*descriptor).attrs.as_ptr();
+            std::slice::from_raw_parts(first, count)
         }
     }
 
@@ -201,7 +221,7 @@ pub unsafe fn blocks(relation: pg_sys::Relation) -> u32 {
 }
 
 /// The type of a column, with its modifier and its collation.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct ColumnType {
     pub type_: pg_sys::Oid,
     pub modifier: i32,
@@ -223,6 +243,16 @@ impl ColumnType {
         // SAFETY: raises an ERROR if there is no such column.
         unsafe { pg_sys::get_atttypetypmodcoll(relation, number, type_, modifier, collation) };
         of
+    }
+
+    /// Returns a type without modifier, and with its own collation.
+    pub fn plain(type_: pg_sys::Oid) -> Self {
+        Self {
+            type_,
+            modifier: -1,
+            // SAFETY: looks the type up in the catalog.
+            collation: unsafe { pg_sys::get_typcollation(type_) },
+        }
     }
 
     /// Returns the type's name with its modifier.

@@ -1,7 +1,9 @@
 //! Kept clusters: whatever happens to a table, they are those computed from scratch.
 
+mod altered;
 mod dump;
 mod histories;
 
+pub use altered::altered;
 pub use dump::restored;
 pub use histories::random;

@@ -1,0 +1,104 @@
+//! Trackers whose tables their owner has altered.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Outcome, figure};
+
+const TABLES: &str = "
+    CREATE TABLE docs (id int PRIMARY KEY, day date, body text);
+    CREATE INDEX ON docs USING neardup (body);
+    INSERT INTO docs SELECT i, date '2024-01-01' + i, 'one text of several words, number ' || i / 3
+    FROM generate_series(1, 20) i;
+    SELECT near_dup_track('docs', 'body', keep => 'day DESC');
+    CREATE TYPE mood AS ENUM ('sad', 'happy');
+    CREATE FUNCTION as_mood(bigint[]) RETURNS mood IMMUTABLE LANGUAGE sql RETURN 'sad'::mood;
+    CREATE CAST (bigint[] AS mood) WITH FUNCTION as_mood AS IMPLICIT;
+    CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+    CREATE TABLE parent (key int)";
+
+/// What owners do to the tables of a tracker.
+const ALTERATIONS: &[&str] = &[
+    "ALTER TABLE docs_clusters_canonical ALTER order1 TYPE int USING 1",
+    "ALTER TABLE docs_clusters_canonical ALTER order1 TYPE bigint USING 1",
+    "ALTER TABLE docs_clusters_canonical ALTER order2 TYPE text",
+    "DROP INDEX docs_clusters_canonical_kept_idx; ALTER TABLE docs_clusters_canonical ALTER kept TYPE mood",
+    "DROP INDEX docs_clusters_canonical_kept_idx; ALTER TABLE docs_clusters_canonical ALTER kept TYPE numeric[]",
+    "ALTER TABLE docs_clusters_canonical ADD order3 int",
+    "ALTER TABLE docs_clusters_canonical RENAME order1 TO order3",
+    "ALTER TABLE docs_clusters_canonical DROP order1, ADD order1 date",
+    "ALTER TABLE docs_clusters_canonical ALTER cluster TYPE text",
+    "ALTER TABLE docs_clusters_canonical RENAME TO a; ALTER TABLE docs_clusters_log RENAME TO docs_clusters_canonical;
+     ALTER TABLE docs_clusters_canonical ALTER number TYPE int",
+    "ALTER TABLE docs_clusters_state ALTER refreshed_at TYPE text",
+    "ALTER TABLE docs_clusters_state ALTER next_cluster TYPE text",
+    "ALTER TABLE docs_clusters_state DROP seconds",
+    "ALTER TABLE docs_clusters_state SET UNLOGGED",
+    "ALTER TABLE docs_clusters ALTER key TYPE text",
+    "ALTER TABLE docs_clusters ALTER key TYPE bigint",
+    "ALTER TABLE docs_clusters RENAME cluster TO canonical2",
+    "ALTER TABLE docs_clusters DROP CONSTRAINT docs_clusters_pkey",
+    "CREATE RULE r AS ON INSERT TO docs_clusters DO INSTEAD NOTHING",
+    "CREATE TRIGGER t BEFORE INSERT ON docs_clusters FOR EACH ROW EXECUTE FUNCTION nothing()",
+    "ALTER TABLE docs_clusters FORCE ROW LEVEL SECURITY",
+    "ALTER TABLE docs_clusters_log ALTER key TYPE text, ALTER replaced TYPE text",
+    "ALTER TABLE docs_clusters_log DROP similarity",
+    "ALTER TABLE docs_clusters_queue ADD x int",
+    "ALTER TABLE docs_clusters_queue ADD x int; ALTER TABLE docs_clusters_queue DROP x",
+    "ALTER TABLE docs_clusters_queue ADD UNIQUE (key)",
+    "ALTER TABLE docs_clusters_queue ALTER key SET NOT NULL",
+    "ALTER TABLE docs_clusters_queue DROP key",
+    "ALTER TABLE docs_clusters_queue RENAME key TO k",
+    "ALTER TABLE docs_clusters_queue INHERIT parent; CREATE TABLE child () INHERITS (docs_clusters_queue)",
+    "CREATE RULE r AS ON DELETE TO docs_clusters_queue DO INSTEAD NOTHING",
+];
+
+/// Every alteration is an error with a hint, of the refresh or of a write that would note a change; other trackers are
+/// shown as before, and the tracker can be ended.
+pub fn altered(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "live_altered")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TABLES)?;
+    client.batch_execute(
+        "CREATE TABLE others (id int PRIMARY KEY, body text); CREATE INDEX ON others USING neardup (body);
+         SELECT near_dup_track('others', 'body')",
+    )?;
+    for alteration in ALTERATIONS {
+        is_noticed(&mut client, alteration).with_context(|| (*alteration).to_string())?;
+    }
+    // What keeps the meaning of a table is not noticed.
+    client.batch_execute(
+        "ALTER TABLE docs_clusters ADD CHECK (cluster > 0); CREATE INDEX ON docs_clusters_log (at);
+         CREATE TRIGGER t AFTER INSERT ON docs_clusters_log FOR EACH ROW EXECUTE FUNCTION nothing();
+         UPDATE docs SET day = '2025-01-01' WHERE id = 1; SELECT near_dup_refresh('docs_clusters')",
+    )?;
+    figure!("{} alterations noticed", ALTERATIONS.len());
+    Ok(Outcome::Passed)
+}
+
+fn is_noticed(client: &mut Client, alteration: &str) -> Result<()> {
+    client.batch_execute("BEGIN")?;
+    client.batch_execute(alteration)?;
+    let shown =
+        "SELECT count(*) FROM near_dup_tracked WHERE relation = 'others'::regclass AND behind = 0";
+    let shown: i64 = client.query_one(shown, &[])?.get(0);
+    ensure!(shown == 1, "another tracker is not shown");
+    let refreshed = client.batch_execute(
+        "SAVEPOINT s; UPDATE docs SET day = '2025-01-01' WHERE id = 2; SELECT near_dup_refresh('docs_clusters')",
+    );
+    let error = refreshed.err().context("it is refreshed")?;
+    let hint = error.as_db_error().and_then(|error| error.hint());
+    ensure!(
+        error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE)
+            && hint.is_some_and(|hint| hint.contains("near_dup_untrack('public.docs_clusters')")),
+        "{error:?}"
+    );
+    client.batch_execute(
+        "ROLLBACK TO s; SELECT near_dup_untrack('docs_clusters'); INSERT INTO docs VALUES (100)",
+    )?;
+    client.batch_execute("ROLLBACK")?;
+    Ok(())
+}

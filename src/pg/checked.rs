@@ -1,0 +1,161 @@
+//! Tables of the extension's own that users can alter, opened only as they were created.
+
+use crate::pg::error::not_ready;
+use crate::pg::names;
+use crate::pg::relation::{ColumnType, Relation};
+use pgrx::pg_sys;
+
+/// A column as the extension creates it.
+#[derive(Clone)]
+pub struct CreatedColumn {
+    pub name: String,
+    pub type_: ColumnType,
+    pub is_not_null: bool,
+}
+
+impl CreatedColumn {
+    pub fn new(name: &str, type_: ColumnType, is_not_null: bool) -> Self {
+        Self {
+            name: name.into(),
+            type_,
+            is_not_null,
+        }
+    }
+}
+
+/// A table as the extension creates it, for another table.
+pub struct CreatedTable<'a> {
+    /// The owner, and the persistence as in `pg_class.relpersistence`, of the table that it is for.
+    pub owner: pg_sys::Oid,
+    pub persistence: u8,
+    pub columns: &'a [CreatedColumn],
+    /// The columns of the primary key; a table without one has no index.
+    pub key: &'a [i16],
+}
+
+/// An open table that is as it was created. Nobody can alter it while it is open: others wait for its lock, and the
+/// session itself is told that it is in use.
+pub struct CheckedTable(Relation);
+
+/// What differs in a table from what was created.
+pub struct Altered(pub String);
+
+impl Altered {
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state`.
+    pub fn raise(&self, hint: &str) -> ! {
+        not_ready(&self.0, hint)
+    }
+}
+
+impl CheckedTable {
+    /// Opens a table with a lock of that mode.
+    pub fn open(
+        table: pg_sys::Oid,
+        created: &CreatedTable<'_>,
+        lock: u32,
+    ) -> Result<Self, Altered> {
+        // The owner of another's table must not wait for its locks.
+        let owner = names::owner(table);
+        if owner.is_some_and(|owner| owner != created.owner) {
+            return Err(altered(table, "it has another owner"));
+        }
+        let Some(relation) = Relation::try_open(table, lock) else {
+            return Err(Altered("a table of the extension's was dropped".into()));
+        };
+        match difference(&relation, created) {
+            Some(difference) => Err(altered(table, &difference)),
+            None => Ok(Self(relation)),
+        }
+    }
+
+    pub fn relation(&self) -> &Relation {
+        &self.0
+    }
+}
+
+fn altered(table: pg_sys::Oid, difference: &str) -> Altered {
+    let name = names::find_relation(table).unwrap_or_default();
+    Altered(format!(
+        "table {name} is not as it was created: {difference}"
+    ))
+}
+
+/// Returns what differs in a table from what was created.
+fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
+    // SAFETY: the relation is open.
+    let form = unsafe { &*(*table.as_ptr()).rd_rel };
+    let is_plain = table.kind() == pg_sys::RELKIND_RELATION
+        && form.relam == pg_sys::HEAP_TABLE_AM_OID
+        && !form.relispartition;
+    let is_changed_by_others = form.relhasrules || table.triggers().iter().any(changes_rows);
+    let differences = [
+        (form.relowner != created.owner, "it has another owner"),
+        (!is_plain, "it is no plain table"),
+        (
+            form.relpersistence as u8 != created.persistence,
+            "it is logged, or unlogged, otherwise than its table",
+        ),
+        (
+            form.relhassubclass,
+            "tables inherit from it, or did before its last ANALYZE",
+        ),
+        (
+            is_changed_by_others,
+            "a rule or a trigger changes what is written",
+        ),
+        (
+            form.relforcerowsecurity,
+            "row security is forced on its owner",
+        ),
+        (!has_key(table, created.key), "it has another primary key"),
+    ];
+    if let Some((_, difference)) = differences.iter().find(|(is_so, _)| *is_so) {
+        return Some((*difference).into());
+    }
+    let columns = table.columns();
+    if columns.len() != created.columns.len() {
+        return Some("a column was added or dropped".into());
+    }
+    let mut pairs = columns.iter().zip(created.columns);
+    pairs.find_map(|(column, created)| different_column(column, created))
+}
+
+/// Returns whether a trigger can change or leave out what is written.
+fn changes_rows(trigger: &pg_sys::Trigger) -> bool {
+    let kind = trigger.tgtype as u32;
+    kind & pg_sys::TRIGGER_TYPE_ROW != 0 && kind & pg_sys::TRIGGER_TYPE_BEFORE != 0
+}
+
+/// Returns whether a table has its primary key in these columns; without any, whether it has no index.
+fn has_key(table: &Relation, key: &[i16]) -> bool {
+    match (table.primary_key(), key) {
+        (Some((_, columns)), key) => columns == key,
+        (None, key) => key.is_empty() && table.indexes().is_empty(),
+    }
+}
+
+fn different_column(
+    column: &pg_sys::FormData_pg_attribute,
+    created: &CreatedColumn,
+) -> Option<String> {
+    if column.attisdropped {
+        return Some("a column was dropped".into());
+    }
+    let name = names::of_column(column);
+    let type_ = ColumnType {
+        type_: column.atttypid,
+        modifier: column.atttypmod,
+        collation: column.attcollation,
+    };
+    if name != created.name {
+        let (name, wanted) = (names::identifier(&name), names::identifier(&created.name));
+        return Some(format!("column {wanted} is called {name}"));
+    }
+    if type_ != created.type_ {
+        let (type_, wanted) = (type_.definition(), created.type_.definition());
+        return Some(format!("column {name} has type {type_}, not {wanted}"));
+    }
+    let is_other = column.attnotnull != created.is_not_null || column.attgenerated != 0;
+    is_other.then(|| format!("column {name} takes other values"))
+}
