@@ -1,9 +1,8 @@
 //! The columns of a table that a guard reads: numbers differ from partition to partition, and so may
 //! the keys.
 
-use crate::guard::keys::key_of;
 use crate::guard::options::GuardOptions;
-use crate::guard::slot::{get, have_same_bits};
+use crate::guard::slot::get;
 use crate::guard::window::Window;
 use crate::pg::encoding::utf8;
 use crate::pg::error::{raise, unsupported};
@@ -81,8 +80,10 @@ pub struct GuardColumns {
     pub value: i16,
     pub scope: Vec<ScopeColumn>,
     pub window: Option<Window>,
-    /// The index and the columns of the primary key, by which rows are named; None for a table without one.
-    key: Option<(pg_sys::Oid, Vec<i16>)>,
+    /// The column whose values name rows in notes.
+    pub key: Option<i16>,
+    /// The index and the columns of the primary key, which names rows in messages; None for a table without one.
+    primary_key: Option<(pg_sys::Oid, Vec<i16>)>,
 }
 
 impl GuardColumns {
@@ -98,7 +99,8 @@ impl GuardColumns {
                 .map(|number| ScopeColumn::new(table, number))
                 .collect(),
             window: Self::window(table, options),
-            key: table.primary_key(),
+            key: options.key.as_ref().map(number),
+            primary_key: table.primary_key(),
         }
     }
 
@@ -113,44 +115,13 @@ impl GuardColumns {
         Some(unsafe { Window::new(table.as_ptr(), number, most) })
     }
 
-    /// Returns the key of a row as a column of type `held` holds it; None without a key.
-    ///
-    /// # Safety
-    /// The slot holds a row of the table, and `held` is of the key's type.
-    pub unsafe fn key_as(
-        &self,
-        held: pg_sys::Oid,
-        slot: *mut pg_sys::TupleTableSlot,
-    ) -> Option<pg_sys::Datum> {
-        let (_, columns) = self.key.as_ref()?;
-        // SAFETY: vouched for by the caller.
-        Some(unsafe { key_of(columns, held, slot) })
-    }
-
-    /// Returns whether two versions of a row have the same key, and the same values in all columns that the
-    /// guard reads.
-    ///
-    /// # Safety
-    /// The slots hold rows of the table.
-    pub unsafe fn are_same_row(
-        &self,
-        a: *mut pg_sys::TupleTableSlot,
-        b: *mut pg_sys::TupleTableSlot,
-    ) -> bool {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let key = self.key.as_ref().map_or(&[][..], |(_, columns)| columns);
-            self.are_same(a, b) && have_same_bits(a, b, key)
-        }
-    }
-
-    /// Returns the key of a row as PostgreSQL writes it in messages, `(id)=(1)`; None without a key,
-    /// and if the role may not see it.
+    /// Returns the primary key of a row as PostgreSQL writes it in messages, `(id)=(1)`; None without one, and if
+    /// the role may not see it.
     ///
     /// # Safety
     /// The slot holds a row of the table.
-    pub unsafe fn key(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<CString> {
-        let (index, columns) = self.key.as_ref()?;
+    pub unsafe fn primary_key(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<CString> {
+        let (index, columns) = self.primary_key.as_ref()?;
         // SAFETY: vouched for by the caller; a primary key has no NULLs; the function checks the
         // privileges and returns a new string.
         unsafe {

@@ -4,13 +4,13 @@
 
 use pgrx::pg_sys;
 
-/// The state of a transaction that inserted a row. The number of one that the transaction itself says is field 4 of
+/// How far a transaction that has written rows has got. The number of a state that a transaction announces is field 4 of
 /// an advisory lock's tag; the functions for users write 1 and 2.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum PassState {
     Passed = 3,
     WillPass = 4,
-    /// It has inserted rows without saying that it will pass.
+    /// It has inserted rows without announcing that it will pass.
     Silent,
     /// It is no longer in progress.
     Ended,
@@ -19,25 +19,33 @@ pub enum Standing {
 /// Field 4 of the tag of the lock that is held while a transaction passes.
 const GATE: u16 = 5;
 
-/// Says that the running transaction has passed a root, or will pass it before it commits.
-pub fn say(root: pg_sys::Oid, standing: Standing) {
+/// Field 4 of the tag of the lock of a transaction whose rows pass one by one.
+const ONE_BY_ONE: u16 = 6;
+
+/// Announces that the running transaction has passed a root, or will pass it before it commits.
+pub fn announce(root: pg_sys::Oid, state: PassState) {
     // SAFETY: a transaction is running; it gets an identifier unless it has one.
     let transaction = unsafe { pg_sys::GetTopTransactionId() };
-    acquire(tag(root, transaction, standing as u16));
+    acquire(tag(root, transaction, state as u16));
 }
 
-/// Returns the standing of a transaction with a root; a subtransaction has the standing of the top one.
-pub fn standing(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> Standing {
+/// Waits until no other transaction passes a root row by row; keeps others waiting until the transaction ends.
+pub fn pass_one_by_one(root: pg_sys::Oid) {
+    acquire(tag(root, pg_sys::InvalidTransactionId, ONE_BY_ONE));
+}
+
+/// Returns how far a transaction has got with a root; a subtransaction is as far as the top one.
+pub fn pass_state(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> PassState {
     // SAFETY: the transaction was in progress when this one had a snapshot.
     let top = unsafe { pg_sys::SubTransGetTopmostTransaction(transaction) };
-    let said = [Standing::Passed, Standing::WillPass]
+    let announced = [PassState::Passed, PassState::WillPass]
         .into_iter()
-        .find(|standing| is_held(tag(root, top, *standing as u16)));
+        .find(|state| is_held(tag(root, top, *state as u16)));
     // Asked last: a transaction in progress now has held its locks until now.
     // SAFETY: as above.
     match unsafe { pg_sys::TransactionIdIsInProgress(transaction) } {
-        false => Standing::Ended,
-        true => said.unwrap_or(Standing::Silent),
+        false => PassState::Ended,
+        true => announced.unwrap_or(PassState::Silent),
     }
 }
 
@@ -61,13 +69,13 @@ impl Gate {
     }
 }
 
-fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, says: u16) -> pg_sys::LOCKTAG {
+fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, purpose: u16) -> pg_sys::LOCKTAG {
     pg_sys::LOCKTAG {
         // SAFETY: a variable of the backend, set once.
         locktag_field1: unsafe { pg_sys::MyDatabaseId }.to_u32(),
         locktag_field2: root.to_u32(),
         locktag_field3: transaction.into_inner(),
-        locktag_field4: says,
+        locktag_field4: purpose,
         locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
         locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
     }

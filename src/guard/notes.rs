@@ -1,17 +1,19 @@
 //! Rows that are let in, and noted beside the earlier rows that they are similar to.
 //!
-//! **The rule.** A row that passes is noted beside the most similar of the rows that have passed before it,
-//! or were there before their table was guarded. Rows of one statement pass in the order in which they were
-//! written; rows that a trigger writes meanwhile pass before them, and are still the later ones: of two rows
-//! only one is noted beside the other. A row passes anew when its key, or a column that the guard reads, is
-//! changed. When a row is deleted or changed, all notes that name it, on either side, are removed.
+//! **The rule.** A row that passes is noted beside the most similar of the rows that have passed before it, or were
+//! there before their table was guarded. Rows of one statement pass in the order in which they were written; rows of a
+//! COPY that pass one by one (see `places`) in the order of their places in the table. Rows that a trigger writes
+//! meanwhile pass before them, and may be the earlier or the later ones: of two rows only one is noted beside the other.
+//! A row passes anew when its key, or a column that the guard reads, is changed; a row that a statement has left as it
+//! was is an earlier one for all that pass. When a row is deleted or changed, all notes that name it, on either side,
+//! are removed.
 //!
-//! **Every earlier row is found.** Rows are searched for, waited for and left to others exactly as by a guard
-//! that rejects (see `passing`); only the treatment of a committed row differs. By the argument there, the
-//! later to pass of two committed similar rows has found the other, and has waited for its transaction if that
-//! had passed and was in progress. A row that a rejection would name is a neighbor here. If a look at only the
-//! newest rows finds a row, the transaction looks at everything once more, so that all neighbors at the moment
-//! of passing come from one look, and nothing has been added since.
+//! **Every earlier row is found.** Rows are searched for, waited for and left to others exactly as by a guard that
+//! rejects (see `passing`); only the treatment of a committed row differs. By the argument there, the later to pass of
+//! two committed similar rows has found the other, and has waited for its transaction if that had passed and was in
+//! progress. A row that a rejection would name is an earlier row here. If a look at only the newest rows finds a row,
+//! the transaction looks at everything once more, so that all earlier rows at the moment of passing come from one look,
+//! and nothing has been added since.
 //!
 //! **A note never names a row that is not there.** Let transaction B note row b beside row a of another
 //! transaction. Before B closes the gate it locks a FOR SHARE, in the version that it has compared; where there
@@ -31,11 +33,12 @@
 //! pass, and write notes about their own rows after that, with keys that nobody else writes. So a transaction
 //! that has passed waits for nobody, and they do not deadlock with each other.
 
-use crate::guard::neighbors::Neighbor;
+use crate::guard::check::SimilarRow;
 use crate::guard::notes_table::{NewNote, NotesTable};
-use crate::guard::passing::{Passing, RowProgress};
-use crate::guard::row::{Place, Source, with_replaced, with_row};
-use crate::guard::slot::Slot;
+use crate::guard::passing::{Passing, RowState};
+use crate::guard::row::{Source, version, with_row};
+use crate::guard::search::OpenTable;
+use crate::guard::slot::{Slot, Tid, is_own, tid};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::statement::Connection;
 use crate::pg::value::in_memory_of_its_own;
@@ -44,28 +47,73 @@ use neardup::memory::{Grow, collected};
 /// Rows that one statement adds notes for, or removes the notes of.
 const BATCH: usize = 1000;
 
-/// Writes to a table of notes, about some rows.
+/// Writes to a table of notes, about the rows at places of these numbers.
 type WriteNotes<'a> =
     dyn Fn(&NotesTable, &Connection, &mut dyn Iterator<Item = (usize, &Source)>) + 'a;
 
-impl Passing<'_> {
-    /// Locks the neighbors of all rows. Returns whether they are as they were found; otherwise the rows have to
-    /// be checked again.
+/// An earlier row that one is noted beside.
+#[derive(Clone, Copy)]
+pub struct EarlierRow {
+    /// The number of its table among the tables that the guard searches.
+    table: usize,
+    tid: Tid,
+    similarity: f64,
+}
+
+impl EarlierRow {
+    /// # Safety
+    /// The slot holds a row of its table.
+    pub unsafe fn new(similar: &SimilarRow<'_>) -> Self {
+        Self {
+            table: similar.number,
+            // SAFETY: vouched for by the caller.
+            tid: unsafe { tid(similar.slot) },
+            similarity: similar.similarity.share(),
+        }
+    }
+
+    /// Adds the row to `others`, which come with the most similar first; keeps at most `most` of them.
+    pub fn add_to(self, others: &mut Vec<Self>, most: usize) {
+        let place = others.partition_point(|other| other.similarity >= self.similarity);
+        if place < most {
+            others.truncate(most - 1);
+            others.try_push(self).or_raise();
+            others[place..].rotate_right(1);
+        }
+    }
+
+    /// Locks the row FOR SHARE. Returns whether it is as it was found.
     ///
     /// # Safety
-    /// The transaction wrote the rows at the places.
-    pub unsafe fn lock_neighbors(&self, progress: &mut [RowProgress]) -> bool {
+    /// The row was found in one of these tables.
+    unsafe fn lock(&self, tables: &[OpenTable]) -> bool {
+        let table = tables[self.table].relation();
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let slot = Slot::new(table);
+            slot.fetch(table, self.tid) && is_own(slot.as_ptr()) || slot.lock(table, self.tid)
+        }
+    }
+}
+
+impl Passing<'_> {
+    /// Locks the earlier rows that rows will be noted beside. Returns whether they are as they were found; otherwise
+    /// leaves the rows open.
+    ///
+    /// # Safety
+    /// The statement wrote the rows at the places.
+    pub unsafe fn lock_earlier(&self, rows: &mut [RowState]) -> bool {
         let mut are_as_found = true;
-        for (place, progress) in self.places.iter().zip(progress) {
-            let Some(source) = self.source(place) else {
+        for (place, row) in self.places.iter().zip(rows) {
+            let Some(source) = self.source(place).filter(|_| !row.earlier.is_empty()) else {
                 continue;
             };
             check_interrupts();
             let tables = &self.guards[source.guard].tables;
-            let mut neighbors = progress.neighbors.iter();
+            let mut earlier = row.earlier.iter();
             // SAFETY: vouched for by the caller.
-            if !in_memory_of_its_own(|| neighbors.all(|near| unsafe { near.lock(tables) })) {
-                progress.is_open = true;
+            if !in_memory_of_its_own(|| earlier.all(|row| unsafe { row.lock(tables) })) {
+                row.is_open = true;
                 are_as_found = false;
             }
         }
@@ -75,38 +123,45 @@ impl Passing<'_> {
     /// Removes the notes that name rows which were deleted or changed.
     ///
     /// # Safety
-    /// As for [`Self::lock_neighbors`].
-    pub unsafe fn remove_notes(&self) {
-        let is_replaced = |number: usize| self.places[number].old.is_some();
-        self.write_notes(&is_replaced, &|table, connection, rows| {
-            // SAFETY: vouched for by the caller.
-            let keys = rows.filter_map(|(number, source)| unsafe {
-                let place = &self.places[number];
-                with_replaced(place, source, |slot| table.key(&source.columns, slot))
-            });
-            table.remove(connection, collected(keys).or_raise());
-        });
+    /// As for [`Self::lock_earlier`].
+    pub unsafe fn remove_notes(&self, rows: &[RowState]) {
+        self.write_notes(
+            &|number| rows[number].is_replaced,
+            &|table, connection, rows| {
+                // SAFETY: vouched for by the caller.
+                let keys = rows.filter_map(|(number, source)| unsafe {
+                    let place = &self.places[number];
+                    let old = version(place, source, place.old)?;
+                    table.key(&source.columns, old.as_ptr())
+                });
+                table.remove(connection, &collected(keys).or_raise());
+            },
+        );
     }
 
     /// Adds the notes of all rows.
     ///
     /// # Safety
-    /// As for [`Self::lock_neighbors`].
-    pub unsafe fn add_notes(&self, progress: &[RowProgress]) {
-        let has_neighbors = |number: usize| !progress[number].neighbors.is_empty();
-        self.write_notes(&has_neighbors, &|table, connection, rows| {
-            let mut notes = Vec::new();
-            for (number, source) in rows {
-                let (place, neighbors) = (&self.places[number], &progress[number].neighbors);
-                // SAFETY: vouched for by the caller.
-                unsafe { self.note(place, source, neighbors, table, &mut notes) };
-            }
-            table.add(connection, &notes);
-        });
+    /// As for [`Self::lock_earlier`]; the earlier rows are locked.
+    pub unsafe fn add_notes(&self, rows: &[RowState]) {
+        let states = rows;
+        self.write_notes(
+            &|number| !states[number].earlier.is_empty(),
+            &|table, connection, rows| {
+                let mut notes = Vec::new();
+                for (number, source) in rows {
+                    // SAFETY: vouched for by the caller.
+                    unsafe {
+                        self.note(number, source, &states[number].earlier, table, &mut notes)
+                    };
+                }
+                table.add(connection, &notes);
+            },
+        );
     }
 
-    /// Calls `write` with the table of notes of each guard that has one, and with the numbers of rows at the places
-    /// that it notes, if `concerns` is true for them, in batches.
+    /// Calls `write` with the table of notes of each guard that has one, and with the rows at places that it notes, if
+    /// `concerns` is true for them, in batches.
     fn write_notes(&self, concerns: &dyn Fn(usize) -> bool, write: &WriteNotes<'_>) {
         for (number, guard) in self.guards.iter().enumerate() {
             let Some(notes) = guard.notes() else { continue };
@@ -116,13 +171,10 @@ impl Passing<'_> {
                 source.map(|source| (row, source))
             };
             let mut rows = (0..self.places.len()).filter_map(of_guard).peekable();
-            if rows.peek().is_none() {
+            let Some(&(_, source)) = rows.peek() else {
                 continue;
-            }
-            let table = NotesTable::open(notes.table);
-            for source in self.sources.iter().filter(|source| source.guard == number) {
-                table.check(&source.table);
-            }
+            };
+            let table = NotesTable::open(notes.table, &source.table, &source.columns);
             table.write(|connection| {
                 while rows.peek().is_some() {
                     in_memory_of_its_own(|| {
@@ -133,31 +185,29 @@ impl Passing<'_> {
         }
     }
 
-    /// Notes the row at a place beside its neighbors.
+    /// Notes the row at a place beside earlier ones.
     ///
     /// # Safety
-    /// As for [`Self::lock_neighbors`]; the neighbors are locked.
+    /// As for [`Self::add_notes`].
     unsafe fn note(
         &self,
-        place: &Place,
+        number: usize,
         source: &Source,
-        neighbors: &[Neighbor],
+        earlier: &[EarlierRow],
         table: &NotesTable,
-        notes: &mut Vec<NewNote>,
+        notes: &mut Vec<NewNote<'_>>,
     ) {
         // SAFETY: vouched for by the caller.
         unsafe {
+            let place = &self.places[number];
             let key = with_row(place, source, |row| table.key(&source.columns, row.slot));
             let Some(key) = key else { return };
-            for neighbor in neighbors {
-                let searched = &self.guards[source.guard].tables[neighbor.table];
+            for row in earlier {
+                let searched = &self.guards[source.guard].tables[row.table];
                 let slot = Slot::new(searched.relation());
-                slot.fetch(searched.relation(), neighbor.tid);
-                let note = NewNote {
-                    key,
-                    near_key: table.key(&searched.table.columns, slot.as_ptr()),
-                    similarity: neighbor.similarity,
-                };
+                slot.fetch(searched.relation(), row.tid);
+                let near_key = table.key(&searched.table.columns, slot.as_ptr());
+                let note = table.note([key, near_key], row.similarity);
                 notes.try_push(note).or_raise();
             }
         }

@@ -1,31 +1,22 @@
 //! The table that a guard writes its notes to, with the rights of the owner of both.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::keys::{define_keys, holds_keys};
-use crate::guard::table::root_of;
-use crate::pg::error::{OrRaise, not_ready, unsupported};
+use crate::guard::slot::get;
+use crate::pg::encoding::utf8;
+use crate::pg::error::{OrRaise, not_ready, raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
-use crate::pg::statement::{Connection, array_of_texts, server_text, text_datum};
+use crate::pg::statement::{Connection, server_text, text_array};
 use neardup::memory::collected;
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
-/// Makes a table for the notes of a guard, in the schema of the guarded table.
+/// Makes a table for the notes of a guard, in the schema of the guarded table. Rows are named by the column `key`.
 ///
 /// # Errors
-/// ERROR `object_not_in_prerequisite_state` for a table without a primary key, `feature_not_supported` for a
-/// temporary one, and the errors of CREATE TABLE.
-pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
-    let root = Relation::open_table(root_of(guarded.oid()));
-    let Some((_, numbers)) = root.primary_key() else {
-        let table = names::relation(root.oid());
-        not_ready(
-            &format!("notes need a primary key, which table {table} has not"),
-            &format!("ALTER TABLE {table} ADD PRIMARY KEY (...);"),
-        );
-    };
+/// ERROR `feature_not_supported` for a temporary table, and the errors of CREATE TABLE.
+pub fn create(guarded: &Relation, name: &str, key: i16) -> pg_sys::Oid {
     let oid = guarded.oid();
     // SAFETY: looks the table up in the catalog.
     let (schema, persistence) = unsafe {
@@ -43,8 +34,7 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
     };
     let rights = OwnerRights::assume(guarded.owner());
     let connection = Connection::open();
-    let key = names::qualified(schema, &names::derived(name, "key"));
-    let key = define_keys(&connection, root.oid(), &numbers, &key);
+    let key = ColumnType::of(oid, key).definition();
     let notes = names::qualified(schema, name);
     let comment = format!(
         "rows of {} that were similar to earlier ones when they came, by near_dup_protect",
@@ -66,38 +56,30 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
     unsafe { pg_sys::get_relname_relid(server_text(name).as_ptr(), schema) }
 }
 
-/// An open table of notes.
+/// An open table of notes about rows that a key names.
 pub struct NotesTable {
     table: Relation,
     key_type: pg_sys::Oid,
 }
 
 impl NotesTable {
-    pub fn open(oid: pg_sys::Oid) -> Self {
-        let table = Relation::open_table(oid);
-        let key_type = ColumnType::of(oid, 1).type_;
-        Self { table, key_type }
-    }
-
+    /// Opens the notes of a guarded table.
+    ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` unless the table belongs to the owner of the guarded one,
-    /// and holds its keys.
-    pub fn check(&self, guarded: &Relation) {
-        let names = || [guarded, &self.table].map(|table| names::relation(table.oid()));
-        if self.table.owner() != guarded.owner() {
-            let [table, notes] = names();
+    /// ERROR `object_not_in_prerequisite_state` unless both tables have one owner.
+    pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
+        let table = Relation::open_table(oid);
+        if table.owner() != guarded.owner() {
+            let [guarded, notes] = [guarded.oid(), oid].map(names::relation);
             not_ready(
-                &format!("{notes} has another owner than {table}"),
+                &format!("{notes} has another owner than {guarded}"),
                 "Give both the same owner: ALTER TABLE ... OWNER TO ...",
             );
         }
-        let (_, key) = guarded.primary_key().unwrap_or_default();
-        if key.is_empty() || !holds_keys(&self.table, guarded, &key) {
-            let [table, notes] = names();
-            not_ready(
-                &format!("the primary key of {table} is not the one that {notes} was made for"),
-                "Drop the trigger and the notes, and call near_dup_protect again.",
-            );
+        let key = columns.key.expect("a guard with notes has a key");
+        Self {
+            table,
+            key_type: ColumnType::of(guarded.oid(), key).type_,
         }
     }
 
@@ -115,24 +97,57 @@ impl NotesTable {
         rights.resign();
     }
 
-    /// Returns the key of a row as text.
+    /// Returns the key of a row as text, in the current memory context; None for NULL.
     ///
     /// # Safety
-    /// The slot holds a row of a table with these columns, which [`Self::check`] has passed.
-    pub unsafe fn key(
+    /// The slot holds a row of a table with these columns, as the guarded one has them.
+    pub unsafe fn key<'c>(
         &self,
         columns: &GuardColumns,
         slot: *mut pg_sys::TupleTableSlot,
-    ) -> pg_sys::Datum {
+    ) -> Option<&'c CStr> {
         let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
         // SAFETY: vouched for by the caller; returns a new NUL-terminated string.
         unsafe {
-            let key = columns
-                .key_as(self.key_type, slot)
-                .expect("the table has a key");
+            let key = get(slot, columns.key?)?;
             pg_sys::getTypeOutputInfo(self.key_type, &mut function, &mut is_varlena);
-            let text = pg_sys::OidOutputFunctionCall(function, key);
-            text_datum(CStr::from_ptr(text).to_bytes())
+            Some(CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, key)))
+        }
+    }
+
+    /// Returns the note of a row beside an earlier one, by their keys.
+    ///
+    /// # Errors
+    /// ERROR `not_null_violation` for a row without a key, `unique_violation` for rows with one key.
+    pub fn note<'c>(&self, keys: [Option<&'c CStr>; 2], similarity: f64) -> NewNote<'c> {
+        let shared = match keys {
+            [Some(key), Some(near_key)] if key != near_key => {
+                return NewNote {
+                    key,
+                    near_key,
+                    similarity,
+                };
+            }
+            [Some(key), Some(_)] => Some(key),
+            _ => None,
+        };
+        let notes = names::relation(self.table.oid());
+        let hint =
+            "The column that key => ... of near_dup_protect names must be unique and not NULL.";
+        match shared {
+            Some(key) => raise(
+                PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
+                &format!(
+                    "two similar rows that {notes} is to name have the key {}",
+                    utf8(key)
+                ),
+                hint,
+            ),
+            None => raise(
+                PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
+                &format!("a row that {notes} is to name has no key"),
+                hint,
+            ),
         }
     }
 
@@ -140,11 +155,11 @@ impl NotesTable {
     ///
     /// # Errors
     /// ERROR `t_r_serialization_failure` for a note that the transaction cannot see.
-    pub fn remove(&self, connection: &Connection, keys: Vec<pg_sys::Datum>) {
+    pub fn remove(&self, connection: &Connection, keys: &[&CStr]) {
         if keys.is_empty() {
             return;
         }
-        let equal = names::equality(self.key_type).expect("a primary key has equality");
+        let equal = names::equality(self.key_type).expect("the notes have an index on keys");
         let is_gone = |column| format!("{column} {equal} gone::{}", self.key_type_name());
         let [key, near_key] = ["key", "near_key"].map(is_gone);
         let notes = names::relation(self.table.oid());
@@ -155,7 +170,7 @@ impl NotesTable {
                 ),
                 &[pg_sys::TEXTARRAYOID],
             )
-            .run_latest(&[Some(array_of_texts(keys))]);
+            .run_latest(&[Some(texts(keys.iter().copied()))]);
     }
 
     /// Removes all notes.
@@ -167,10 +182,7 @@ impl NotesTable {
         });
     }
 
-    pub fn add(&self, connection: &Connection, notes: &[NewNote]) {
-        let keys = |key: fn(&NewNote) -> pg_sys::Datum| {
-            Some(array_of_texts(collected(notes.iter().map(key)).or_raise()))
-        };
+    pub fn add(&self, connection: &Connection, notes: &[NewNote<'_>]) {
         let similarities = collected(notes.iter().map(|note| note.similarity)).or_raise();
         let (table, key) = (names::relation(self.table.oid()), self.key_type_name());
         connection
@@ -191,8 +203,8 @@ impl NotesTable {
                 ],
             )
             .execute(&[
-                keys(|note| note.key),
-                keys(|note| note.near_key),
+                Some(texts(notes.iter().map(|note| note.key))),
+                Some(texts(notes.iter().map(|note| note.near_key))),
                 similarities.into_datum(),
             ]);
     }
@@ -203,8 +215,13 @@ impl NotesTable {
 }
 
 /// A note to be added, with the keys as texts.
-pub struct NewNote {
-    pub key: pg_sys::Datum,
-    pub near_key: pg_sys::Datum,
-    pub similarity: f64,
+pub struct NewNote<'c> {
+    key: &'c CStr,
+    near_key: &'c CStr,
+    similarity: f64,
+}
+
+/// Returns texts as an array.
+fn texts<'c>(texts: impl Iterator<Item = &'c CStr>) -> pg_sys::Datum {
+    text_array(texts.map(CStr::to_bytes))
 }

@@ -15,7 +15,7 @@ use neardup::shingle::Shingling;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'] [, 'most=10'])`.
+/// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'] [, 'key=column', 'most=10'])`.
 #[derive(Default, PartialEq)]
 pub struct GuardOptions {
     pub column: CString,
@@ -27,6 +27,8 @@ pub struct GuardOptions {
     pub within: Option<CString>,
     /// Microseconds by which rows differ at most in the column of `within`.
     pub by: Option<i64>,
+    /// The column whose values name rows in the notes.
+    pub key: Option<CString>,
     /// None for a guard that rejects rows.
     pub notes: Option<Notes>,
 }
@@ -40,7 +42,7 @@ pub struct Notes {
     pub most: usize,
 }
 
-const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'most=...', and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
+const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', both 'key=column' and 'most=...' of near_dup_protect, and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
 
 /// The largest number of rows that one row is noted beside.
 const MOST_NOTES: i32 = 1000;
@@ -95,10 +97,12 @@ impl GuardOptions {
     ///
     /// # Safety
     /// The trigger is the table's.
-    pub unsafe fn of_trigger(trigger: &pg_sys::Trigger, table: pg_sys::Oid) -> Self {
-        // SAFETY: vouched for by the caller.
+    pub unsafe fn from_trigger(trigger: &pg_sys::Trigger, table: pg_sys::Oid) -> Self {
+        // SAFETY: vouched for by the caller. A look into the catalog may replace the trigger: it comes last.
         unsafe {
-            let mut options = Self::parse(&trigger_arguments(trigger));
+            let arguments = trigger_arguments(trigger);
+            let mut options = Self::parse(&arguments);
+            let named = Self::notes_of(trigger);
             let kept = condition::kept(trigger.tgqual).unwrap_or_default();
             let names = kept
                 .into_iter()
@@ -107,17 +111,29 @@ impl GuardOptions {
                 *column = server_text(&name);
             }
             if let Some(notes) = &mut options.notes {
-                [notes.table] = condition::named(trigger.tgqual)
-                    .unwrap_or_else(|| invalid("near_dup_guard got most without notes", SHAPE));
+                let named = named.filter(|_| options.key.is_some());
+                notes.table = named.unwrap_or_else(|| {
+                    invalid("near_dup_guard got most without notes and their key", SHAPE)
+                });
             }
             options
         }
     }
 
+    /// Returns the table of notes that a trigger's condition names.
+    ///
+    /// # Safety
+    /// The trigger is one of an open table.
+    pub unsafe fn notes_of(trigger: &pg_sys::Trigger) -> Option<pg_sys::Oid> {
+        // SAFETY: vouched for by the caller.
+        unsafe { condition::named(trigger.tgqual) }.map(|[notes]| notes)
+    }
+
     /// Returns the names of all columns, in the order in which a condition keeps them.
     pub fn columns_mut(&mut self) -> impl Iterator<Item = &mut CString> {
         let column = std::iter::once(&mut self.column);
-        column.chain(&mut self.scope).chain(&mut self.within)
+        let others = self.scope.iter_mut().chain(&mut self.within);
+        column.chain(others).chain(&mut self.key)
     }
 
     fn add(&mut self, option: &CStr) {
@@ -140,6 +156,7 @@ impl GuardOptions {
                 });
             }
             "within" => self.within = Some(column(value)),
+            "key" => self.key = Some(column(value)),
             "most" => self.notes = Some(Notes::none_yet(word.parse().unwrap_or_default())),
             "by" => self.by = Some(microseconds_in(&column(value))),
             _ => invalid(

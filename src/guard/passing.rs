@@ -1,82 +1,102 @@
 //! The rows of a statement pass, all together.
 //!
-//! **The rule.** A guarded table, or the partitioned one at the root of its partitions, has a gate. Before
-//! a statement ends, its transaction looks for rows that are similar to its own, closes the gate, makes
-//! sure that the answer still holds, says *I have passed*, and opens the gate. Of similar rows of other
-//! transactions
+//! **The rule.** A guarded table, or the partitioned one at the root of its partitions, has a gate. Before a statement
+//! ends, its transaction looks for rows that are similar to its own, closes the gate, makes sure that the answer still
+//! holds, announces that it *has passed*, and opens the gate. Of similar rows of other transactions
 //! - a committed one rejects the statement;
 //! - one of a transaction in progress that has passed is waited for: that one came first;
 //! - one of a transaction in progress that *will pass* is left to that transaction, which finds our row;
-//! - any other one in progress came without the trigger that says so before the row enters an index (an
-//!   UPDATE, a trigger written by hand). Our transaction waits for it unless both rows are in one index
-//!   and ours came first: then it waits for us;
+//! - any other one in progress came without the trigger that announces this before the row enters an index (an
+//!   UPDATE, a trigger written by hand). Our transaction waits for it unless both rows are in one index and ours came
+//!   first: then it waits for us;
 //! - one that a transaction in progress deletes or changes is waited for; how that ends decides if it counts.
 //!
-//! A transaction says so by a lock (see `locks`), which others ask for and never take.
+//! A transaction announces this by a lock (see `locks`), which others ask for and never take.
 //!
-//! **No copy is admitted.** Let two transactions A and B commit similar rows a and b, each by a statement
-//! that was checked, and let A's statement go through the gate first. Then a was in its table and its
-//! index when B closed the gate. B has searched every row number that was drawn before that: the first
-//! search looks at all numbers, each later one at the numbers drawn since the search before it began, the
-//! last one with the gate closed. So B has found a. If a was in progress when B found it with the gate
-//! closed, A had passed, and B waited. If B found it before that, B asked again with the gate closed
-//! whether the transactions that it had left behind have passed or ended meanwhile, and began again if one
-//! had: with a look at everything for the rows that had met such a transaction, and for the others from
-//! where it was, since nothing but rows with later numbers can change their answers. The lock is asked for
-//! first, and after that whether the transaction is in progress: a transaction releases its locks after it
-//! has ceased to be in progress, so one that is in progress now and did not hold the lock before had not
-//! passed. The other way round, one that commits in between would look as if it had not. A transaction
-//! that has passed with one statement counts as passed with the statements that follow: transactions that
-//! find their rows wait, and waiting is always safe. A subtransaction that is rolled back releases its
-//! locks, with its rows.
+//! **No copy is admitted.** Let two transactions A and B commit similar rows a and b, each by a statement that was
+//! checked, and let A's statement go through the gate first. Then a was in its table and its index when B closed the
+//! gate, and its table was among those that B looks at: B lists partitions anew with the gate closed, and begins again
+//! if they are others. B has looked at every row number that was drawn before that: the first look is at all numbers,
+//! each later one at the numbers drawn since the look before it began, the last one with the gate closed. A later look
+//! searches the new numbers for each of B's rows, or searches for B's rows near each new one, whichever are fewer; both
+//! find the same pairs, since B's rows were all there before its first look. So B has found a. If a was in progress
+//! when B found it with the gate closed, A had passed, and B waited. If B found it before that, B asked again with the
+//! gate closed whether the transactions that it had left behind have passed or ended meanwhile, and began again if one
+//! had: with a look at everything for the rows that had met such a transaction, and for the others from where it was,
+//! since nothing but rows with later numbers can change their answers. The lock is asked for first, and after that
+//! whether the transaction is in progress: a transaction releases its locks after it has ceased to be in progress, so
+//! one that is in progress now and did not hold the lock before had not passed. The other way round, one that commits
+//! in between would look as if it had not. A transaction that has passed with one row or statement counts as passed
+//! with those that follow: transactions that find their rows wait, and waiting is always safe. A subtransaction that is
+//! rolled back releases its locks, with its rows.
 //!
-//! Row numbers can be relied upon because the locks on all tables and indexes that are searched are kept:
-//! no TRUNCATE and no REINDEX starts numbering anew between the first search and the last. An UPDATE that
-//! makes no index entry draws no number: others might not look again. So the row that it changes is not
-//! left to transactions that will pass; those are waited for.
+//! Row numbers can be relied upon because the locks on all tables and indexes that are searched are kept: no TRUNCATE
+//! and no REINDEX starts numbering anew between the first look and the last. An UPDATE that makes no index entry draws
+//! no number: others might not look again. So the row that it changes is not left to transactions that will pass; those
+//! are waited for.
 //!
-//! **Single-statement INSERT and COPY transactions that meet one guard do not deadlock**, whatever their
-//! rows and partitions. Such a transaction says that it will pass before it inserts its first row, and
-//! passing is the last thing that it does. While it waits for another one it has not passed, so none of
-//! the others waits for it. One that has passed waits for nobody. While a transaction keeps the gate closed
-//! it waits for nothing: it takes only its own lock, and for a moment the lock of a TOAST table, which only a
-//! transaction of several statements can withhold, by its name. Waits for equal keys are PostgreSQL's own,
-//! and come before: a transaction that waits for a key has not passed either.
+//! **An UPDATE may keep a near pair, never make one.** A row N near the new version of ours does not count if the old
+//! version was near N as N is now, or, where the statement has changed N too, near N's old version. Both are compared
+//! directly, at every look. Where N changes between two looks, either it gets another number and is compared anew, or
+//! its transaction has found our row and waits for us, by the rule above.
 //!
-//! A transaction of several statements has passed with the first one when it waits with the second, and
-//! one that meets two guards when it waits at the second: those can deadlock, and UPDATEs by their row
-//! locks.
+//! **The gate is closed for a moment only.** Looks with the gate open go on until few rows are left, and the work that
+//! is left grows with what others have added since, not with the rows of the statement.
+//!
+//! **Single-statement INSERT and COPY transactions that meet one guard do not deadlock**, whatever their rows and
+//! partitions. Such a transaction announces that it will pass before it inserts its first row, and passing is the last
+//! thing that it does. While it waits for another one it has not passed, so none of the others waits for it. One that
+//! has passed waits for nobody. While a transaction keeps the gate closed it waits for nothing: it takes only its own
+//! lock, and for a moment those of system catalogs and the lock of a TOAST table, which only a transaction of several
+//! statements can withhold, by its name. Waits for equal keys are PostgreSQL's own, and come before: a transaction that
+//! waits for a key has not passed either. A COPY whose rows pass one by one (see `places`) has passed with the first
+//! row when it waits with the next; but only one such transaction at a time passes a root, the others have not begun
+//! to pass, and whoever else has passed waits for nobody.
+//!
+//! A transaction of several statements has passed with the first one when it waits with the second, and one that meets
+//! two guards when it waits at the second: those can deadlock, and UPDATEs by their row locks.
 
-use crate::guard::check::{Guard, Near, Round, Verdict};
+use crate::guard::check::{Guard, SimilarRow, describe};
 use crate::guard::columns::GuardColumns;
-use crate::guard::locks::{Gate, Standing, say, standing};
-use crate::guard::neighbors::{Neighbor, PassingOrder};
+use crate::guard::locks::{Gate, PassState, announce, pass_state};
+use crate::guard::notes::EarlierRow;
 use crate::guard::options::GuardOptions;
 use crate::guard::rejection::Rejection;
-use crate::guard::row::{Place, Source, not_so, with_row};
-use crate::guard::search::{OpenTable, Pending};
-use crate::guard::table::Rule;
+use crate::guard::row::{Place, Row, Source, version, with_row};
+use crate::guard::search::{Change, OpenTable, Pending};
+use crate::guard::slot::{Tid, is_inserted, is_of_same_command, is_own, tid};
+use crate::guard::table::{PartitionedTable, Rule};
+use crate::guard::triggers;
+use crate::guard::version::RowVersion;
 use crate::guard::window::Span;
 use crate::index::am::hold;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::relation::Relation;
 use crate::pg::value::in_memory_of_its_own;
-use neardup::memory::filled;
+use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::mem::take;
 
+/// Looks at a row with the gate open, at most: each is shorter than the one before, unless others are faster.
+const MOST_LOOKS: usize = 8;
+
+/// Rows of others that may be left to the look with the gate closed.
+const FEW: u64 = 16;
+
 /// Lets rows pass, root by root. Returns the rejection of one.
 ///
 /// # Safety
-/// The running transaction wrote the rows at the places, and a snapshot is active.
+/// The running statement wrote the rows at the places, and a snapshot is active.
 pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
     let roots = || places.iter().map(|place| place.root.to_u32());
     let mut next = roots().min();
     while let Some(root) = next {
-        let passing = Passing::new(root.into(), places);
         // SAFETY: vouched for by the caller.
-        let rejection = unsafe { passing.pass() };
+        let rejection = unsafe {
+            let (mut passing, attempt) = Passing::new(root.into(), places);
+            passing.pass(attempt)
+        };
         if rejection.is_some() {
             return rejection;
         }
@@ -87,43 +107,101 @@ pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
 
 /// The rows of a root with the guards that they meet.
 pub struct Passing<'p> {
-    pub root: pg_sys::Oid,
+    root: pg_sys::Oid,
     pub places: &'p [Place],
     pub sources: Vec<Source>,
     pub guards: Vec<Guard>,
-    /// The order of the rows, where a guard notes them.
-    pub order: PassingOrder,
+    /// The rows that have to pass: guard, table, newest version, number of the place; sorted.
+    order: Vec<(usize, u32, Tid, usize)>,
 }
 
-/// The state of a row on its way.
+/// A row on its way.
 #[derive(Clone, Default)]
-pub struct RowProgress {
-    /// It has to be checked against all rows.
+pub struct RowState {
+    /// False if nothing that the guard reads has changed, and if the row is gone.
+    has_to_pass: bool,
+    /// True if the version that the statement replaced is no longer there, nor one with its values.
+    pub is_replaced: bool,
+    /// True if the row has to be compared with all others.
     pub is_open: bool,
+    /// True if it is similar to a row of a transaction in progress.
+    has_met_pending: bool,
     /// The earlier rows that it is noted beside, the most similar first.
-    pub neighbors: Vec<Neighbor>,
+    pub earlier: Vec<EarlierRow>,
+}
+
+/// What rows have met on their way.
+pub struct Attempt {
+    pub rows: Vec<RowState>,
+    /// False if no row has been compared with any yet.
+    has_looked: bool,
+    /// The transactions that have similar rows and will pass later, or whose checks find the row.
+    later: Vec<Pending>,
+    /// A transaction that has to end before the rows can pass.
+    wait: Option<Pending>,
+}
+
+/// The outcome of an attempt to pass.
+enum Verdict {
+    Passed,
+    /// A row's fate is open until that transaction ends.
+    Wait(Pending),
+    /// More has to be known while the gate is open.
+    Again,
+    Rejected(Rejection),
+}
+
+impl Attempt {
+    /// Notes that a row is similar to one of a transaction in progress: our transaction waits for that one, or
+    /// leaves the decision to it.
+    fn meet(&mut self, root: pg_sys::Oid, row: &Row<'_>, pending: Pending) {
+        let will_find_ours = pending.change != Change::Deleted
+            && match pass_state(root, pending.transaction) {
+                PassState::WillPass => row.is_indexed,
+                PassState::Silent => pending.change == Change::InsertedLater,
+                PassState::Passed | PassState::Ended => false,
+            };
+        let is_same = |other: &Pending| other.transaction == pending.transaction;
+        if !will_find_ours {
+            self.wait.get_or_insert(pending);
+        } else if !self.later.iter().any(is_same) {
+            self.later.push(pending);
+        }
+    }
 }
 
 impl<'p> Passing<'p> {
-    fn new(root: pg_sys::Oid, places: &'p [Place]) -> Self {
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn new(root: pg_sys::Oid, places: &'p [Place]) -> (Self, Attempt) {
         let mut passing = Self {
             root,
             places,
             sources: Vec::new(),
             guards: Vec::new(),
-            order: PassingOrder::default(),
+            order: Vec::new(),
         };
-        for place in places.iter().filter(|place| place.root == root) {
-            if passing.source(place).is_none() {
-                passing.add_source(place);
+        let mut rows = filled(RowState::default(), places.len()).or_raise();
+        for (number, (place, row)) in places.iter().zip(&mut rows).enumerate() {
+            check_interrupts();
+            // SAFETY: vouched for by the caller.
+            unsafe {
+                if place.root == root {
+                    if passing.source(place).is_none() {
+                        passing.add_source(place);
+                    }
+                    in_memory_of_its_own(|| passing.add_row(number, row));
+                }
             }
         }
-        // SAFETY: the transaction wrote the rows at the places.
-        unsafe { passing.open_tables() };
-        if passing.guards.iter().any(|guard| guard.notes().is_some()) {
-            passing.order = PassingOrder::of(places);
-        }
-        passing
+        passing.order.sort_unstable();
+        let attempt = Attempt {
+            rows,
+            has_looked: false,
+            later: Vec::new(),
+            wait: None,
+        };
+        (passing, attempt)
     }
 
     pub fn source(&self, place: &Place) -> Option<&Source> {
@@ -134,7 +212,7 @@ impl<'p> Passing<'p> {
     /// Adds the table of a place with its trigger, unless that is gone.
     ///
     /// # Errors
-    /// ERROR for options that do not fit the table, and where a table has no usable index.
+    /// ERROR for options that do not fit the table.
     fn add_source(&mut self, place: &Place) {
         let table = Relation::open_table(place.table);
         // SAFETY: the table is open; its triggers are those that it has now.
@@ -145,17 +223,19 @@ impl<'p> Passing<'p> {
             };
             // Copied before anything is looked up in the catalog, which may replace the trigger.
             let (name, function) = (CStr::from_ptr(trigger.tgname).to_owned(), trigger.tgfoid);
-            let options = GuardOptions::of_trigger(trigger, place.table);
-            if place.new.is_none() && options.notes.is_none() {
-                not_so("near_dup_guard was fired by another event than INSERT or UPDATE");
-            }
+            let options = match place.new {
+                Some(_) => Some(GuardOptions::from_trigger(trigger, place.table)),
+                None => triggers::noting(&table, trigger),
+            };
+            let Some(options) = options else { return };
             let columns = GuardColumns::of(&table, &options);
             let known = |guard: &Guard| guard.rule.options == options;
             let guard = self.guards.iter().position(known).unwrap_or_else(|| {
-                let rule = Rule::new(&table, options, function);
                 self.guards.push(Guard {
-                    rule,
+                    rule: Rule::new(&table, options, function),
+                    reach: None,
                     tables: Vec::new(),
+                    partitioned: Vec::new(),
                 });
                 self.guards.len() - 1
             });
@@ -169,149 +249,477 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Opens the tables that can have rows near the rows at `places`.
+    /// Finds out what has happened to the row at a place, and whether it has to pass.
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn open_tables(&mut self) {
-        for number in 0..self.guards.len() {
-            let spans = self.places.iter().filter_map(|place| {
-                let source = self.source(place)?;
-                let window = match source.columns.window {
-                    _ if source.guard != number => return None,
-                    None => return Some(Span::ALWAYS),
-                    Some(window) => window,
+    unsafe fn add_row(&mut self, number: usize, row: &mut RowState) {
+        let place = &self.places[number];
+        let Some(source) = self.source(place) else {
+            return;
+        };
+        let (number_of_guard, table) = (source.guard, source.table.oid());
+        let (guard, columns) = (&self.guards[number_of_guard], &source.columns);
+        // SAFETY: vouched for by the caller.
+        let newest = unsafe {
+            with_row(place, source, |row| {
+                let is_kept = row
+                    .old
+                    .is_some_and(|old| guard.is_unchanged(columns, old, row.slot));
+                let span = match columns.window {
+                    Some(window) => window.around(row.slot),
+                    None => Some(Span::ALWAYS),
                 };
-                // SAFETY: vouched for by the caller.
-                in_memory_of_its_own(|| unsafe {
-                    with_row(place, source, |row| window.around(row.slot)).flatten()
-                })
+                (!is_kept).then_some((row.tid, span))
+            })
+        };
+        row.is_replaced = place.old.is_some() && newest != Some(None);
+        if let Some(Some((tid, span))) = newest {
+            (row.has_to_pass, row.is_open) = (true, true);
+            let entry = (number_of_guard, table.to_u32(), tid, number);
+            self.order.try_push(entry).or_raise();
+            let reach = &mut self.guards[number_of_guard].reach;
+            *reach = reach.map_or(span, |reach| {
+                Some(span.map_or(reach, |span| reach.with(span)))
             });
-            let reach = spans.reduce(Span::with);
-            if let Some(reach) = reach {
-                let Guard { rule, tables } = &mut self.guards[number];
-                for table in rule.tables(self.root, reach) {
-                    if rule.options.notes.is_some() {
-                        // Its rows may be locked.
-                        let mode = pg_sys::RowShareLock as i32;
-                        // SAFETY: a transaction is running.
-                        unsafe { pg_sys::LockRelationOid(table.oid, mode) };
-                    }
-                    tables.push(OpenTable::new(table, rule, tables));
+        }
+    }
+
+    /// Returns the number of the place of a row that has to pass, by its newest version.
+    fn number(&self, guard: usize, table: pg_sys::Oid, tid: Tid) -> Option<usize> {
+        let row = (guard, table.to_u32(), tid);
+        let is_before = |&(guard, table, tid, _): &_| (guard, table, tid) < row;
+        let &(guard, table, tid, number) = self.order.get(self.order.partition_point(is_before))?;
+        ((guard, table, tid) == row).then_some(number)
+    }
+
+    /// Opens the tables that can have rows near the rows that have to pass.
+    ///
+    /// # Errors
+    /// ERROR where a table has no usable index.
+    fn open_tables(&mut self) {
+        for guard in &mut self.guards {
+            guard.tables.clear();
+            let Some(reach) = guard.reach else { continue };
+            let (tables, partitioned) = guard.rule.tables_and_parents(self.root, reach);
+            guard.partitioned = partitioned;
+            for table in tables {
+                if guard.rule.options.notes.is_some() {
+                    // Its rows may be locked.
+                    let mode = pg_sys::RowShareLock as i32;
+                    // SAFETY: a transaction is running.
+                    unsafe { pg_sys::LockRelationOid(table.oid, mode) };
                 }
+                let table = OpenTable::new(table, &guard.rule, &guard.tables);
+                guard.tables.push(table);
             }
         }
+    }
+
+    /// Returns whether partitions have come or gone since the tables were opened.
+    fn has_other_tables(&self) -> bool {
+        // SAFETY: a transaction is running.
+        unsafe { pg_sys::AcceptInvalidationMessages() };
+        let mut tables = self.guards.iter().flat_map(|guard| &guard.partitioned);
+        tables.any(PartitionedTable::has_changed)
     }
 
     /// Waits and searches until the rows have passed. Returns the rejection of one.
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn pass(&self) -> Option<Rejection> {
-        let mut round = Round {
-            root: self.root,
-            ..Round::default()
-        };
-        let mut progress = filled(RowProgress::default(), self.places.len()).or_raise();
+    unsafe fn pass(&mut self, mut attempt: Attempt) -> Option<Rejection> {
         // SAFETY: vouched for by the caller.
-        unsafe { self.remove_notes() };
-        loop {
-            // SAFETY: vouched for by the caller.
-            match unsafe { self.try_to_pass(&mut round, &mut progress) } {
-                Verdict::Clear => {
-                    // SAFETY: vouched for by the caller.
-                    unsafe { self.add_notes(&progress) };
-                    return None;
+        unsafe {
+            self.remove_notes(&attempt.rows);
+            if self.order.is_empty() {
+                return None;
+            }
+            self.open_tables();
+            loop {
+                match self.try_to_pass(&mut attempt) {
+                    Verdict::Passed => {
+                        self.add_notes(&attempt.rows);
+                        return None;
+                    }
+                    Verdict::Rejected(rejection) => return Some(rejection),
+                    Verdict::Wait(pending) => pending.wait(),
+                    Verdict::Again => {}
                 }
-                Verdict::Rejected(rejection) => return Some(rejection),
-                Verdict::Wait(pending) => pending.wait(),
-                Verdict::Again => {}
+                if self.has_other_tables() {
+                    self.open_tables();
+                    attempt.has_looked = false;
+                    attempt
+                        .rows
+                        .iter_mut()
+                        .for_each(|row| row.is_open = row.has_to_pass);
+                }
             }
         }
     }
 
-    /// Searches with the gate open, then the rows added meanwhile, then the rest with the gate closed.
+    /// Looks at all rows with the gate open, then at those added meanwhile, until these are few, and at the rest with
+    /// the gate closed.
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn try_to_pass(&self, round: &mut Round, progress: &mut [RowProgress]) -> Verdict {
-        round.later.clear();
-        for is_first in [true, false] {
+    unsafe fn try_to_pass(&self, attempt: &mut Attempt) -> Verdict {
+        attempt.later.clear();
+        attempt.wait = None;
+        for row in &mut attempt.rows {
+            row.is_open |= take(&mut row.has_met_pending);
+        }
+        for _ in 0..MOST_LOOKS {
+            let added = self.begin_round();
             // SAFETY: vouched for by the caller.
-            let outcome = unsafe { self.look(round, progress, is_first) };
-            if !matches!(outcome, Verdict::Clear) {
-                return outcome;
+            unsafe {
+                if attempt.has_looked && added > 0 {
+                    self.look_at_added(attempt);
+                }
+                attempt.has_looked = true;
+                for number in 0..attempt.rows.len() {
+                    check_interrupts();
+                    if take(&mut attempt.rows[number].is_open)
+                        && let Some(rejection) = self.look_at_all(attempt, number)
+                    {
+                        return Verdict::Rejected(rejection);
+                    }
+                }
+            }
+            if let Some(pending) = attempt.wait {
+                return Verdict::Wait(pending);
+            }
+            if added <= FEW {
+                break;
             }
         }
         // SAFETY: vouched for by the caller.
-        if !unsafe { self.lock_neighbors(progress) } {
+        if !unsafe { self.lock_earlier(&mut attempt.rows) } {
             return Verdict::Again;
         }
         hold::point("guard_has_searched");
         let gate = Gate::close(self.root);
-        round.is_gated = true;
-        let has_moved = |other: &&Pending| {
-            let standing = standing(self.root, other.transaction);
-            matches!(standing, Standing::Passed | Standing::Ended)
-        };
-        let outcome = match round.later.iter().find(has_moved) {
-            Some(&other) => Verdict::Wait(other),
-            // SAFETY: vouched for by the caller.
-            None => unsafe { self.look(round, progress, false) },
-        };
-        round.is_gated = false;
-        if let Verdict::Clear = outcome {
-            say(self.root, Standing::Passed);
+        // SAFETY: vouched for by the caller.
+        let verdict = unsafe { self.decide(attempt) };
+        if let Verdict::Passed = verdict {
+            announce(self.root, PassState::Passed);
         }
         gate.open();
-        outcome
+        verdict
     }
 
-    /// Checks all rows against the rows that a new round looks at; the first round of a try checks the `open`
-    /// rows against all. Leaves the rows open that have met a transaction in progress.
+    /// Decides with the gate closed whether the rows pass.
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn look(
-        &self,
-        round: &mut Round,
-        progress: &mut [RowProgress],
-        is_first: bool,
-    ) -> Verdict {
+    unsafe fn decide(&self, attempt: &mut Attempt) -> Verdict {
+        let has_moved = |other: &&Pending| {
+            let state = pass_state(self.root, other.transaction);
+            matches!(state, PassState::Passed | PassState::Ended)
+        };
+        if let Some(&other) = attempt.later.iter().find(has_moved) {
+            return Verdict::Wait(other);
+        }
+        if self.has_other_tables() {
+            return Verdict::Again;
+        }
+        // SAFETY: vouched for by the caller.
+        let has_found = self.begin_round() > 0 && unsafe { self.look_at_added(attempt) };
+        match attempt.wait {
+            Some(pending) => Verdict::Wait(pending),
+            None if has_found => Verdict::Again,
+            None => Verdict::Passed,
+        }
+    }
+
+    /// Begins a round in all tables. Returns how many rows they got since the one before.
+    fn begin_round(&self) -> u64 {
         let tables = self.guards.iter().flat_map(|guard| &guard.tables);
-        let behind = tables.filter(|table| table.begin_round()).count();
-        let mut outcome = Verdict::Clear;
-        for (number, (place, progress)) in self.places.iter().zip(progress).enumerate() {
-            check_interrupts();
-            round.is_full = is_first && take(&mut progress.is_open);
-            let Some(source) = self.source(place).filter(|_| round.is_full || behind > 0) else {
-                continue;
-            };
-            // SAFETY: vouched for by the caller.
-            let verdict = in_memory_of_its_own(|| unsafe {
-                let guard = &self.guards[source.guard];
-                with_row(place, source, |row| match guard.notes() {
-                    None => guard.check(row, round),
-                    Some(notes) => {
-                        let is_earlier = |near: &Near<'_>| self.order.is_earlier(near, number);
-                        guard.find(row, round, notes.most, &is_earlier, &mut progress.neighbors)
+        tables
+            .inspect(|table| table.begin_round())
+            .map(OpenTable::added)
+            .sum()
+    }
+
+    /// Compares a row with all others. Returns its rejection; or collects the earlier rows that it is noted beside.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn look_at_all(&self, attempt: &mut Attempt, number: usize) -> Option<Rejection> {
+        let place = &self.places[number];
+        let source = self.source(place)?;
+        let notes = self.guards[source.guard].notes();
+        attempt.rows[number].earlier.clear();
+        let mut duplicate = None;
+        // A near-duplicate that the same statement writes is rolled back with the row: it is named
+        // only where there is no other.
+        let mut companion = None;
+        // SAFETY: vouched for by the caller.
+        in_memory_of_its_own(|| unsafe {
+            with_row(place, source, |row| {
+                self.for_each_obstacle(attempt, (number, row), false, &mut |attempt, similar| {
+                    if let Some(notes) = notes {
+                        if self.is_earlier(&similar, (number, row)) {
+                            let earlier = &mut attempt.rows[number].earlier;
+                            EarlierRow::new(&similar).add_to(earlier, notes.most);
+                        }
+                        return true;
                     }
-                })
+                    if is_of_same_command(row.slot, similar.slot) {
+                        let origin = ", which the same statement writes";
+                        companion.get_or_insert_with(|| describe(row, &similar, origin));
+                        return true;
+                    }
+                    duplicate = Some(describe(row, &similar, ""));
+                    false
+                });
             });
-            progress.is_open |= take(&mut round.is_open);
-            match verdict.unwrap_or(Verdict::Clear) {
-                Verdict::Wait(pending) if !matches!(outcome, Verdict::Again) => {
-                    outcome = Verdict::Wait(pending);
+        });
+        let detail = duplicate.or(companion)?;
+        Some(Rejection::new(source, detail.as_deref()))
+    }
+
+    /// Compares the rows with those added since the round before, one by one, whichever are fewer. Leaves the rows
+    /// open that have to be compared with all others now. Returns whether there are any.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn look_at_added(&self, attempt: &mut Attempt) -> bool {
+        let mut has_found = false;
+        for (number, guard) in self.guards.iter().enumerate() {
+            let rows = self.order.iter().filter(|row| row.0 == number);
+            let added: u64 = guard.tables.iter().map(OpenTable::added).sum();
+            // SAFETY: vouched for by the caller.
+            unsafe {
+                if added < rows.clone().count() as u64 {
+                    for table in guard.tables.iter().filter(|table| table.added() > 0) {
+                        has_found |= self.look_for_rows_near_added(attempt, number, table);
+                    }
+                    continue;
                 }
-                Verdict::Clear | Verdict::Wait(_) => {}
-                // The others have to be checked in this round, too.
-                Verdict::Again => {
-                    progress.is_open = true;
-                    outcome = Verdict::Again;
+                for &(.., number) in rows.filter(|_| added > 0) {
+                    has_found |= self.look_for_added_near_row(attempt, number);
                 }
-                rejected => return rejected,
             }
         }
-        outcome
+        has_found
+    }
+
+    /// Compares a row with the rows added since the round before, and leaves it open if one of them counts. Returns
+    /// whether one does.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn look_for_added_near_row(&self, attempt: &mut Attempt, number: usize) -> bool {
+        let place = &self.places[number];
+        let Some(source) = self.source(place) else {
+            return false;
+        };
+        check_interrupts();
+        let mut has_found = false;
+        // SAFETY: vouched for by the caller.
+        in_memory_of_its_own(|| unsafe {
+            with_row(place, source, |row| {
+                self.for_each_obstacle(attempt, (number, row), true, &mut |attempt, _| {
+                    attempt.rows[number].is_open = true;
+                    has_found = true;
+                    false
+                });
+            });
+        });
+        has_found
+    }
+
+    /// Searches for our rows near each row that a table got since the round before, and leaves those open for which it
+    /// counts. Returns whether there are any.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn look_for_rows_near_added(
+        &self,
+        attempt: &mut Attempt,
+        number: usize,
+        table: &OpenTable,
+    ) -> bool {
+        let guard = &self.guards[number];
+        let mut has_found = false;
+        let is_searched = |other: &&OpenTable| {
+            let mut sources = self.sources.iter();
+            sources.any(|source| source.guard == number && source.table.oid() == other.table.oid)
+        };
+        table.for_each_added(&mut |slot, pending| {
+            // SAFETY: the slots hold rows of their tables; the places are vouched for by the caller.
+            in_memory_of_its_own(|| unsafe {
+                let added = match is_own(slot) {
+                    true => None,
+                    false => RowVersion::new(&guard.rule, &table.table.columns, slot),
+                };
+                let Some(added) = added else { return };
+                for searched in guard.tables.iter().filter(is_searched) {
+                    let search = searched.search(&added);
+                    searched.for_each_live(&search, None, 0, &mut |ours, _| {
+                        let place = self.number(number, searched.table.oid, tid(ours));
+                        let Some(place) = place else { return true };
+                        let similarity = added.similarity(&searched.table.columns, ours);
+                        if let Some(similarity) = similarity {
+                            let mut similar = SimilarRow {
+                                number: 0,
+                                table,
+                                slot,
+                                similarity,
+                                pending,
+                            };
+                            has_found |= self.meets_added(attempt, place, &mut similar);
+                        }
+                        true
+                    });
+                }
+            });
+            true
+        });
+        has_found
+    }
+
+    /// Leaves a row open for which an added row counts. Returns whether it does.
+    ///
+    /// # Safety
+    /// As for [`pass`]; both rows are similar.
+    unsafe fn meets_added(
+        &self,
+        attempt: &mut Attempt,
+        number: usize,
+        added: &mut SimilarRow<'_>,
+    ) -> bool {
+        let place = &self.places[number];
+        let Some(source) = self.source(place) else {
+            return false;
+        };
+        // SAFETY: vouched for by the caller.
+        let counts = unsafe {
+            with_row(place, source, |row| {
+                if let Some(pending) = &mut added.pending
+                    && row.is_indexed
+                    && added.table.is_settled
+                    && added.table.table.oid == source.table.oid()
+                {
+                    pending.change = pending.change.after_ours();
+                }
+                let old = self.old_version(row);
+                self.is_obstacle(attempt, (number, row), old.as_ref(), added)
+            })
+        };
+        attempt.rows[number].is_open |= counts == Some(true);
+        counts == Some(true)
+    }
+
+    /// Visits the rows, all or those added since the round before, that keep a row from passing unnoted, until `visit`
+    /// returns false.
+    ///
+    /// # Safety
+    /// As for [`pass`]; the row is the one at the place of that number.
+    unsafe fn for_each_obstacle<'s>(
+        &'s self,
+        attempt: &mut Attempt,
+        (number, row): (usize, &Row<'_>),
+        is_added: bool,
+        visit: &mut dyn FnMut(&mut Attempt, SimilarRow<'s>) -> bool,
+    ) {
+        let guard = &self.guards[row.source.guard];
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let new = RowVersion::new(&guard.rule, &row.source.columns, row.slot);
+            let Some(new) = new else { return };
+            let old = self.old_version(row);
+            guard.for_each_similar(row, &new, is_added, &mut |similar| {
+                !self.is_obstacle(attempt, (number, row), old.as_ref(), &similar)
+                    || visit(attempt, similar)
+            });
+        }
+    }
+
+    /// Returns the version of a row that an UPDATE replaced, where its nearness to others excuses that of the new one.
+    ///
+    /// # Safety
+    /// The row is one of its source.
+    unsafe fn old_version<'r>(&'r self, row: &'r Row<'_>) -> Option<RowVersion<'r>> {
+        let guard = &self.guards[row.source.guard];
+        let old = row.old.filter(|_| guard.notes().is_none())?;
+        // SAFETY: vouched for by the caller.
+        unsafe { RowVersion::new(&guard.rule, &row.source.columns, old) }
+    }
+
+    /// Returns whether a similar row counts now. One of a transaction in progress may count later; one that the `old`
+    /// version of our row was near does not count: an UPDATE may keep a near pair.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn is_obstacle(
+        &self,
+        attempt: &mut Attempt,
+        (number, row): (usize, &Row<'_>),
+        old: Option<&RowVersion<'_>>,
+        similar: &SimilarRow<'_>,
+    ) -> bool {
+        // SAFETY: vouched for by the caller.
+        if old.is_some_and(|old| unsafe { self.is_kept_pair(row.source.guard, old, similar) }) {
+            return false;
+        }
+        if let Some(pending) = similar.pending {
+            attempt.rows[number].has_met_pending = true;
+            attempt.meet(self.root, row, pending);
+        }
+        similar.pending.is_none()
+    }
+
+    /// Returns whether an old version of our row was near the other one as that is now, or, where the statement has
+    /// changed that one too, as it was before.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn is_kept_pair(
+        &self,
+        guard: usize,
+        old: &RowVersion<'_>,
+        similar: &SimilarRow<'_>,
+    ) -> bool {
+        let table = &similar.table.table;
+        let is_near = |slot| {
+            // SAFETY: the slot holds a row of the table.
+            unsafe { old.similarity(&table.columns, slot) }.is_some()
+        };
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            is_near(similar.slot)
+                || self
+                    .number(guard, table.oid, tid(similar.slot))
+                    .and_then(|number| {
+                        let place = &self.places[number];
+                        version(place, self.source(place)?, place.old)
+                    })
+                    .is_some_and(|before| is_near(before.as_ptr()))
+        }
+    }
+
+    /// Returns whether a similar row has passed, or passes, before the row at the place of that number.
+    ///
+    /// # Safety
+    /// The slots hold rows of their tables.
+    unsafe fn is_earlier(
+        &self,
+        similar: &SimilarRow<'_>,
+        (number, row): (usize, &Row<'_>),
+    ) -> bool {
+        let (table, source) = (similar.table.table.oid, row.source);
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match self.number(source.guard, table, tid(similar.slot)) {
+                Some(other) => other < number,
+                // Of an INSERT or COPY whose rows pass one by one.
+                None if is_inserted(similar.slot) && is_of_same_command(row.slot, similar.slot) => {
+                    (table.to_u32(), tid(similar.slot)) < (source.table.oid().to_u32(), row.tid)
+                }
+                None => true,
+            }
+        }
     }
 }

@@ -1,31 +1,41 @@
-//! The trigger function `near_dup_guard`, and the rows that it notes, which wait for their statement to pass: that
-//! happens when a statement or a transaction ends.
+//! The trigger function `near_dup_guard`. Its rows pass when their statement ends, all together.
 //!
-//! A row belongs to the innermost statement in progress when its trigger fires, which has a frame of
-//! [`finish`] or [`utility`] on the stack. Two kinds of rows have none: rows that logical replication
-//! applies, and rows of the COPY that loads the library. The former pass when the transaction ends,
-//! the latter before the session's next command, too.
+//! The end of a statement is seen by a hook: that of the executor, or of COPY. Rows wait for it in the frame of the
+//! innermost statement in progress, if that has begun in the same subtransaction: so no row waits beyond its statement
+//! or its subtransaction. Until then the table cannot be rewritten, since the statement has it open. Where no hook
+//! sees the end, each row passes in its own trigger: rows of the COPY that loads the library, rows that logical
+//! replication applies, and rows of a trigger that is deferred, which fires at the end of the transaction or in SET
+//! CONSTRAINTS.
 
-use crate::guard::locks::{Standing, say};
+use crate::guard::columns::GuardColumns;
+use crate::guard::locks::{PassState, announce, pass_one_by_one};
 use crate::guard::notes_table::NotesTable;
-use crate::guard::options::GuardOptions;
 use crate::guard::passing::pass;
 use crate::guard::rejection::{self, Rejection};
-use crate::guard::row::{Place, not_so};
-use crate::guard::slot::{Tid, tid};
+use crate::guard::row::{Place, protocol_violation};
+use crate::guard::slot::tid;
 use crate::guard::table::root_of;
+use crate::guard::triggers::{fires, is_main, noting};
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::error::OrRaise;
-use crate::pg::relation::Relation;
-use neardup::memory::{Grow, collected};
+use crate::pg::relation::{Relation, triggers};
+use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
 use std::sync::Once;
 
+/// A statement in progress.
+struct Frame {
+    subtransaction: pg_sys::SubTransactionId,
+    /// Its rows, in the order in which triggers fired.
+    places: Vec<Place>,
+}
+
 thread_local! {
-    /// In the order in which triggers fired; a backend has one thread that runs statements.
-    static PLACES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
+    /// The statements in progress, the innermost last; a backend has one thread that runs them.
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
 }
 
 static mut PREVIOUS_FINISH: pg_sys::ExecutorFinish_hook_type = None;
@@ -42,36 +52,6 @@ pub fn install() {
     }
 }
 
-/// Notes a row, which passes with its statement, by the versions of it from now on and before.
-///
-/// # Safety
-/// The data belong to the running call; the running transaction has written the row.
-unsafe fn note(data: &pg_sys::TriggerData, root: pg_sys::Oid, new: Option<Tid>, old: Option<Tid>) {
-    static REGISTERED: Once = Once::new();
-    // SAFETY: the callbacks live as long as the library.
-    REGISTERED.call_once(|| unsafe {
-        pg_sys::RegisterXactCallback(Some(at_transaction_end), std::ptr::null_mut());
-        pg_sys::RegisterSubXactCallback(Some(at_subtransaction_end), std::ptr::null_mut());
-    });
-    // SAFETY: vouched for by the caller.
-    let place = unsafe {
-        Place {
-            root,
-            table: (*data.tg_relation).rd_id,
-            file: (*(*data.tg_relation).rd_rel).relfilenode,
-            trigger: (*data.tg_trigger).tgoid,
-            new,
-            old,
-            subtransaction: pg_sys::GetCurrentSubTransactionId(),
-        }
-    };
-    PLACES.with_borrow_mut(|places| places.try_push(place).or_raise());
-}
-
-fn noted() -> usize {
-    PLACES.with_borrow(Vec::len)
-}
-
 unsafe extern "C-unwind" {
     // The callbacks of pgrx report an ERROR anew, without its constraint and its table.
     fn standard_ExecutorFinish(query: *mut pg_sys::QueryDesc);
@@ -85,19 +65,21 @@ unsafe extern "C-unwind" {
         receiver: *mut pg_sys::DestReceiver,
         completion: *mut pg_sys::QueryCompletion,
     );
+    fn IsLogicalWorker() -> bool;
 }
 
 /// Fires a query's last triggers; then its rows pass.
 unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
-    let before = noted();
+    let frames = begin();
     // SAFETY: PostgreSQL's own call, handed on; nothing here needs to be dropped.
     unsafe {
         PREVIOUS_FINISH.unwrap_or(standard_ExecutorFinish)(query);
-        pass_since(before, (*query).snapshot);
+        end(frames);
     }
 }
 
-/// Runs a command; then the rows pass that it has written by itself, as COPY does.
+/// Runs a command; then the rows of a COPY pass. Other commands that fire triggers run queries, or have tables changed
+/// while they run.
 unsafe extern "C-unwind" fn utility(
     statement: *mut pg_sys::PlannedStmt,
     text: *const c_char,
@@ -110,12 +92,8 @@ unsafe extern "C-unwind" fn utility(
 ) {
     // SAFETY: PostgreSQL's own call, handed on; nothing here needs to be dropped.
     unsafe {
-        let is_first = context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL;
-        let ends = (*(*statement).utilityStmt).type_ == pg_sys::NodeTag::T_TransactionStmt;
-        if is_first && !ends {
-            pass_since(0, std::ptr::null_mut());
-        }
-        let before = noted();
+        let is_copy = (*(*statement).utilityStmt).type_ == pg_sys::NodeTag::T_CopyStmt;
+        let frames = is_copy.then(begin);
         PREVIOUS_UTILITY.unwrap_or(standard_ProcessUtility)(
             statement,
             text,
@@ -126,24 +104,84 @@ unsafe extern "C-unwind" fn utility(
             receiver,
             completion,
         );
-        pass_since(before, std::ptr::null_mut());
+        if let Some(frames) = frames {
+            end(frames);
+        }
     }
 }
 
+/// Begins a statement. Returns the number of those in progress.
+fn begin() -> usize {
+    static REGISTERED: Once = Once::new();
+    // SAFETY: the callbacks live as long as the library.
+    REGISTERED.call_once(|| unsafe {
+        pg_sys::RegisterXactCallback(Some(at_transaction_end), null_mut());
+        pg_sys::RegisterSubXactCallback(Some(at_subtransaction_end), null_mut());
+    });
+    // SAFETY: reads a variable of the backend.
+    let subtransaction = unsafe { pg_sys::GetCurrentSubTransactionId() };
+    FRAMES.with_borrow_mut(|frames| {
+        let number = frames.len();
+        let places = Vec::new();
+        frames
+            .try_push(Frame {
+                subtransaction,
+                places,
+            })
+            .or_raise();
+        number
+    })
+}
+
+/// Ends a statement, which was begun when `frames` were in progress. Its rows pass; raises the ERROR that rejects one.
+///
+/// # Safety
+/// A transaction is running. No frame up to PostgreSQL's has anything to be dropped.
+unsafe fn end(frames: usize) {
+    let has_rows = FRAMES.with_borrow_mut(|all| {
+        all.truncate(frames + 1);
+        let ended = all.pop_if(|frame| frame.places.is_empty());
+        ended.is_none() && all.len() > frames
+    });
+    let mut rejection = None;
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        if has_rows {
+            pass_rows(&mut rejection);
+        }
+        if let Some(rejection) = &rejection {
+            rejection::raise(rejection);
+        }
+    }
+}
+
+/// Lets the rows of the innermost statement pass; a rejection is left to the caller, who has nothing to drop.
+///
+/// # Safety
+/// A transaction is running.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn pass_rows(rejection: *mut Option<Rejection>) {
+    let ended = FRAMES.with_borrow_mut(Vec::pop);
+    // SAFETY: vouched for by the caller; after an ERROR the snapshot goes with the transaction.
+    unsafe {
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        *rejection = ended.and_then(|frame| pass(&frame.places));
+        pg_sys::PopActiveSnapshot();
+    }
+}
+
+#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn at_transaction_end(
     event: pg_sys::XactEvent::Type,
     _argument: *mut c_void,
 ) {
-    match event {
-        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
-            // SAFETY: the transaction is running; nothing here needs to be dropped.
-            unsafe { pass_since(0, std::ptr::null_mut()) };
-        }
-        _ => PLACES.with_borrow_mut(Vec::clear),
+    use pg_sys::XactEvent::{XACT_EVENT_ABORT, XACT_EVENT_COMMIT, XACT_EVENT_PREPARE};
+    if [XACT_EVENT_ABORT, XACT_EVENT_COMMIT, XACT_EVENT_PREPARE].contains(&event) {
+        FRAMES.with_borrow_mut(Vec::clear);
     }
 }
 
-/// Forgets the rows of a subtransaction that is rolled back.
+/// Forgets the statements of a subtransaction that is rolled back.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn at_subtransaction_end(
     event: pg_sys::SubXactEvent::Type,
@@ -153,46 +191,7 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
         // Subtransactions within it began after it.
-        PLACES.with_borrow_mut(|places| places.retain(|place| place.subtransaction < ended));
-    }
-}
-
-/// Lets the rows pass that were noted after the first `before` rows, and raises the ERROR that rejects one.
-///
-/// # Safety
-/// A transaction is running. No frame up to PostgreSQL's has anything to be dropped.
-unsafe fn pass_since(before: usize, snapshot: pg_sys::Snapshot) {
-    if noted() > before {
-        let mut rejection = None;
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            pass_noted(before, snapshot, &mut rejection);
-            if let Some(rejection) = &rejection {
-                rejection::raise(rejection);
-            }
-        }
-    }
-}
-
-/// Lets the rows pass; a rejection is left to the caller, who has nothing to drop.
-///
-/// # Safety
-/// A transaction is running, and the snapshot is a valid one or NULL.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn pass_noted(
-    before: usize,
-    snapshot: pg_sys::Snapshot,
-    rejection: *mut Option<Rejection>,
-) {
-    let places = PLACES.with_borrow_mut(|noted| collected(noted.drain(before..)).or_raise());
-    // SAFETY: vouched for by the caller; after an ERROR the snapshot goes with the transaction.
-    unsafe {
-        pg_sys::PushActiveSnapshot(match snapshot.is_null() {
-            true => pg_sys::GetTransactionSnapshot(),
-            false => snapshot,
-        });
-        *rejection = pass(&places);
-        pg_sys::PopActiveSnapshot();
+        FRAMES.with_borrow_mut(|frames| frames.retain(|frame| frame.subtransaction < ended));
     }
 }
 
@@ -205,37 +204,94 @@ unsafe extern "C-unwind" fn pass_noted(
 /// # Safety
 /// PostgreSQL calls it.
 #[unsafe(no_mangle)]
-#[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    let (mut result, mut has_to_pass, mut rejection) = (pg_sys::Datum::null(), false, None);
+    // SAFETY: vouched for by the caller; nothing here needs to be dropped.
+    unsafe {
+        fire(fcinfo, &mut result, &mut has_to_pass);
+        if has_to_pass {
+            pass_rows(&mut rejection);
+        }
+        if let Some(rejection) = &rejection {
+            rejection::raise(rejection);
+        }
+    }
+    result
+}
+
+finfo!(pg_finfo_near_dup_guard);
+
+/// Does what a trigger is there for. Lets a row wait for the end of its statement; where nobody will see that, begins
+/// a statement of the row alone, which `has_to_pass`.
+///
+/// # Safety
+/// As for [`near_dup_guard`].
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn fire(
+    fcinfo: pg_sys::FunctionCallInfo,
+    result: *mut pg_sys::Datum,
+    has_to_pass: *mut bool,
+) {
     const BEFORE_ROW: u32 = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
     const AFTER_ROW: u32 = pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW;
     const AFTER_STATEMENT: u32 = pg_sys::TRIGGER_EVENT_AFTER;
     // SAFETY: vouched for by the caller; a table is open while its triggers run.
     unsafe {
         let data = trigger_data(fcinfo)
-            .unwrap_or_else(|| not_so("near_dup_guard was not called as a trigger"));
+            .unwrap_or_else(|| protocol_violation("near_dup_guard was not called as a trigger"));
         let root = root(fcinfo, data.tg_relation);
         let old = || Some(tid(data.tg_trigslot));
         let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
         let operation = data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK;
-        match (data.tg_event & timing, operation) {
+        let [new, old] = match (data.tg_event & timing, operation) {
             (BEFORE_ROW, pg_sys::TRIGGER_EVENT_INSERT) if (*data.tg_trigger).tgnargs == 0 => {
-                say(root, Standing::WillPass);
-                return data.tg_trigtuple.into();
+                let function = (*data.tg_trigger).tgfoid;
+                let mut others = triggers(data.tg_relation).iter();
+                if others.any(|main| main.tgfoid == function && is_main(main) && fires(main)) {
+                    announce(root, PassState::WillPass);
+                }
+                *result = data.tg_trigtuple.into();
+                return;
             }
-            (AFTER_ROW, pg_sys::TRIGGER_EVENT_INSERT) => note(data, root, old(), None),
-            (AFTER_ROW, pg_sys::TRIGGER_EVENT_UPDATE) => {
-                note(data, root, Some(tid(data.tg_newslot)), old());
-            }
-            (AFTER_ROW, pg_sys::TRIGGER_EVENT_DELETE) => note(data, root, None, old()),
-            (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => remove_notes(data),
-            _ => not_so("near_dup_guard was not fired after each row"),
-        }
-        pg_sys::Datum::null()
+            (AFTER_ROW, pg_sys::TRIGGER_EVENT_INSERT) => [old(), None],
+            (AFTER_ROW, pg_sys::TRIGGER_EVENT_UPDATE) => [Some(tid(data.tg_newslot)), old()],
+            (AFTER_ROW, pg_sys::TRIGGER_EVENT_DELETE) => [None, old()],
+            (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => return remove_notes(data),
+            _ => protocol_violation("near_dup_guard was not fired after each row"),
+        };
+        *has_to_pass = await_end(Place {
+            root,
+            table: (*data.tg_relation).rd_id,
+            file: (*(*data.tg_relation).rd_rel).relfilenode,
+            trigger: (*data.tg_trigger).tgoid,
+            new,
+            old,
+        });
     }
 }
 
-finfo!(pg_finfo_near_dup_guard);
+/// Lets a row wait in the frame of its statement; where there is none, in one of its own. Returns whether it is one of
+/// its own.
+fn await_end(place: Place) -> bool {
+    // SAFETY: reads a variable of the backend.
+    let now = unsafe { pg_sys::GetCurrentSubTransactionId() };
+    let is_alone = FRAMES.with_borrow(|frames| {
+        let innermost = frames.last();
+        innermost.is_none_or(|frame| frame.subtransaction != now)
+    });
+    if is_alone {
+        begin();
+        // SAFETY: reads a variable of the backend.
+        if !unsafe { IsLogicalWorker() } {
+            pass_one_by_one(place.root);
+        }
+    }
+    FRAMES.with_borrow_mut(|frames| {
+        let innermost = frames.last_mut().expect("one has begun");
+        innermost.places.try_push(place).or_raise();
+    });
+    is_alone
+}
 
 /// Removes all notes of a guard whose table was emptied.
 ///
@@ -245,13 +301,14 @@ unsafe fn remove_notes(data: &pg_sys::TriggerData) {
     // SAFETY: vouched for by the caller; a table is open while its triggers run.
     let (table, options) = unsafe {
         let table = Relation::open_table((*data.tg_relation).rd_id);
-        let options = GuardOptions::of_trigger(&*data.tg_trigger, table.oid());
+        let options = noting(&table, &*data.tg_trigger);
         (table, options)
     };
-    if let Some(notes) = options.notes {
-        let notes = NotesTable::open(notes.table);
-        notes.check(&table);
-        notes.empty();
+    if let Some(options) = options
+        && let Some(notes) = &options.notes
+    {
+        let columns = GuardColumns::of(&table, &options);
+        NotesTable::open(notes.table, &table, &columns).empty();
     }
 }
 

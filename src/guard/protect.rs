@@ -1,5 +1,6 @@
 //! `near_dup_protect`: creates the triggers, and reports at once everything that would make them fail.
 
+use crate::guard::columns::GuardColumns;
 use crate::guard::notes_table;
 use crate::guard::options::{GuardOptions, Notes};
 use crate::guard::table::{Rule, root_of};
@@ -7,10 +8,9 @@ use crate::guard::window::{DAY, Span, microseconds};
 use crate::options::cut_arguments;
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
-use crate::pg::catalog::depend;
 use crate::pg::condition;
 use crate::pg::encoding::utf8;
-use crate::pg::error::invalid;
+use crate::pg::error::{invalid, not_ready};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::check_owner;
@@ -21,10 +21,10 @@ use pgrx::prelude::*;
 use std::ffi::CString;
 
 /// Implements `near_dup_protect(relation, column_name, threshold, scope, trigger_name, within, by, k, unit,
-/// fold, action, notes, most)`, which creates the triggers `near_dup_guard` on a table, or on all partitions of one.
+/// fold, action, notes, most, key)`, which creates the triggers `near_dup_guard` on a table, or on all partitions of one.
 ///
 /// # Errors
-/// The errors of CREATE TRIGGER, and the errors that the trigger would raise for every row: for columns
+/// The errors of CREATE TRIGGER, `object_not_in_prerequisite_state` for notes of a table without a key, and the errors that the trigger would raise for every row: for columns
 /// that are not there, of the wrong type, or without an index.
 #[pg_extern(sql = false)]
 fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
@@ -35,14 +35,19 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let function = (*(*fcinfo).flinfo).fn_oid;
         let mut arguments = trigger_arguments(&call);
         let notes = requested_notes(&call);
-        arguments.extend(notes.map(|notes| format!("most={}", notes.most)));
         let table = Relation::open_table(relation);
+        if let Some(notes) = &notes {
+            let key = call.optional_argument(13).map(|name| names::name(name));
+            let key = key.unwrap_or_else(|| key_of(&table));
+            arguments.extend([format!("key={key}"), format!("most={}", notes.most)]);
+        }
         let mut rule = Rule::new(&table, options(&arguments), function);
-        if let Some(notes) = &mut rule.options.notes {
+        let key = GuardColumns::of(&table, &rule.options).key;
+        if let Some((notes, key)) = rule.options.notes.as_mut().zip(key) {
             check_owner(relation);
             let name = call.optional_argument(11).map(|name| names::name(name));
             let name = name.unwrap_or_else(|| names::derived(&names::bare(relation), "near_dups"));
-            notes.table = notes_table::create(&table, &name);
+            notes.table = notes_table::create(&table, &name, key);
         }
         create_triggers(&call, relation, &arguments, &mut rule.options);
         for table in rule.tables(root_of(relation), Span::ALWAYS) {
@@ -83,8 +88,28 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
     }
 }
 
-const ACTIONS: &str =
-    "Valid actions are reject and note; notes names the table that action => 'note' makes.";
+/// Returns the name of the column that alone is the primary key of a table.
+///
+/// # Errors
+/// ERROR `object_not_in_prerequisite_state` if there is none.
+fn key_of(table: &Relation) -> String {
+    let (_, columns) = table.primary_key().unwrap_or_default();
+    let key = match columns[..] {
+        [column] => names::column(table.oid(), column),
+        _ => None,
+    };
+    key.unwrap_or_else(|| {
+        not_ready(
+            &format!(
+                "notes need a key of one column, and the primary key of table {} is none",
+                names::relation(table.oid())
+            ),
+            "Name a column whose values are unique and not NULL: key => 'id'.",
+        )
+    })
+}
+
+const ACTIONS: &str = "Valid actions are reject and note; notes names the table that action => 'note' makes, and key the column that names rows there.";
 
 /// Returns the notes that a call asks for, without their table; None where it asks for rejections.
 ///
@@ -98,10 +123,13 @@ unsafe fn requested_notes(call: &Call) -> Option<Notes> {
     let action = unsafe { Text::from_raw(call.argument(10, "action")) };
     let action = action.name();
     let most = call.argument(12, "most").value() as i32;
-    let has_name = call.optional_argument(11).is_some();
+    let has_notes = [11, 13].map(|number| call.optional_argument(number).is_some());
     match &*action {
         "note" => Some(Notes::none_yet(most)),
-        "reject" if has_name => invalid("a guard that rejects rows has no notes", ACTIONS),
+        "reject" if has_notes != [false; 2] => invalid(
+            "a guard that rejects rows has no notes and no key of them",
+            ACTIONS,
+        ),
         "reject" => None,
         _ => invalid(&format!("unknown action {}", quoted(&action)), ACTIONS),
     }
@@ -113,8 +141,8 @@ fn options(arguments: &[String]) -> GuardOptions {
 }
 
 /// Creates, with the caller's rights, the trigger that checks rows. Its condition refers to the columns and to the
-/// table of notes, so that it follows when they are renamed. Then creates the triggers that are dropped with it:
-/// one announces before an insert that the transaction will pass; with notes, others remove the notes of deleted rows.
+/// table of notes, so that it follows when they are renamed. Then creates the triggers that help it: one announces
+/// before an insert that the transaction will pass; with notes, others remove the notes of deleted rows.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
@@ -170,17 +198,9 @@ unsafe fn create_triggers(
             ("truncate", emptied, &*arguments),
         ]);
     }
-    let trigger = |name: &str| {
-        // SAFETY: the trigger has been created; the name is NUL-terminated.
-        let trigger =
-            unsafe { pg_sys::get_trigger_oid(relation, server_text(name).as_ptr(), false) };
-        (pg_sys::TriggerRelationId, trigger)
-    };
     for (suffix, event, arguments) in others {
         let name = names::derived(&after, suffix);
-        // A restored dump does not know that it goes with the first.
         create("CREATE OR REPLACE", &name, &event, arguments);
-        depend(trigger(&name), trigger(&after));
     }
     connection.close();
 }

@@ -1,9 +1,10 @@
-//! Rows that guards check: the place where one was written, and the table that it is in.
+//! Rows that a statement has written: the place of each, the table that it is in, and its versions.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::slot::{Slot, Tid, is_heap_only};
-use crate::pg::error::raise;
-use crate::pg::relation::{Relation, blocks};
+use crate::guard::slot::{Slot, Tid, is_heap_only, tid};
+use crate::pg::error::{not_ready, raise};
+use crate::pg::names;
+use crate::pg::relation::Relation;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CString;
 
@@ -19,11 +20,10 @@ pub struct Place {
     pub new: Option<Tid>,
     /// The version that was replaced or deleted.
     pub old: Option<Tid>,
-    pub subtransaction: pg_sys::SubTransactionId,
 }
 
 /// Raises the ERROR of a trigger function that was called in another way than it is made for.
-pub fn not_so(message: &str) -> ! {
+pub fn protocol_violation(message: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
         message,
@@ -31,7 +31,7 @@ pub fn not_so(message: &str) -> ! {
     )
 }
 
-/// A table with a trigger that has noted rows.
+/// A table with a trigger that fired for rows.
 pub struct Source {
     pub table: Relation,
     pub trigger: pg_sys::Oid,
@@ -41,23 +41,22 @@ pub struct Source {
     pub guard: usize,
 }
 
-/// A row that is checked.
+/// A row with the versions that matter.
 pub struct Row<'r> {
     pub source: &'r Source,
-    /// The version for which a trigger fired.
-    pub noted: *mut pg_sys::TupleTableSlot,
-    /// Its newest version, which may be another: other triggers and other statements may have changed it since.
+    /// Its newest version: other triggers may have changed it since its own one fired.
     pub slot: *mut pg_sys::TupleTableSlot,
+    pub tid: Tid,
     /// The version that an UPDATE replaced.
     pub old: Option<*mut pg_sys::TupleTableSlot>,
-    /// An entry of the row in an index leads to a version with the values of the newest one.
+    /// True if an entry of the row in an index leads to a version with the values of the newest one.
     pub is_indexed: bool,
 }
 
 /// Calls a function with the row at a place, as it is now. Returns its result; None if the row is gone.
 ///
 /// # Safety
-/// The place is one of the running transaction, in the table of the source.
+/// The place is one of the running statement, in the table of the source.
 pub unsafe fn with_row<R>(
     place: &Place,
     source: &Source,
@@ -66,52 +65,44 @@ pub unsafe fn with_row<R>(
     let table = source.table.as_ptr();
     // SAFETY: vouched for by the caller.
     unsafe {
-        let noted = version(place, source, place.new)?;
+        let written = version(place, source, place.new)?;
         let newest = Slot::new(table);
         newest.fetch_newest(table, place.new?).then(|| {
             let old = version(place, source, place.old);
-            let [noted, slot] = [&noted, &newest].map(Slot::as_ptr);
+            let [written, slot] = [&written, &newest].map(Slot::as_ptr);
             work(&Row {
                 source,
-                noted,
                 slot,
+                tid: tid(slot),
                 old: old.as_ref().map(Slot::as_ptr),
                 is_indexed: !is_heap_only(slot)
-                    || !is_heap_only(noted) && source.columns.are_same(noted, slot),
+                    || !is_heap_only(written) && source.columns.are_same(written, slot),
             })
         })
     }
 }
 
-/// Calls a function with the version of a row that a deletion or a change of its key or of a column that the
-/// guard reads has replaced. Returns its result; None if there is no such version.
+/// Returns a version of the row at a place, visible or not; None if there is no such version.
+///
+/// # Errors
+/// ERROR `object_not_in_prerequisite_state` if the table got another file since.
 ///
 /// # Safety
 /// As for [`with_row`].
-pub unsafe fn with_replaced<R>(
-    place: &Place,
-    source: &Source,
-    work: impl FnOnce(*mut pg_sys::TupleTableSlot) -> R,
-) -> Option<R> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let old = version(place, source, place.old)?;
-        let is_kept = version(place, source, place.new)
-            .is_some_and(|new| source.columns.are_same_row(old.as_ptr(), new.as_ptr()));
-        (!is_kept).then(|| work(old.as_ptr()))
-    }
-}
-
-/// Returns a version of the row at a place, visible or not; None if it is gone.
-///
-/// # Safety
-/// As for [`with_row`].
-unsafe fn version(place: &Place, source: &Source, tid: Option<Tid>) -> Option<Slot> {
+pub unsafe fn version(place: &Place, source: &Source, tid: Option<Tid>) -> Option<Slot> {
     let (table, tid) = (source.table.as_ptr(), tid?);
     // SAFETY: vouched for by the caller; versions that the transaction has written stay in the file.
     unsafe {
-        let is_there = (*(*table).rd_rel).relfilenode == place.file && tid.0 < blocks(table);
-        let slot = is_there.then(|| Slot::new(table))?;
+        if (*(*table).rd_rel).relfilenode != place.file {
+            not_ready(
+                &format!(
+                    "table {} was rewritten before near_dup_guard had checked its rows",
+                    names::relation(place.table)
+                ),
+                "Rewrite the table in a statement of its own.",
+            );
+        }
+        let slot = Slot::new(table);
         slot.fetch(table, tid).then_some(slot)
     }
 }

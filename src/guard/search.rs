@@ -29,9 +29,19 @@ pub enum Change {
     Deleted,
 }
 
+impl Change {
+    /// Returns the same change of a row that came after ours.
+    pub fn after_ours(self) -> Self {
+        match self {
+            Self::Inserted => Self::InsertedLater,
+            other => other,
+        }
+    }
+}
+
 impl Pending {
     /// Returns the transaction in progress behind the row that a dirty snapshot has just shown.
-    fn of(snapshot: &pg_sys::SnapshotData, is_later: bool) -> Option<Self> {
+    fn from_snapshot(snapshot: &pg_sys::SnapshotData, is_later: bool) -> Option<Self> {
         let nobody = pg_sys::InvalidTransactionId;
         let (transaction, change) = match (snapshot.xmin, snapshot.xmax) {
             (inserter, _) if inserter != nobody && is_later => (inserter, Change::InsertedLater),
@@ -69,9 +79,9 @@ impl Pending {
 
 /// The row that is checked, in the table that is searched.
 #[derive(Debug, Clone, Copy)]
-pub struct Own {
+pub struct CheckedRow {
     pub tid: Tid,
-    /// The index has an entry for this version of the row.
+    /// True if the index has an entry for this version of the row.
     pub is_indexed: bool,
 }
 
@@ -81,8 +91,8 @@ pub struct OpenTable {
     pub table: SearchedTable,
     relation: Relation,
     index: Relation,
-    /// Every session goes by the row numbers of this index.
-    is_settled: bool,
+    /// True if every session goes by the row numbers of this index.
+    pub is_settled: bool,
     /// The number of the first of the guard's tables that is searched for the same keys.
     pub like: usize,
     /// The first row number that the round looks at.
@@ -120,16 +130,15 @@ impl OpenTable {
         self.relation.as_ptr()
     }
 
-    /// Begins a round of the rows added since the one before. Returns whether there is any.
-    pub fn begin_round(&self) -> bool {
+    /// Begins a round of the rows added since the one before.
+    pub fn begin_round(&self) {
         self.from.set(self.next.get());
         self.next.set(self.next_number());
-        self.is_behind()
     }
 
-    /// Returns whether the index has rows that earlier rounds have not looked at.
-    pub fn is_behind(&self) -> bool {
-        self.from.get() < self.next.get()
+    /// Returns how many rows the index got between the last two rounds.
+    pub fn added(&self) -> u64 {
+        self.next.get() - self.from.get()
     }
 
     /// Returns the first row number that the round looks at.
@@ -137,8 +146,8 @@ impl OpenTable {
         self.from.get()
     }
 
-    /// Returns the search for everything within the bound of a version, in its scope as far as the index has
-    /// it in front. Without the value of such a column, here a NULL, it finds every row.
+    /// Returns the search for everything within the bound of a version, in its scope as far as the index has it in
+    /// front. Without the value of such a column, here a NULL, it finds every row.
     pub fn search(&self, version: &RowVersion<'_>) -> KeySearch {
         let (_, strategy) = version.rule.kind.operator(0);
         let index = self
@@ -156,11 +165,11 @@ impl OpenTable {
     pub fn for_each_live(
         &self,
         search: &KeySearch,
-        own: Option<Own>,
+        checked: Option<CheckedRow>,
         mut from: u64,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, Option<Pending>) -> bool,
     ) {
-        let mut own_number = None;
+        let mut checked_number = None;
         // A row that is changed meanwhile can be missed: its old version is dead when it is looked
         // at, and its new one was not in the index when that was searched. So, after a dead one,
         // the rows that the index has got since are looked at, too.
@@ -169,23 +178,23 @@ impl OpenTable {
             let next = self.next_number();
             // SAFETY: the index is open, and of our access method.
             let mut found = unsafe { candidates(self.index.as_ptr(), search, from) };
-            if let Some(own) = own.filter(|own| own.is_indexed && self.is_settled) {
-                let is_own = |row: &NumberedRow| item_pointer_get_both(row.tid) == own.tid;
+            if let Some(checked) = checked.filter(|row| row.is_indexed && self.is_settled) {
+                let is_checked = |row: &NumberedRow| item_pointer_get_both(row.tid) == checked.tid;
                 // It is in the index already when a first round begins.
-                own_number = own_number
-                    .or_else(|| Some(found.iter().find(is_own)?.number))
+                checked_number = checked_number
+                    .or_else(|| Some(found.iter().find(is_checked)?.number))
                     .or(from.checked_sub(1));
             }
             let mut is_complete = true;
             for row in found.iter().filter(|row| row.number >= from) {
                 check_interrupts();
-                let is_later = own_number.is_some_and(|own| row.number > own);
+                let is_later = checked_number.is_some_and(|number| row.number > number);
                 let mut visit_other = |slot, by: &pg_sys::SnapshotData| {
                     // SAFETY: the slot holds a row of the table.
-                    let is_own = own.is_some_and(|own| own.tid == unsafe { tid(slot) });
-                    is_own || visit(slot, Pending::of(by, is_later))
+                    let is_checked = checked.is_some_and(|row| row.tid == unsafe { tid(slot) });
+                    is_checked || visit(slot, Pending::from_snapshot(by, is_later))
                 };
-                match self.visit_versions(row.tid, &mut dirty_snapshot(), &mut visit_other) {
+                match self.visit_versions(row.tid, &mut visit_other) {
                     Some(true) => {}
                     Some(false) => return,
                     None => is_complete = false,
@@ -198,26 +207,13 @@ impl OpenTable {
         }
     }
 
-    /// Visits the rows that a statement sees, as they were when it began.
-    ///
-    /// # Safety
-    /// The snapshot is one of this transaction's for statements.
-    pub unsafe fn for_each_seen(
+    /// Visits every live row, committed or not, that the index got between the last two rounds or later, as
+    /// [`Self::for_each_live`] does.
+    pub fn for_each_added(
         &self,
-        search: &KeySearch,
-        snapshot: pg_sys::Snapshot,
-        visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot),
+        visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, Option<Pending>) -> bool,
     ) {
-        // SAFETY: the index is open, and of our access method.
-        for row in unsafe { candidates(self.index.as_ptr(), search, 0) }.iter() {
-            check_interrupts();
-            // SAFETY: vouched for by the caller.
-            let snapshot = unsafe { &mut *snapshot };
-            self.visit_versions(row.tid, snapshot, &mut |slot, _| {
-                visit(slot);
-                true
-            });
-        }
+        self.for_each_live(&KeySearch::Everything, None, self.from(), visit);
     }
 
     /// Returns a number that no row of the index has reached yet.
@@ -226,17 +222,16 @@ impl OpenTable {
         unsafe { next_number(self.index.as_ptr()) }
     }
 
-    /// Visits the versions of the row behind an index entry that the snapshot shows, until `visit` returns false.
-    /// Returns the last result of `visit`; None if there is no version.
+    /// Visits the live versions of the row behind an index entry, with the snapshot that shows each, until `visit`
+    /// returns false. Returns the last result of `visit`; None if there is no version.
     fn visit_versions(
         &self,
         mut tid: pg_sys::ItemPointerData,
-        snapshot: &mut pg_sys::SnapshotData,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, &pg_sys::SnapshotData) -> bool,
     ) -> Option<bool> {
         // SAFETY: the table is open.
         let held = unsafe { Slot::new(self.relation()) };
-        let slot = held.as_ptr();
+        let (slot, snapshot) = (held.as_ptr(), &mut dirty_snapshot());
         let (mut again, mut all_dead) = (false, false);
         let mut goes_on = None;
         // SAFETY: the table is open; the fetch is ended below or, after an ERROR, with the statement.

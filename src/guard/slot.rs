@@ -195,6 +195,15 @@ pub unsafe fn is_own(slot: *mut pg_sys::TupleTableSlot) -> bool {
     }
 }
 
+/// Returns whether an INSERT wrote the row that a slot holds, or an UPDATE that moved it from another partition.
+///
+/// # Safety
+/// The slot holds a stored row of a heap table.
+pub unsafe fn is_inserted(slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe { u32::from((*header(slot)).t_infomask) & pg_sys::HEAP_UPDATED == 0 }
+}
+
 /// Returns whether no index has an entry for the version of a row that a slot holds.
 ///
 /// # Safety

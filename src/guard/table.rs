@@ -31,6 +31,19 @@ pub struct SearchedTable {
     pub index: Option<UsableIndex>,
 }
 
+/// A partitioned table, open, with the partitions that it had when its tables were listed.
+pub struct PartitionedTable {
+    table: Relation,
+    partitions: Vec<pg_sys::Oid>,
+}
+
+impl PartitionedTable {
+    /// Returns whether the table has other partitions now, as far as transactions have committed.
+    pub fn has_changed(&self) -> bool {
+        self.table.partitions() != self.partitions
+    }
+}
+
 /// An index that finds everything within the bound.
 #[derive(Clone)]
 pub struct UsableIndex {
@@ -71,9 +84,21 @@ impl Rule {
     /// # Errors
     /// ERROR for a table that the options do not fit, and `wrong_object_type` for a foreign table.
     pub fn tables(&self, root: pg_sys::Oid, span: Span) -> Vec<SearchedTable> {
-        let mut tables = Vec::new();
-        self.add_tables(root, &[], (Span::ALWAYS, span), &mut tables);
-        tables
+        self.tables_and_parents(root, span).0
+    }
+
+    /// Returns the tables that [`Self::tables`] returns, and the partitioned ones above them.
+    ///
+    /// # Errors
+    /// Those of [`Self::tables`].
+    pub fn tables_and_parents(
+        &self,
+        root: pg_sys::Oid,
+        span: Span,
+    ) -> (Vec<SearchedTable>, Vec<PartitionedTable>) {
+        let mut found = (Vec::new(), Vec::new());
+        self.add_tables(root, &[], (Span::ALWAYS, span), &mut found);
+        found
     }
 
     /// Adds the tables under one whose rows have moments in the first span, as far as they can be in the
@@ -83,22 +108,27 @@ impl Rule {
         table: pg_sys::Oid,
         ancestors: &[pg_sys::Oid],
         (span, wanted): (Span, Span),
-        tables: &mut Vec<SearchedTable>,
+        found: &mut (Vec<SearchedTable>, Vec<PartitionedTable>),
     ) {
         let relation = Relation::open_table(table);
         match relation.kind() {
             pg_sys::RELKIND_PARTITIONED_TABLE => {
                 let ancestors = [ancestors, &[table]].concat();
                 let window = GuardColumns::window(&relation, &self.options);
-                for (partition, span) in window::partitions(&relation, window, span) {
+                let partitions = window::partitions(&relation, window, span);
+                found.1.push(PartitionedTable {
+                    table: relation,
+                    partitions: partitions.iter().map(|(partition, _)| *partition).collect(),
+                });
+                for (partition, span) in partitions {
                     if span.meets(wanted) {
-                        self.add_tables(partition, &ancestors, (span, wanted), tables);
+                        self.add_tables(partition, &ancestors, (span, wanted), found);
                     }
                 }
             }
             pg_sys::RELKIND_RELATION => {
                 let columns = GuardColumns::of(&relation, &self.options);
-                tables.push(SearchedTable {
+                found.0.push(SearchedTable {
                     oid: table,
                     ancestors: ancestors.to_vec(),
                     span,

@@ -20,10 +20,10 @@ pub struct RowVersion<'a> {
     pub span: Span,
 }
 
-/// The nearness of two rows in a message.
+/// How similar two rows are.
 #[derive(Clone, Copy)]
-pub enum Nearness {
-    Similarity(f64),
+pub enum Similarity {
+    Share(f64),
     /// The number of bits that differ, and of all bits.
     DifferingBits(f64, usize),
 }
@@ -61,16 +61,15 @@ impl<'a> RowVersion<'a> {
         unsafe { get(self.slot, self.columns.scope[place].number) }
     }
 
-    /// Returns the nearness of another row; None beyond the bound, or in another scope or outside of the
-    /// window.
+    /// Returns how similar another row is; None beyond the bound, or in another scope or outside of the window.
     ///
     /// # Safety
     /// The other slot holds a row of a table with those columns.
-    pub unsafe fn nearness(
+    pub unsafe fn similarity(
         &self,
         columns: &GuardColumns,
         other: *mut pg_sys::TupleTableSlot,
-    ) -> Option<Nearness> {
+    ) -> Option<Similarity> {
         // SAFETY: vouched for by the caller. Partitions have the same columns as their root, of the
         // same types.
         unsafe {
@@ -86,33 +85,33 @@ impl<'a> RowVersion<'a> {
                 }
             }
             let theirs = get(other, columns.value)?;
-            let nearness = Ball::from_raw(self.ball).read().nearness(theirs)?;
+            let measured = Ball::from_raw(self.ball).read().nearness(theirs)?;
             Some(match self.rule.bound {
                 Bound::Distance(_) => {
-                    Nearness::DifferingBits(nearness, Bits::from_raw(theirs).len())
+                    Similarity::DifferingBits(measured, Bits::from_raw(theirs).len())
                 }
-                _ => Nearness::Similarity(nearness),
+                _ => Similarity::Share(measured),
             })
         }
     }
 }
 
-impl Nearness {
-    /// Returns the similarity, of bit strings the share of equal bits.
-    pub fn similarity(self) -> f64 {
+impl Similarity {
+    /// Returns the similarity as a share, of bit strings that of equal bits.
+    pub fn share(self) -> f64 {
         match self {
-            Self::Similarity(similarity) => similarity,
+            Self::Share(share) => share,
             Self::DifferingBits(bits, of) => 1.0 - bits / of.max(1) as f64,
         }
     }
 }
 
-impl fmt::Display for Nearness {
+impl fmt::Display for Similarity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // Rounded down: only equal documents are 1.00 similar.
-            Self::Similarity(similarity) => {
-                let percent = (similarity * 100.0 + 1e-9).floor();
+            Self::Share(share) => {
+                let percent = (share * 100.0 + 1e-9).floor();
                 write!(f, "is {:.2} similar to", percent / 100.0)
             }
             Self::DifferingBits(1.0, _) => write!(f, "differs in 1 bit from"),

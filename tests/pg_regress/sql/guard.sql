@@ -140,6 +140,19 @@ UPDATE legacy SET body = 'a text of its own that has nothing to do with others' 
 UPDATE legacy SET body = 'one two three four five six seven eight nine ten eleven twelve thirteen' WHERE id = 2;
 SELECT id, tenant, body FROM legacy ORDER BY id;
 
+-- An UPDATE may keep a near pair, never make one.
+CREATE TABLE pairs (id int PRIMARY KEY, body text);
+INSERT INTO pairs VALUES (1, 'one two three four five six seven eight'), (2, 'one two three four five six seven eight'), (3, 'another text');
+CREATE INDEX ON pairs USING neardup (body);
+SELECT near_dup_protect('pairs', 'body', 0.8);
+UPDATE pairs SET body = body || ' nine';
+UPDATE pairs SET body = 'a b c d e f' WHERE id < 3;
+UPDATE pairs SET body = 'g h i j k l' WHERE id = 1;
+UPDATE pairs SET body = 'g h i j k l' WHERE id = 2;
+UPDATE pairs SET body = 'g h i j k l' WHERE id > 1;
+UPDATE pairs SET body = CASE id WHEN 1 THEN 'm n o p q r' ELSE 'g h i j k l' END WHERE id < 3;
+SELECT * FROM pairs ORDER BY id;
+
 -- scope: near-duplicates of other tenants do not count.
 CREATE TRIGGER guard AFTER INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'scope=tenant');
 INSERT INTO docs VALUES (30, 2, 'alpha beta gamma delta epsilon zeta eta theta'), (34, 1, 'alpha beta gamma delta epsilon zeta eta theta');

@@ -217,6 +217,21 @@ const ALL: &[Test] = &[
     ("guard_first_to_pass", guard::first_to_pass),
     ("guard_passed_meanwhile", guard::passed_meanwhile),
     ("guard_triggers", guard::triggers),
+    (
+        "guard_passes_in_its_statement",
+        guard::passes_in_its_statement,
+    ),
+    ("guard_updates_keep_pairs", guard::keep_pairs),
+    (
+        "guard_attached_while_waiting",
+        guard::attached_while_waiting,
+    ),
+    (
+        "guard_few_searches_behind_the_gate",
+        guard::few_searches_behind_the_gate,
+    ),
+    ("guard_restored", guard::restored),
+    ("guard_strangers", guard::strangers),
     ("guard_truth", guard::truth),
     (
         "guard_changed_while_searched",

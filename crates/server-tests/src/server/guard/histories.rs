@@ -1,4 +1,4 @@
-//! Random histories of four sessions, each held now and then between what it has searched and the moment
+//! Random histories of four sessions, fresh ones and used ones, each held now and then between what it has searched and the moment
 //! at which it passes.
 
 use std::collections::VecDeque;
@@ -66,6 +66,10 @@ pub fn histories(server: &Server) -> Result<Outcome> {
     for work in [Work::OneInsert, Work::Anything] {
         let mut total = Seen::default();
         for number in 0..RUNS {
+            // The library is loaded by the first statement, whatever that is.
+            if rng.bool() {
+                sessions = Sessions::open(|| database.connect(), SESSIONS)?;
+            }
             let run = Run {
                 number: number + RUNS * u32::from(work == Work::Anything),
                 work,

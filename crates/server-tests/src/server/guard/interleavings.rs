@@ -1,4 +1,4 @@
-//! Every pair of changes in two sessions, their steps in every order: no copy is let in, or each is noted.
+//! Every pair of changes in two sessions, fresh ones and used ones, their steps in every order: no copy is let in, or each is noted.
 
 use std::time::Instant;
 
@@ -52,7 +52,10 @@ const TYPES: [[&str; 4]; 4] = [
 ];
 
 /// The names and arguments of guards that reject near-duplicates, and that note them.
-const ACTIONS: [[&str; 2]; 2] = [["", ""], ["_noted", ", action => 'note', most => 100"]];
+const ACTIONS: [[&str; 2]; 2] = [
+    ["", ""],
+    ["_noted", ", action => 'note', most => 100, key => 'id'"],
+];
 
 /// Makes the guarded tables of every type.
 pub fn make_tables(client: &mut Client) -> Result<()> {
@@ -185,6 +188,10 @@ pub fn every_order(server: &Server) -> Result<Outcome> {
     for (place, first) in CHANGES.iter().enumerate() {
         for second in &CHANGES[place..] {
             for order in orders(first.1.len() + 1, second.1.len() + 1) {
+                // The library is loaded by the first statement, whatever that is.
+                if rng.bool() {
+                    sessions = Sessions::open(|| database.connect(), 2)?;
+                }
                 let run = Run {
                     number: total.runs,
                     table: any_table(&mut rng),

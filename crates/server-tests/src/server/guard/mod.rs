@@ -4,9 +4,13 @@ mod histories;
 mod interleavings;
 mod moments;
 mod noted;
+mod restored;
+mod statements;
 mod truth;
+mod updates;
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -27,7 +31,12 @@ pub use moments::{
     prepared_transaction, triggers, twin_index,
 };
 pub use noted::most_similar;
+pub use restored::{restored, strangers};
+pub use statements::{
+    attached_while_waiting, few_searches_behind_the_gate, passes_in_its_statement,
+};
 pub use truth::truth;
+pub use updates::keep_pairs;
 
 const SESSIONS: u64 = 16;
 
@@ -112,12 +121,12 @@ const TABLES: [&str; 2] = [
 ];
 
 /// 16 sessions insert the same documents row by row, each into a partition of its own where there are
-/// some: each document arrives once, and there is no deadlock.
+/// some, all in one session or each in a fresh one: each document arrives once, and there is no deadlock.
 pub fn row_by_row(server: &Server) -> Result<Outcome> {
     const DOCUMENTS: u64 = 150;
-    for table in TABLES {
+    for (table, is_fresh) in tables() {
         let start = Instant::now();
-        let rejected = burst(server, table, |session| {
+        let rejected = burst(server, table, is_fresh, |session| {
             let mut rng = Rng::with_seed(session);
             let row = move |number| vec![variant(&mut rng, number)];
             (0..DOCUMENTS).map(row).collect()
@@ -135,13 +144,16 @@ pub fn row_by_row(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// 16 sessions insert documents in statements of many rows, in random order. Some are everybody's:
-/// no near-duplicates get in, and there is no deadlock.
+/// 16 sessions insert documents in statements of many rows, in random order, by INSERT or in fresh sessions by COPY.
+/// Some documents are everybody's: no near-duplicates get in, and there is no deadlock.
 pub fn bursts(server: &Server) -> Result<Outcome> {
     const STATEMENTS: u64 = 20;
-    for table in TABLES {
+    /// Each row of a fresh session passes by itself.
+    const FRESH: u64 = 6;
+    for (table, is_fresh) in tables() {
+        let statements = if is_fresh { FRESH } else { STATEMENTS };
         let start = Instant::now();
-        let rejected = burst(server, table, |session| {
+        let rejected = burst(server, table, is_fresh, |session| {
             let mut rng = Rng::with_seed(session);
             let mut statement = |number: u64| {
                 let own = 1000 * (1 + number + STATEMENTS * session);
@@ -156,23 +168,31 @@ pub fn bursts(server: &Server) -> Result<Outcome> {
                     .map(|number| variant(&mut rng, *number))
                     .collect()
             };
-            (0..STATEMENTS).map(&mut statement).collect()
+            (0..statements).map(&mut statement).collect()
         })?;
         ensure!(rejected > 0, "no rejections: nothing was tested");
         figure!(
             "{} statements in {SESSIONS} sessions, {rejected} rejected, no deadlock, {:.1?}",
-            SESSIONS * STATEMENTS,
+            SESSIONS * statements,
             start.elapsed()
         );
     }
     Ok(Outcome::Passed)
 }
 
+/// Returns the tables, each for sessions that stay and for fresh ones.
+fn tables() -> impl Iterator<Item = (&'static str, bool)> {
+    let both = |table| [(table, false), (table, true)];
+    TABLES.into_iter().flat_map(both)
+}
+
 /// Runs the statements of 16 sessions at once, given as the documents that each inserts, and returns how
-/// many of them are rejected. Fails where a session runs into a deadlock, or a near-duplicate gets in.
+/// many of them are rejected: INSERTs in sessions that stay, or a COPY in a fresh session each. Fails where a session
+/// runs into a deadlock, or a near-duplicate gets in.
 fn burst(
     server: &Server,
     table: &str,
+    is_fresh: bool,
     statements: impl Fn(u64) -> Vec<Vec<String>> + Sync,
 ) -> Result<u64> {
     let database = Database::with_extension(&server.main, "guard_burst")?;
@@ -195,7 +215,20 @@ fn burst(
                 "INSERT INTO docs ({column}, body)
                  SELECT {first} + (n - 1) * ('{column}' = 'id')::int, d FROM unnest($1::text[]) WITH ORDINALITY u (d, n)"
             );
-            match client.execute(&insert, &[&documents]) {
+            let outcome = match is_fresh {
+                true => {
+                    client = database.connect()?;
+                    let step = u64::from(column == "id");
+                    copy(
+                        &mut client,
+                        column,
+                        (0..).map(|row| first + row * step),
+                        &documents,
+                    )
+                }
+                false => client.execute(&insert, &[&documents]),
+            };
+            match outcome {
                 Ok(_) => {}
                 Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => rejected += 1,
                 Err(error) => return Err(error.into()),
@@ -208,6 +241,25 @@ fn burst(
     let pairs: i64 = client.query_one(pairs, &[])?.get(0);
     ensure!(pairs == 0, "{pairs} pairs of near-duplicates");
     Ok(rejected.into_iter().sum())
+}
+
+/// Copies documents into the table, with the values of a column.
+fn copy(
+    client: &mut Client,
+    column: &str,
+    values: impl Iterator<Item = u64>,
+    documents: &[String],
+) -> std::result::Result<u64, postgres::Error> {
+    let rows = values.zip(documents);
+    let lines: Vec<_> = rows
+        .map(|(value, body)| format!("{value}\t{body}\n"))
+        .collect();
+    let mut writer = client.copy_in(&format!("COPY docs ({column}, body) FROM STDIN"))?;
+    let written = writer.write_all(lines.concat().as_bytes());
+    // An ERROR of the server comes at the end.
+    let finished = writer.finish();
+    debug_assert!(written.is_ok() || finished.is_err());
+    finished
 }
 
 /// 16 sessions bring the same documents in by every way there is, at every isolation level, while the
@@ -233,6 +285,9 @@ pub fn every_way(server: &Server) -> Result<Outcome> {
                 rng.shuffle(&mut numbers);
                 let mut failures = 0;
                 for number in numbers {
+                    if rng.u32(..4) == 0 {
+                        client = database.connect()?;
+                    }
                     while !bring(&mut client, level, session, number, &mut rng)? {
                         failures += 1;
                     }

@@ -32,33 +32,33 @@ const PATIENCE: Duration = Duration::from_mins(5);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Sessions and what each of their steps must come to.
-struct Play<'d> {
-    sessions: Sessions,
+pub(super) struct Play<'d> {
+    pub sessions: Sessions,
     database: &'d Database<'d>,
 }
 
 impl<'d> Play<'d> {
-    fn new(database: &'d Database<'d>, tables: &str, sessions: usize) -> Result<Play<'d>> {
+    pub fn new(database: &'d Database<'d>, tables: &str, sessions: usize) -> Result<Play<'d>> {
         database.connect()?.batch_execute(tables)?;
         let sessions = Sessions::open(|| database.connect(), sessions)?;
         Ok(Play { sessions, database })
     }
 
-    fn step(&mut self, session: usize, statement: &str, expected: Step) -> Result<()> {
+    pub fn step(&mut self, session: usize, statement: &str, expected: Step) -> Result<()> {
         let step = self.sessions.step(session, statement)?;
         ensure!(step == expected, "session {session}: {statement}: {step:?}");
         Ok(())
     }
 
     /// Ensures how the last statement of a session stands now.
-    fn stands(&self, session: usize, expected: Step) -> Result<()> {
+    pub fn stands(&self, session: usize, expected: Step) -> Result<()> {
         let step = self.sessions.state(session);
         ensure!(step == expected, "session {session}: {step:?}");
         Ok(())
     }
 
     /// Waits until a session that is no longer held has gone on.
-    fn comes_to(&mut self, session: usize, expected: &Step) -> Result<()> {
+    pub fn comes_to(&mut self, session: usize, expected: &Step) -> Result<()> {
         let start = Instant::now();
         while self.sessions.state(session) != *expected {
             ensure!(
@@ -72,11 +72,11 @@ impl<'d> Play<'d> {
     }
 
     /// Returns the file that holds a session at a point.
-    fn hold(&self, cluster: &ScratchCluster, session: usize, point: &str) -> PathBuf {
+    pub fn hold(&self, cluster: &ScratchCluster, session: usize, point: &str) -> PathBuf {
         holds(cluster).join(format!("{}.{point}", self.sessions.pid(session)))
     }
 
-    fn ensure_rows(&self, expected: &[i32]) -> Result<()> {
+    pub fn ensure_rows(&self, expected: &[i32]) -> Result<()> {
         let rows = self
             .database
             .connect()?
@@ -87,7 +87,7 @@ impl<'d> Play<'d> {
     }
 }
 
-fn rejected() -> Step {
+pub(super) fn rejected() -> Step {
     Step::Failed(SqlState::EXCLUSION_VIOLATION)
 }
 
@@ -218,8 +218,8 @@ pub fn passed_meanwhile(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The trigger that says that a transaction will pass goes with the other one; after a dump and restore
-/// it is there without it, and does no harm.
+/// The trigger that announces that a transaction will pass does nothing without the other one, or where that is
+/// disabled.
 pub fn triggers(server: &Server) -> Result<Outcome> {
     const COUNT: &str = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'docs'::regclass";
     let database = Database::with_extension(&server.main, "guard_triggers")?;
@@ -233,14 +233,25 @@ pub fn triggers(server: &Server) -> Result<Outcome> {
     )?;
     let mut triggers = || -> Result<i64> { Ok(client.query_one(COUNT, &[])?.get(0)) };
     ensure!(triggers()? == 2, "{} triggers", triggers()?);
-    client.batch_execute("DROP TRIGGER docs_guard ON docs")?;
-    let mut triggers = || -> Result<i64> { Ok(client.query_one(COUNT, &[])?.get(0)) };
-    ensure!(triggers()? == 0, "{} triggers are left", triggers()?);
-    client.batch_execute(
-        "CREATE TRIGGER docs_guard_before BEFORE INSERT ON docs FOR EACH ROW EXECUTE FUNCTION near_dup_guard();
-         INSERT INTO docs VALUES (1, 1, minhash('a copy'));
-         SELECT near_dup_protect('docs', 'sig', 0.8)",
-    )?;
+    for [without, with] in [
+        [
+            "ALTER TABLE docs DISABLE TRIGGER docs_guard",
+            "ALTER TABLE docs ENABLE TRIGGER docs_guard",
+        ],
+        [
+            "DROP TRIGGER docs_guard ON docs",
+            "SELECT near_dup_protect('docs', 'sig', 0.8)",
+        ],
+    ] {
+        client.batch_execute(&format!(
+            "{without}; DELETE FROM docs; BEGIN; INSERT INTO docs VALUES (1, 1, minhash('a copy'))"
+        ))?;
+        let announced =
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
+        let announced: i64 = client.query_one(announced, &[])?.get(0);
+        ensure!(announced == 0, "{without}: {announced} announcements");
+        client.batch_execute(&format!("COMMIT; {with}"))?;
+    }
     let copy = client.batch_execute("INSERT INTO docs VALUES (1, 2, minhash('a copy'))");
     let code = copy.err().and_then(|error| error.code().cloned());
     ensure!(code == Some(SqlState::EXCLUSION_VIOLATION), "{code:?}");

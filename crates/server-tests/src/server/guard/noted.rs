@@ -14,8 +14,8 @@ use crate::harness::Outcome;
 /// Notes that should not be there, pairs of similar rows without a note, and rows with as many notes as another one of
 /// the same documents, which no order of passing leads to.
 const WRONG: &str = "
-    WITH docs AS (SELECT {KEY}::text AS key, tenant, body FROM {TABLE} WHERE {OF_ROW}),
-        notes AS (SELECT key::text, near_key::text, similarity FROM {TABLE}_near_dups WHERE {OF_NOTE}),
+    WITH docs AS (SELECT id AS key, tenant, body FROM {TABLE} WHERE {OF_ROW}),
+        notes AS (SELECT key, near_key, similarity FROM {TABLE}_near_dups WHERE {OF_NOTE}),
         pairs AS (SELECT a.key, b.key AS near_key FROM docs a JOIN docs b USING (tenant, body) WHERE a.key <> b.key)
     SELECT (SELECT count(*) FROM notes n WHERE similarity <> 1
             OR NOT EXISTS (SELECT FROM pairs p WHERE (p.key, p.near_key) = (n.key, n.near_key))),
@@ -33,15 +33,10 @@ pub fn is_noted(table: &str) -> bool {
 
 /// Checks the rows of a table that meet a condition on {ID}. Returns the number of their notes.
 pub fn ensure_noted(client: &mut Client, table: &str, condition: &str) -> Result<u32> {
-    let [key, key_id] = match table.starts_with("parted") {
-        true => ["(id, part)", "(key).id"],
-        false => ["id", "key"],
-    };
     let wrong = WRONG
-        .replace("{KEY}", key)
         .replace("{TABLE}", table)
         .replace("{OF_ROW}", &condition.replace("{ID}", "id"))
-        .replace("{OF_NOTE}", &condition.replace("{ID}", key_id));
+        .replace("{OF_NOTE}", &condition.replace("{ID}", "key"));
     let row = client.query_one(&wrong, &[])?;
     let [unfounded, missing, disordered, notes] =
         [0, 1, 2, 3].map(|column| row.get::<_, i64>(column));

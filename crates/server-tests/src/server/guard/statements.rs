@@ -1,0 +1,246 @@
+//! A row passes within its own statement, in every session; and looks at what others have done until then.
+
+use std::fs::{self, File};
+
+use anyhow::{Context, Result, ensure};
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use super::held_cluster;
+use super::moments::{Play, rejected};
+use crate::harness::{Outcome, figure};
+use crate::sessions::Step;
+
+const DOCS: &str = "
+    CREATE TABLE docs (id int PRIMARY KEY, body text);
+    CREATE INDEX ON docs USING neardup (body);
+    SELECT near_dup_protect('docs', 'body', 0.8);
+    INSERT INTO docs VALUES (1, 'the text of the first row');
+    CREATE TABLE other (id int);
+    CREATE FUNCTION rewrite() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+        ALTER TABLE docs ALTER id TYPE bigint;
+        ALTER TABLE docs ALTER id TYPE int;
+    END $$;
+    CREATE FUNCTION rewrite_too() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM rewrite();
+        RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER rewriting AFTER INSERT ON other DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION rewrite_too()";
+
+/// Makes the guard one that is deferred, in place of the other.
+const DEFERRED: &str = "SELECT near_dup_unprotect('docs');
+    CREATE CONSTRAINT TRIGGER docs_guard AFTER INSERT OR UPDATE ON docs DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION near_dup_guard('body', '0.8')";
+
+const COPY: &str = "COPY docs FROM PROGRAM 'echo 2,the text of the first row' (FORMAT csv)";
+const INSERT: &str = "INSERT INTO docs VALUES (2, 'the text of the first row')";
+
+/// Histories of one fresh session, each statement by itself, that bring a copy in. Those that follow a failure within a
+/// savepoint roll back to it, as psql does by itself where ON_ERROR_ROLLBACK is on.
+const HISTORIES: &[(bool, &[&str])] = &[
+    (false, &["BEGIN", COPY, "COMMIT"]),
+    (
+        false,
+        &[
+            "BEGIN",
+            COPY,
+            "SAVEPOINT s",
+            "SET x = 1",
+            "ROLLBACK TO s",
+            "COMMIT",
+        ],
+    ),
+    (
+        false,
+        &[
+            "BEGIN",
+            "SAVEPOINT s",
+            COPY,
+            "ROLLBACK TO s",
+            COPY,
+            "COMMIT",
+        ],
+    ),
+    (false, &["BEGIN", COPY, "SELECT rewrite()", "COMMIT"]),
+    (
+        false,
+        &[
+            "BEGIN",
+            COPY,
+            "PREPARE TRANSACTION 'p'",
+            "COMMIT PREPARED 'p'",
+        ],
+    ),
+    (
+        false,
+        &["BEGIN", COPY, "DROP TRIGGER docs_guard ON docs", "COMMIT"],
+    ),
+    (true, &["BEGIN", INSERT, "COMMIT"]),
+    (
+        true,
+        &["BEGIN", COPY, "INSERT INTO other VALUES (1)", "COMMIT"],
+    ),
+    (
+        true,
+        &["BEGIN", "INSERT INTO other VALUES (1)", COPY, "COMMIT"],
+    ),
+    (
+        true,
+        &[
+            "BEGIN",
+            COPY,
+            "INSERT INTO other VALUES (1)",
+            "SET CONSTRAINTS ALL IMMEDIATE",
+            "COMMIT",
+        ],
+    ),
+    (
+        true,
+        &[
+            "BEGIN",
+            COPY,
+            "SAVEPOINT s",
+            "SET CONSTRAINTS ALL IMMEDIATE",
+            "ROLLBACK TO s",
+            "COMMIT",
+        ],
+    ),
+    (
+        true,
+        &["DO $$ BEGIN INSERT INTO docs VALUES (2, 'the text of the first row'); COMMIT; END $$"],
+    ),
+];
+
+/// A copy is rejected by the guard, or by PostgreSQL, which does not rewrite a table whose rows are to be checked.
+const REJECTIONS: [SqlState; 2] = [SqlState::EXCLUSION_VIOLATION, SqlState::OBJECT_IN_USE];
+
+/// A copy that comes in by the first statement of a session is rejected by that statement, or, where the guard is
+/// deferred, when the transaction ends, whatever happens in between.
+pub fn passes_in_its_statement(server: &Server) -> Result<Outcome> {
+    for &(is_deferred, history) in HISTORIES {
+        let database = Database::with_extension(&server.main, "guard_statement")?;
+        database.connect()?.batch_execute(DOCS)?;
+        if is_deferred {
+            database.connect()?.batch_execute(DEFERRED)?;
+        }
+        let mut client = database.connect()?;
+        let mut rejections = Vec::new();
+        for statement in history {
+            if let Err(error) = client.batch_execute(statement)
+                && let Some(code) = error.code()
+                && REJECTIONS.contains(code)
+            {
+                rejections.push(*statement);
+            }
+        }
+        let rows: i64 = client.query_one("SELECT count(*) FROM docs", &[])?.get(0);
+        ensure!(rows == 1, "{history:?}: {rows} rows");
+        let is_expected = match is_deferred {
+            true => !rejections.is_empty(),
+            false => rejections.first() == Some(&COPY),
+        };
+        ensure!(is_expected, "{history:?}: rejected by {rejections:?}");
+    }
+    Ok(Outcome::Passed)
+}
+
+const PARTED: &str = "
+    CREATE TABLE docs (id int, part int, body text, PRIMARY KEY (id, part)) PARTITION BY LIST (part);
+    CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
+    CREATE INDEX ON docs USING neardup (body);
+    CREATE TABLE below (id int NOT NULL, part int NOT NULL, body text) PARTITION BY LIST (part);
+    CREATE TABLE docs_2 PARTITION OF below FOR VALUES IN (2)";
+
+/// A partition that is attached while a session is about to pass is searched, too, with the rows that came with it and
+/// those that come later.
+pub fn attached_while_waiting(server: &Server) -> Result<Outcome> {
+    let cluster = held_cluster(server, "guard_attached")?;
+    let copy = "'one and the same text'";
+    let attach = "ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2)";
+    let below = "ALTER TABLE docs ATTACH PARTITION below FOR VALUES IN (2)";
+    let insert = format!("INSERT INTO docs VALUES (2, 2, {copy})");
+    let first = format!("INSERT INTO docs_2 VALUES (2, 2, {copy})");
+    let alone = "ALTER TABLE below DETACH PARTITION docs_2";
+    for action in ["reject", "note"] {
+        for steps in [
+            vec![alone, attach, &insert],
+            vec![below, &insert],
+            vec![alone, &first, attach],
+            vec![below],
+        ] {
+            let database = Database::with_extension(&cluster, "guard_attached")?;
+            let tables = format!(
+                "{PARTED}; SELECT near_dup_protect('docs', 'body', 0.8, action => '{action}'{})",
+                if action == "note" {
+                    ", key => 'id'"
+                } else {
+                    ""
+                }
+            );
+            let mut play = Play::new(&database, &tables, 2)?;
+            let hold = play.hold(&cluster, 0, "guard_has_searched");
+            File::create(&hold)?;
+            let ours = format!("INSERT INTO docs_1 VALUES (1, 1, {copy})");
+            play.step(0, &ours, Step::Waits)?;
+            for step in &steps {
+                play.step(1, step, Step::Done)?;
+            }
+            fs::remove_file(&hold)?;
+            let has_copy = steps.len() > 1;
+            let expected = match action {
+                "reject" if has_copy => rejected(),
+                _ => Step::Done,
+            };
+            play.comes_to(0, &expected)
+                .with_context(|| format!("{action}: {steps:?}"))?;
+            if action == "note" {
+                let notes = "SELECT count(*) FROM docs_near_dups WHERE (key, near_key) = (1, 2)";
+                let notes: i64 = database.connect()?.query_one(notes, &[])?.get(0);
+                ensure!(notes == i64::from(has_copy), "{steps:?}: {notes} notes");
+            }
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// With the gate closed a statement of many rows searches once for each row of others, not once for each of its own.
+pub fn few_searches_behind_the_gate(server: &Server) -> Result<Outcome> {
+    const ROWS: i64 = 2000;
+    let cluster = held_cluster(server, "guard_few_searches")?;
+    for action in ["reject", "note"] {
+        let database = Database::with_extension(&cluster, "guard_few_searches")?;
+        let tables = format!(
+            "CREATE TABLE docs (id int PRIMARY KEY, body text); CREATE INDEX docs_body ON docs USING neardup (body);
+             SELECT near_dup_protect('docs', 'body', 0.8, action => '{action}')"
+        );
+        let mut play = Play::new(&database, &tables, 2)?;
+        let hold = play.hold(&cluster, 0, "guard_has_searched");
+        File::create(&hold)?;
+        let insert = format!(
+            "INSERT INTO docs SELECT n, 'w' || n || 'x a' || n || ' b' || n || ' c' || n FROM generate_series(1, {ROWS}) n"
+        );
+        play.step(0, &insert, Step::Waits)?;
+        for id in 1..=3 {
+            let other = format!("INSERT INTO docs VALUES (-{id}, 'another text of {id} alone')");
+            play.step(1, &other, Step::Done)?;
+        }
+        fs::remove_file(&hold)?;
+        play.comes_to(0, &Step::Done)?;
+        drop(play);
+        let scans = || -> Result<i64> {
+            let scans = "SELECT pg_stat_clear_snapshot(), idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'docs_body'";
+            Ok(database.connect()?.query_one(scans, &[])?.get(1))
+        };
+        // Sessions report what they have counted when they end.
+        let start = std::time::Instant::now();
+        while scans()? < ROWS && start.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        let scans = scans()?;
+        figure!("{action}: {scans} searches for {ROWS} rows beside 3 others");
+        ensure!((ROWS..ROWS + 50).contains(&scans), "{scans} searches");
+    }
+    Ok(Outcome::Passed)
+}

@@ -1,0 +1,51 @@
+//! The triggers of a guard: the main one checks rows; others help it, and do nothing where it is gone.
+
+use crate::guard::options::GuardOptions;
+use crate::guard::row::protocol_violation;
+use crate::pg::relation::Relation;
+use pgrx::pg_sys;
+
+/// Returns whether a trigger of a guard is the main one.
+pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
+    let is = |bits: u32| u32::from(trigger.tgtype as u16) & bits != 0;
+    is(pg_sys::TRIGGER_TYPE_ROW)
+        && !is(pg_sys::TRIGGER_TYPE_BEFORE)
+        && is(pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE)
+}
+
+/// Returns whether a trigger fires in this session.
+pub fn fires(trigger: &pg_sys::Trigger) -> bool {
+    // SAFETY: a variable of the backend.
+    let role = unsafe { pg_sys::SessionReplicationRole } as u32;
+    let is_replica = role == pg_sys::SESSION_REPLICATION_ROLE_REPLICA as u32;
+    match trigger.tgenabled as u8 {
+        b'A' => true,
+        b'O' => !is_replica,
+        b'R' => is_replica,
+        _ => false,
+    }
+}
+
+/// Returns the options of the guard whose notes a trigger of the table keeps free of rows that are gone; None if that
+/// guard is gone.
+///
+/// # Errors
+/// ERROR for a trigger that names no notes.
+pub fn noting(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOptions> {
+    let function = trigger.tgfoid;
+    // SAFETY: the triggers are the table's. They are looked for again after each look into the catalog.
+    unsafe {
+        let options = GuardOptions::from_trigger(trigger, table.oid());
+        let Some(notes) = options.notes else {
+            protocol_violation("near_dup_guard was fired by another event than INSERT or UPDATE");
+        };
+        let mains = table.triggers().iter();
+        let mains = mains.filter(|main| main.tgfoid == function && is_main(main));
+        let mains: Vec<pg_sys::Oid> = mains.map(|main| main.tgoid).collect();
+        mains.into_iter().find_map(|main| {
+            let main = table.triggers().iter().find(|other| other.tgoid == main)?;
+            let options = GuardOptions::from_trigger(main, table.oid());
+            (options.notes.map(|of| of.table) == Some(notes.table)).then_some(options)
+        })
+    }
+}
