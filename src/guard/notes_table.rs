@@ -2,8 +2,9 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::slot::get;
+use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::encoding::utf8;
-use crate::pg::error::{OrRaise, not_ready, raise, unsupported};
+use crate::pg::error::{OrRaise, raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
@@ -58,7 +59,7 @@ pub fn create(guarded: &Relation, name: &str, key: i16) -> pg_sys::Oid {
 
 /// An open table of notes about rows that a key names.
 pub struct NotesTable {
-    table: Relation,
+    table: CheckedTable,
     key_type: pg_sys::Oid,
 }
 
@@ -66,31 +67,46 @@ impl NotesTable {
     /// Opens the notes of a guarded table.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` unless both tables have one owner.
+    /// ERROR `object_not_in_prerequisite_state` unless the notes are as [`create`] made them, and have the owner of the
+    /// guarded table.
     pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
-        let table = Relation::open_table(oid);
-        if table.owner() != guarded.owner() {
-            let [guarded, notes] = [guarded.oid(), oid].map(names::relation);
-            not_ready(
-                &format!("{notes} has another owner than {guarded}"),
-                "Give both the same owner: ALTER TABLE ... OWNER TO ...",
-            );
-        }
         let key = columns.key.expect("a guard with notes has a key");
+        let key = ColumnType::of(guarded.oid(), key);
+        let plain = |type_| ColumnType {
+            type_,
+            modifier: -1,
+            ..ColumnType::default()
+        };
+        let columns = [
+            ("key", key),
+            ("near_key", key),
+            ("similarity", plain(pg_sys::FLOAT8OID)),
+            ("noted_at", plain(pg_sys::TIMESTAMPTZOID)),
+        ];
+        let created = CreatedTable {
+            owner: guarded.owner(),
+            persistence: guarded.persistence(),
+            columns: &columns.map(|(name, type_)| CreatedColumn::new(name, type_, true)),
+            key: &[1, 2],
+        };
+        let table = CheckedTable::open(oid, &created, pg_sys::RowExclusiveLock);
+        let table = table.unwrap_or_else(|altered| {
+            altered.raise(
+                "Alter it back, or make it anew: near_dup_unprotect, DROP TABLE, near_dup_protect.",
+            )
+        });
         Self {
             table,
-            key_type: ColumnType::of(guarded.oid(), key).type_,
+            key_type: key.type_,
         }
     }
 
     /// Does some work with the rights of the table's owner.
     pub fn write(&self, work: impl FnOnce(&Connection)) {
-        let rights = OwnerRights::assume(self.table.owner());
+        let rights = OwnerRights::assume(self.table.relation().owner());
         rights.keep_texts();
         // Plans are kept, and may have been made while the table was empty.
         rights.set(c"enable_seqscan", c"off");
-        // Notes that a policy hides from the owner would stay.
-        rights.set(c"row_security", c"off");
         let connection = Connection::open();
         work(&connection);
         connection.close();
@@ -131,7 +147,7 @@ impl NotesTable {
             [Some(key), Some(_)] => Some(key),
             _ => None,
         };
-        let notes = names::relation(self.table.oid());
+        let notes = names::relation(self.oid());
         let hint =
             "The column that key => ... of near_dup_protect names must be unique and not NULL.";
         match shared {
@@ -162,7 +178,7 @@ impl NotesTable {
         let equal = names::equality(self.key_type).expect("the notes have an index on keys");
         let is_gone = |column| format!("{column} {equal} gone::{}", self.key_type_name());
         let [key, near_key] = ["key", "near_key"].map(is_gone);
-        let notes = names::relation(self.table.oid());
+        let notes = names::relation(self.oid());
         connection
             .prepare_kept(
                 &format!(
@@ -175,7 +191,7 @@ impl NotesTable {
 
     /// Removes all notes.
     pub fn empty(&self) {
-        let notes = names::relation(self.table.oid());
+        let notes = names::relation(self.oid());
         self.write(|connection| {
             let delete = format!("DELETE FROM {notes}");
             connection.prepare(&delete, &[]).run_latest(&[]);
@@ -184,7 +200,7 @@ impl NotesTable {
 
     pub fn add(&self, connection: &Connection, notes: &[NewNote<'_>]) {
         let similarities = collected(notes.iter().map(|note| note.similarity)).or_raise();
-        let (table, key) = (names::relation(self.table.oid()), self.key_type_name());
+        let (table, key) = (names::relation(self.oid()), self.key_type_name());
         connection
             .prepare_kept(
                 // A row that a trigger has written can pass before the row that fired it, and a row can
@@ -207,6 +223,10 @@ impl NotesTable {
                 Some(texts(notes.iter().map(|note| note.near_key))),
                 similarities.into_datum(),
             ]);
+    }
+
+    fn oid(&self) -> pg_sys::Oid {
+        self.table.relation().oid()
     }
 
     fn key_type_name(&self) -> String {

@@ -148,6 +148,7 @@ pub const SUBJECTS: &[Subject] = &[
             OperatorClass("near_dup_key_ops"),
             F("near_dup_guard"),
             F("near_dup_protect"),
+            F("near_dup_unprotect"),
             F("near_dup_track"),
             F("near_dup_refresh"),
             F("near_dup_untrack"),

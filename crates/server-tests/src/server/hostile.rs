@@ -176,6 +176,11 @@ const REJECTED: &[(&str, &str, SqlState)] = &[
         SqlState::FEATURE_NOT_SUPPORTED,
     ),
     (
+        "near_dup_unprotect",
+        "SELECT near_dup_unprotect('z')",
+        SqlState::UNDEFINED_OBJECT,
+    ),
+    (
         "near_dup_track",
         "SELECT near_dup_track('z', 's')",
         SqlState::FEATURE_NOT_SUPPORTED,

@@ -231,6 +231,7 @@ const ALL: &[Test] = &[
         guard::few_searches_behind_the_gate,
     ),
     ("guard_restored", guard::restored),
+    ("guard_altered", guard::altered),
     ("guard_strangers", guard::strangers),
     ("guard_truth", guard::truth),
     (

@@ -36,6 +36,8 @@ const CALLS: &[&str] = &[
     r#"UPDATE "Bücher"."Größe" SET "Text é" = "Text é" || ' ÄÖÜ' WHERE "Maß" = 1"#,
     r#"SELECT near_dup_refresh('"Bücher"."Texthäufung"', true)"#,
     r#"SELECT near_dup_untrack('"Bücher"."Texthäufung"')"#,
+    r#"SELECT near_dup_protect('"Bücher"."Größe"', 'Prägung', 0.9, scope => '{Maß,"Länge, Breite"}', trigger_name => 'Wächter ß', action => 'note', notes => 'Notizen ß', key => 'Maß')"#,
+    r#"SELECT near_dup_unprotect('"Bücher"."Größe"', 'Wächter ß')"#,
     r#"SELECT near_dup_protect('"Bücher"."Größe"', 'Prägung', 0.9, scope => '{Maß,"Länge, Breite"}', trigger_name => 'Wächter ä')"#,
     r#"SELECT near_dup_calibrate(
         'SELECT ''a b c d ö '' || i, ''a b c d ö '' || i % 3, i % 2 = 0 FROM generate_series(1, 40) i',

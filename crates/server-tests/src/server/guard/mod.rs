@@ -1,5 +1,6 @@
 //! The guard under concurrency: of many sessions that insert near-duplicates at once, one wins.
 
+mod altered;
 mod histories;
 mod interleavings;
 mod moments;
@@ -24,6 +25,7 @@ use testbed::server::{ScratchCluster, Server};
 
 use crate::harness::{Outcome, figure};
 
+pub use altered::altered;
 pub use histories::histories;
 pub use interleavings::every_order;
 pub use moments::{
