@@ -17,7 +17,7 @@ pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
 pub fn fires(trigger: &pg_sys::Trigger) -> bool {
     // SAFETY: a variable of the backend.
     let role = unsafe { pg_sys::SessionReplicationRole } as u32;
-    let is_replica = role == pg_sys::SESSION_REPLICATION_ROLE_REPLICA as u32;
+    let is_replica = role == pg_sys::SESSION_REPLICATION_ROLE_REPLICA;
     match trigger.tgenabled as u8 {
         b'A' => true,
         b'O' => !is_replica,
