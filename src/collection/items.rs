@@ -10,7 +10,7 @@ use crate::pg::progress::{Progress, over};
 use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::candidates::Sides;
-use neardup::memory::{Grow, collected, filled, with_room};
+use neardup::memory::{Grow, collected, filled};
 use neardup::set::sort;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 
@@ -140,43 +140,25 @@ fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
     digests
 }
 
-/// Entries that are divided at once.
-const AT_ONCE: usize = 1 << 12;
-
 /// Tells which rows may be like another: those whose digest begins as that of another. Within work_mem.
 struct Alike {
     /// The first 32 bits of the digests, each with its row.
     entries: Partitions,
-    /// The last ones.
-    last: Vec<u64>,
 }
 
 impl Alike {
     fn new(rows: usize) -> Self {
         Self {
             entries: Partitions::new(rows),
-            last: with_room(AT_ONCE).or_raise(),
         }
     }
 
     fn put(&mut self, row: u32, (low, _): Digest) {
-        self.last
-            .try_push(low >> 32 << 32 | u64::from(row))
-            .or_raise();
-        if self.last.len() == AT_ONCE {
-            self.divide();
-        }
-    }
-
-    fn divide(&mut self) {
-        let divided = self.entries.divider().divide(&self.last);
-        self.entries.put(divided.or_raise());
-        self.last.clear();
+        self.entries.push([low >> 32 << 32 | u64::from(row)]);
     }
 
     /// Returns the rows, ascending.
-    fn rows(mut self) -> Vec<u32> {
-        self.divide();
+    fn rows(self) -> Vec<u32> {
         let begin_alike = |a: &u64, b: &u64| a >> 32 == b >> 32;
         let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
             sort(&mut entries, check);

@@ -1,58 +1,63 @@
-//! Passages that stand in several places of a collection.
+//! Passages that are copies of earlier ones in a collection, and those that most documents share.
 
 use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
+use crate::options;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
+use crate::pg::partitions::Partitions;
 use crate::pg::progress::{Progress, over};
 use crate::pg::query::Query;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use crate::pg::srf::ResultRows;
-use crate::pg::temporary_file::TemporaryFile;
-use crate::pg::text::Text;
+use crate::pg::text::{NewText, Text};
 use crate::pg::value::Keys;
+use bitvec::vec::BitVec;
 use neardup::Result;
-use neardup::memory::Grow;
+use neardup::memory::{Grow, filled};
 use neardup::parts::Parts;
 use neardup::passages::{
-    Batches, Boundaries, BoundaryBatch, DocumentReader, DocumentTexts, Fingerprints, FoundWindows,
-    Hashes, Listed, Listing, Located, Numbering, PassagePlaces, PassageSearch, Passages,
-    PlaceComparison, Repeated, WindowCandidates, WindowPart, Winnowed, min_words,
+    Characters, Classes, Copies, Copy, DocumentReader, Frequent, FrequentPassage, Hashes, Member,
+    Place, Texts, Window, Winnowed, min_words,
 };
-use neardup::text::Fold;
+use neardup::set::sort;
 use pgrx::prelude::*;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::Range;
 
-/// Implements `repeated_passages(key, query, min_words, fold, params)`.
+/// Implements `copied_passages(key, query, min_words, fold, params)`.
 ///
 /// # Errors
-/// `invalid_parameter_value` for `min_words` or `fold` out of range, `datatype_mismatch` for columns
-/// of other types, `program_limit_exceeded` for too many repeats.
+/// `invalid_parameter_value` for `min_words` or `fold` out of range, `datatype_mismatch` for columns of other types.
 #[pg_extern(sql = false)]
-fn repeated_passages(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running; the argument is declared as text.
-    let (call, fold) = unsafe {
-        let call = Call::new(fcinfo);
-        let fold = Text::from_raw(call.argument(3, "fold"));
-        (call, fold)
-    };
-    let least = call.argument(2, "min_words").value() as i32;
-    let least = min_words(i64::from(least)).or_raise();
-    let fold: Fold = fold.name().parse().or_raise();
-    let mut documents = KeyedDocuments::new(call.argument_type(0), least, fold);
-    let mut fingerprints = documents.read(Query::open(&call, 1, "query"));
+fn copied_passages(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let mut reader = reader(&call, 2);
+    let query = Query::open(&call, 1, "query");
+    let [key, document] = keyed_documents(&query, call.argument_type(0));
+    let (mut keys, mut documents) = (Keys::new(call.argument_type(0)), Documents::new());
+    let mut fingerprints = Fingerprints::read(reader, |visit| {
+        query.for_each("reading", &mut |row| {
+            if let Some(doc) = row.get(document) {
+                keys.push(row.get(key));
+                // SAFETY: the column is of type text or one of those that are stored as it is.
+                documents.push(&unsafe { Text::from_raw(doc) }, visit);
+            }
+        });
+    });
     let mut rows = call.rows();
-    // Words of equal hashes are compared. If they differ, other hashes are drawn; that this happens
-    // even twice is as good as impossible.
+    // If words of equal hashes differ, other hashes are drawn. That this happens even twice is as good as impossible.
     for _ in 0..ATTEMPTS {
-        let passages = documents.passages(fingerprints);
-        if documents.put_places(passages, &mut rows) {
+        let windows = documents.windows(reader, fingerprints);
+        let copies = documents.entries(windows, Kept::Copies);
+        if documents.put_rows(reader, copies, (&keys, &mut rows)) {
             return;
         }
         rows.clear();
-        fingerprints = documents.fingerprints_again();
+        reader = self::reader(&call, 2);
+        fingerprints = Fingerprints::read(reader, |visit| documents.for_each(visit));
     }
     too_large(
         "different words have the same hashes",
@@ -60,276 +65,437 @@ fn repeated_passages(fcinfo: pg_sys::FunctionCallInfo) {
     )
 }
 
+/// Implements `frequent_passages(query, min_words, fold, most, params)`.
+///
+/// # Errors
+/// `invalid_parameter_value` for arguments out of range, `datatype_mismatch` unless the query gives one column of
+/// text.
+#[pg_extern(sql = false)]
+fn frequent_passages(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let reader = reader(&call, 1);
+    let most = call.argument(3, "most").value() as i32;
+    let most = options::within("most", most, 1, i32::MAX) as usize;
+    let query = Query::open(&call, 0, "query");
+    let [document] = query.exactly("Its only column is the document.");
+    let document = document.of_documents("only");
+    let mut documents = Documents::new();
+    let fingerprints = Fingerprints::read(reader, |visit| {
+        query.for_each("reading", &mut |row| {
+            if let Some(doc) = row.get(document) {
+                // SAFETY: the column is of type text or one of those that are stored as it is.
+                documents.push(&unsafe { Text::from_raw(doc) }, visit);
+            }
+        });
+    });
+    let windows = documents.windows(reader, fingerprints);
+    let repeated = documents.entries(windows, Kept::Repeated);
+    let mut rows = call.rows();
+    for passage in documents.frequent(Frequent::new(reader, most), repeated) {
+        let mut text = Vec::new();
+        documents.read(passage.bytes, &mut text).or_raise();
+        let text = NewText(text).into_datum();
+        let FrequentPassage {
+            words,
+            documents,
+            places,
+            ..
+        } = passage;
+        rows.put_and_free(
+            [
+                text,
+                (words as i32).into_datum(),
+                i64::from(documents).into_datum(),
+                i64::from(places).into_datum(),
+            ],
+            &[text],
+        );
+    }
+}
+
 /// Searches before the function gives up.
 const ATTEMPTS: usize = 8;
 
-/// Draws the hashes of a search, so that nobody can write documents for which they are alike.
-fn draw_hashes() -> Hashes {
+/// The windows of a document take up to about so many times its bytes.
+const WINDOWS: usize = 8;
+
+/// Bytes of a word, at least about.
+const BYTES_A_WORD: usize = 4;
+
+/// Windows that are grouped between two checks for interrupts.
+const AT_ONCE: usize = 1 << 12;
+
+/// Bytes of work_mem for each class of a large part, and the share of it for the windows of further classes.
+const BYTES_FOR_A_CLASS: usize = 128;
+const SHARE_LEFT: usize = 4;
+
+/// Returns a reader for a call's arguments `min_words` and `fold`. It draws hashes, so that nobody can write documents
+/// for which they are alike.
+fn reader(call: &Call, first: usize) -> DocumentReader {
+    let least = call.argument(first, "min_words").value() as i32;
+    let least = min_words(i64::from(least)).or_raise();
+    // SAFETY: the argument is declared as text.
+    let fold = unsafe { Text::from_raw(call.argument(first + 1, "fold")) };
+    let fold = fold.name().parse().or_raise();
     let mut seed = [0; 8];
     // SAFETY: the buffer is valid for its length. Where the system has no random numbers it stays as
     // it is, which makes the hashes ones that can be known.
     unsafe { pg_sys::pg_strong_random(seed.as_mut_ptr().cast(), seed.len()) };
-    Hashes::from_seed(i64::from_ne_bytes(seed))
+    DocumentReader::new(least, fold, Hashes::from_seed(i64::from_ne_bytes(seed)))
 }
 
-/// The keys and documents of a query. Rows without a document are left out.
-struct KeyedDocuments {
-    key_type: pg_sys::Oid,
-    min_words: usize,
-    fold: Fold,
-    keys: Keys,
-    texts: Texts,
+/// The fingerprints of a collection: each with its number.
+struct Fingerprints {
+    entries: Partitions<2>,
+    /// The number of the first fingerprint of every document, and of all fingerprints.
+    starts: Vec<u64>,
 }
 
-/// Documents in UTF-8.
-struct Texts {
+impl Fingerprints {
+    /// Returns the fingerprints of the documents that `visit_all` goes through.
+    fn read(reader: DocumentReader, visit_all: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Self {
+        let mut entries = Partitions::of_unknown_size();
+        let (mut starts, mut number) = (Vec::new(), 0);
+        starts.try_push(0).or_raise();
+        let work = |docs: Parts<u8>, check: &mut dyn FnMut()| reader.winnow(docs.iter(), check);
+        let mut take = |read: Result<Winnowed>| {
+            let read = read.or_raise();
+            for fingerprint in read.fingerprints {
+                entries.push([fingerprint, number]);
+                number += 1;
+            }
+            let before = *starts.last().unwrap_or(&0);
+            let ends = read.counts.into_iter().scan(before, |end, count| {
+                *end += u64::from(count);
+                Some(*end)
+            });
+            starts.try_extend(ends).or_raise();
+        };
+        in_pieces(&work, &mut take, visit_all);
+        Self { entries, starts }
+    }
+
+    /// Returns a bit for each fingerprint, set if it repeats.
+    fn repeated(self) -> BitVec<u64> {
+        let words = self.entries.len().div_ceil(64);
+        let mut repeats = BitVec::from_vec(filled(0, words).or_raise());
+        let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
+            let (entries, _) = entries.as_chunks_mut::<2>();
+            sort(entries, check);
+            let mut repeated = Vec::new();
+            for same in entries.chunk_by(|a, b| a[0] == b[0]) {
+                if same.len() > 1 {
+                    repeated.try_extend(same.iter().map(|entry| entry[1]))?;
+                }
+            }
+            Ok(repeated)
+        };
+        let mut take = |repeated: Vec<u64>| {
+            for number in repeated {
+                repeats.set(number as usize, true);
+            }
+        };
+        self.entries
+            .work_on("sorting fingerprints", &work, &mut take);
+        repeats
+    }
+}
+
+/// What is kept of the windows of each hash.
+#[derive(PartialEq, Eq)]
+enum Kept {
+    /// The place of every copy, and that of the first window.
+    Copies,
+    /// The place of the first of several windows, and the numbers of documents and places.
+    Repeated,
+}
+
+/// Documents in UTF-8, one after the other.
+struct Documents {
     records: Records,
+    characters: Characters,
     buffer: Vec<u8>,
 }
 
-impl DocumentTexts for Texts {
-    fn length(&self, document: usize) -> usize {
-        self.records.length(document)
+impl Texts for Documents {
+    fn document(&self, byte: u64) -> (u32, Range<u64>) {
+        let (number, bytes) = self.records.record_of(byte);
+        (number as u32, bytes)
     }
 
-    fn read(&mut self, document: usize, bytes: Range<usize>, into: &mut Vec<u8>) -> Result<()> {
-        let part = self.records.read_part(document, bytes, &mut self.buffer);
-        into.try_extend_from_slice(part)
+    fn read(&mut self, bytes: Range<u64>, into: &mut Vec<u8>) -> Result<()> {
+        into.try_extend_from_slice(self.records.read_bytes(bytes, &mut self.buffer))
     }
 }
 
-impl KeyedDocuments {
-    fn new(key_type: pg_sys::Oid, min_words: usize, fold: Fold) -> Self {
+impl Documents {
+    fn new() -> Self {
         Self {
-            key_type,
-            min_words,
-            fold,
-            keys: Keys::new(key_type),
-            texts: Texts {
-                records: Records::new(share_of_work_mem_bytes()),
-                buffer: Vec::new(),
-            },
+            records: Records::new(share_of_work_mem_bytes()),
+            characters: Characters::default(),
+            buffer: Vec::new(),
         }
     }
 
-    fn reader(&self) -> DocumentReader {
-        DocumentReader::new(self.min_words, self.fold, draw_hashes())
+    fn push(&mut self, doc: &[u8], visit: &mut dyn FnMut(&[u8])) {
+        self.records.push(doc);
+        self.characters.push(doc).or_raise();
+        visit(doc);
     }
 
-    fn read(&mut self, query: Query) -> Fingerprints<TemporaryFile> {
-        let [key, document] = keyed_documents(&query, self.key_type);
-        fingerprints(self.reader(), |visit| {
-            query.for_each("reading", &mut |row| {
-                let Some(doc) = row.get(document) else {
-                    return;
-                };
-                // SAFETY: the column is of type text or one of those that are stored as it is.
-                let doc = unsafe { Text::from_raw(doc) };
-                self.keys.push(row.get(key));
-                self.texts.records.push(&doc);
-                visit(&doc);
-            });
-        })
+    fn for_each(&mut self, visit: &mut dyn FnMut(&[u8])) {
+        for number in over("reading again", 0..self.records.len()) {
+            visit(self.records.read(number, &mut self.buffer));
+        }
     }
 
-    fn fingerprints_again(&mut self) -> Fingerprints<TemporaryFile> {
-        let reader = self.reader();
-        let Texts { records, buffer } = &mut self.texts;
-        fingerprints(reader, |visit| {
-            for number in over("reading again", 0..records.len()) {
-                visit(records.read(number, buffer));
+    /// Returns the windows whose fingerprints repeat. Documents without any are not read again.
+    fn windows(&mut self, reader: DocumentReader, mut fingerprints: Fingerprints) -> Partitions<3> {
+        let starts = std::mem::take(&mut fingerprints.starts);
+        let repeats = fingerprints.repeated();
+        let repeats_of = |document: usize| {
+            let [start, end] = [starts[document], starts[document + 1]].map(|at| at as usize);
+            &repeats[start..end]
+        };
+        let windows = Partitions::of_unknown_size();
+        let divider = windows.divider();
+        let work = |(numbers, docs): (Vec<(usize, u64)>, Parts<u8>), check: &mut dyn FnMut()| {
+            let mut found = Vec::new();
+            for ((number, start), doc) in numbers.into_iter().zip(docs.iter()) {
+                let repeats = repeats_of(number).iter().by_vals();
+                reader.windows((doc, start), repeats, check, &mut |window| {
+                    found.try_extend_from_slice(&window)
+                })?;
             }
-        })
-    }
-
-    fn passages(&mut self, fingerprints: Fingerprints<TemporaryFile>) -> Passages<TemporaryFile> {
-        let mut progress = sorting("sorting fingerprints", fingerprints.count());
-        let repeated = fingerprints.repeated(&mut progress).or_raise();
-        let candidates = boundaries(self.candidates(&repeated), &repeated);
-        let count = candidates.boundaries();
-        let batches = candidates.batches(repeated, &mut sorting("sorting boundaries", count));
-        let (batches, search) = batches.or_raise();
-        let numbering = places(batches, count, &search);
-        let mut progress = sorting("numbering passages", numbering.places());
-        numbering.passages(search, &mut progress).or_raise()
-    }
-
-    /// Reads all documents again for the windows whose fingerprints repeat.
-    fn candidates(&mut self, repeated: &Repeated) -> WindowCandidates<TemporaryFile> {
-        let candidates = WindowCandidates::new(repeated, work_mem_bytes()).or_raise();
-        let candidates = RefCell::new(candidates);
-        let work = |(number, docs): (usize, Parts<u8>), check: &mut dyn FnMut()| {
-            repeated.find(number, docs.iter(), check)
+            divider.divide(&found)
         };
-        let mut take = |(), found: Result<FoundWindows>| {
-            let mut candidates = candidates.borrow_mut();
-            candidates.add(found.or_raise()).or_raise();
-        };
-        let Texts { records, buffer } = &mut self.texts;
-        let mut progress = Progress::begin("finding windows", Some(records.len()));
+        let windows = RefCell::new(windows);
+        let mut take =
+            |(), divided: Result<Parts<u8>>| windows.borrow_mut().put(divided.or_raise());
+        let mut progress = Progress::begin("finding windows", Some(self.records.len()));
         in_order(&work, &mut take, |line| {
-            for number in 0..repeated.pieces() {
-                let mut docs = Parts::default();
-                for document in repeated.documents(number) {
-                    progress.step();
-                    push(&mut docs, records.read(document, buffer));
+            let (mut numbers, mut docs) = (Vec::new(), Parts::default());
+            for number in 0..self.records.len() {
+                progress.step();
+                if !repeats_of(number).any() {
+                    continue;
                 }
-                let bytes = docs.items.len();
-                if bytes <= work_mem_bytes() / WINDOWS {
-                    line.put((), (number, docs), bytes);
-                } else {
-                    let mut candidates = candidates.borrow_mut();
-                    candidates
-                        .find(repeated, number, docs.iter(), &mut || progress.look())
-                        .or_raise();
+                let start = self.records.start(number);
+                let doc = self.records.read(number, &mut self.buffer);
+                if doc.len() > work_mem_bytes() / WINDOWS {
+                    // The windows of a long document take more memory than it does.
+                    let repeats = repeats_of(number).iter().by_vals();
+                    let look = &mut || progress.look();
+                    let push = &mut |window| {
+                        windows.borrow_mut().push(window);
+                        Ok(())
+                    };
+                    reader.windows((doc, start), repeats, look, push).or_raise();
+                    continue;
+                }
+                docs.items.try_extend_from_slice(doc).or_raise();
+                docs.end().or_raise();
+                numbers.try_push((number, start)).or_raise();
+                let bytes = docs.bytes();
+                if bytes >= piece_bytes() {
+                    line.put((), std::mem::take(&mut (numbers, docs)), bytes);
+                    (numbers, docs) = (Vec::new(), Parts::default());
+                }
+            }
+            let bytes = docs.bytes();
+            line.put((), (numbers, docs), bytes);
+        });
+        windows.into_inner()
+    }
+
+    /// Returns what is kept of all windows, divided by places.
+    fn entries(&self, windows: Partitions<3>, kept: Kept) -> Partitions<2> {
+        let entries = Partitions::new(self.records.end() as usize / BYTES_A_WORD);
+        let divider = entries.divider();
+        let grouping = Grouping {
+            kept,
+            shift: self.shift(),
+            records: &self.records,
+        };
+        let work = |windows: Vec<u64>, check: &mut dyn FnMut()| {
+            let (mut classes, mut found) = (Classes::new(usize::MAX), Vec::new());
+            let emit = &mut |entry: [u64; 2]| found.try_extend_from_slice(&entry);
+            for windows in windows.as_chunks().0.chunks(AT_ONCE) {
+                check();
+                grouping.add(&mut classes, windows, emit, &mut |_| ())?;
+            }
+            grouping.end(&classes, emit)?;
+            divider.divide(&found)
+        };
+        let entries = RefCell::new(entries);
+        let mut take = |divided| entries.borrow_mut().put(divided);
+        let mut large = |visit_all: &mut VisitWindows<'_>| {
+            grouping.work_on_large(visit_all, &mut |entry| {
+                entries.borrow_mut().push(entry);
+                Ok(())
+            });
+        };
+        windows.work_on_each("grouping windows", &work, &mut take, Some(&mut large));
+        entries.into_inner()
+    }
+
+    /// Returns by how many bits places are shifted, so that their highest bits are evenly spread.
+    fn shift(&self) -> u32 {
+        Place::new(self.records.end().max(1), 0).0.leading_zeros()
+    }
+
+    /// Puts the rows of copied windows. Returns false if different words had the same hash.
+    fn put_rows(
+        &mut self,
+        reader: DocumentReader,
+        copies: Partitions<2>,
+        (keys, rows): (&Keys, &mut ResultRows),
+    ) -> bool {
+        let (mut maker, mut is_true) = (Copies::new(reader).or_raise(), true);
+        self.for_each_sorted(copies, &mut |documents, [window, first]| {
+            let [window, first] = [window, first].map(Place);
+            if is_true && !maker.is_within(window) {
+                let row = maker.row(window, first, documents, &mut check_interrupts);
+                match row.or_raise() {
+                    Some(row) => rows.put(documents.columns(&row, keys)),
+                    None => is_true = false,
                 }
             }
         });
-        candidates.into_inner()
+        is_true
     }
 
-    /// Returns false if different words had the same hash.
-    fn put_places(&mut self, passages: Passages<TemporaryFile>, rows: &mut ResultRows) -> bool {
-        let Self {
-            fold, keys, texts, ..
-        } = self;
-        let fold = *fold;
-        let texts = RefCell::new(texts);
-        let is_true = Cell::new(true);
-        let mut comparison = PlaceComparison::new(fold);
-        let mut put = |listed: &Listed| {
-            rows.put(columns(listed, keys));
-            Ok(())
+    /// Returns the columns of a row.
+    fn columns(&mut self, row: &Copy, keys: &Keys) -> [Option<pg_sys::Datum>; 7] {
+        let [copy, source] = [&row.bytes, &row.source].map(|bytes| {
+            let (document, whole) = self.document(bytes.start);
+            let characters = [whole.start..bytes.start, bytes.clone()].map(|bytes| {
+                let characters = std::mem::take(&mut self.characters);
+                let count = characters.count(bytes, self);
+                self.characters = characters;
+                count.or_raise() as i32
+            });
+            (document, characters)
+        });
+        let (document, [before, length]) = copy;
+        let (original, [source_before, source_length]) = source;
+        [
+            keys.get(document),
+            (before + 1).into_datum(),
+            length.into_datum(),
+            (row.words as i32).into_datum(),
+            keys.get(original),
+            (source_before + 1).into_datum(),
+            source_length.into_datum(),
+        ]
+    }
+
+    /// Returns the most frequent passages.
+    fn frequent(
+        &mut self,
+        mut frequent: Frequent,
+        repeated: Partitions<2>,
+    ) -> Vec<FrequentPassage> {
+        let check = &mut check_interrupts;
+        self.for_each_sorted(repeated, &mut |documents, [window, counts]| {
+            let window = (Place(window), (counts >> 32) as u32, counts as u32);
+            frequent.add(window, documents, check).or_raise();
+        });
+        frequent.passages(self, check).or_raise()
+    }
+
+    /// Visits entries in the order of their places.
+    fn for_each_sorted(
+        &mut self,
+        entries: Partitions<2>,
+        visit: &mut dyn FnMut(&mut Self, [u64; 2]),
+    ) {
+        let shift = self.shift();
+        let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
+            sort(entries.as_chunks_mut::<2>().0, check);
+            Ok(entries)
         };
-        let work = |listing: Listing, check: &mut dyn FnMut()| listing.locate(fold, check);
-        let mut take = |(), located: Result<Located>| {
-            if is_true.get() {
-                let (located, texts) = (located.or_raise(), &mut **texts.borrow_mut());
-                let is_same = comparison.visit(&located, texts, &mut check_interrupts, &mut put);
-                is_true.set(is_same.or_raise());
+        let mut take = |sorted: Vec<u64>| {
+            for &[place, value] in sorted.as_chunks().0 {
+                visit(self, [place >> shift, value]);
             }
         };
-        let mut progress = Progress::begin("listing places", Some(keys.len()));
-        in_order(&work, &mut take, |line| {
-            let (mut listing, mut document) = (Listing::default(), 0);
-            let all = passages.for_each(&mut check_interrupts, &mut |place| {
-                (document..place.document).for_each(|_| progress.step());
-                document = place.document;
-                if listing.ends_before(place, piece_bytes()) {
-                    let bytes = listing.bytes();
-                    line.put((), std::mem::take(&mut listing), bytes);
-                }
-                listing.push(place, &mut **texts.borrow_mut())
-            });
-            all.or_raise();
-            let bytes = listing.bytes();
-            line.put((), listing, bytes);
-        });
-        is_true.get()
+        entries.work_on("comparing words", &work, &mut take);
     }
 }
 
-/// Returns the columns of a place.
-fn columns(listed: &Listed, keys: &Keys) -> [Option<pg_sys::Datum>; 7] {
-    let Listed { place, characters } = listed;
-    [
-        i64::from(place.passage).into_datum(),
-        keys.get(place.document as u32),
-        (characters.start as i32 + 1).into_datum(),
-        (characters.len() as i32).into_datum(),
-        (place.words as i32).into_datum(),
-        i64::from(place.occurrences).into_datum(),
-        i64::from(place.documents).into_datum(),
-    ]
+/// Visits windows in order, a slice at a time.
+type VisitWindows<'a> = dyn FnMut(&mut dyn FnMut(&[u64])) + 'a;
+
+/// How windows are grouped by their hashes.
+struct Grouping<'a> {
+    kept: Kept,
+    shift: u32,
+    records: &'a Records,
 }
 
-/// Bytes of windows for one of text, at most about: of documents with more than memory holds, windows
-/// are sorted as they are found.
-const WINDOWS: usize = 8;
+impl Grouping<'_> {
+    /// Adds windows to classes. Passes copies to `emit` and windows for which there is no room to `leave`.
+    fn add(
+        &self,
+        classes: &mut Classes,
+        windows: &[Window],
+        emit: &mut dyn FnMut([u64; 2]) -> Result<()>,
+        leave: &mut dyn FnMut(&Window),
+    ) -> Result<()> {
+        let document_end = |place| match self.kept {
+            Kept::Copies => u64::MAX,
+            Kept::Repeated => Place::new(self.records.record_of(Place(place).byte()).1.end, 0).0,
+        };
+        for window in windows {
+            match classes.add(*window, &document_end)? {
+                Member::Copy(first) if self.kept == Kept::Copies => {
+                    emit([window[1] << self.shift, first])?;
+                }
+                Member::Copy(_) | Member::Original => {}
+                Member::Excluded => leave(window),
+            }
+        }
+        Ok(())
+    }
 
-/// Appends a document to a piece.
-fn push(piece: &mut Parts<u8>, doc: &[u8]) {
-    piece.items.try_extend_from_slice(doc).or_raise();
-    piece.end().or_raise();
-}
+    /// Ends classes. Passes the repeated ones to `emit`, if these are kept.
+    fn end(&self, classes: &Classes, emit: &mut dyn FnMut([u64; 2]) -> Result<()>) -> Result<()> {
+        let mut repeated = classes.repeated().filter(|_| self.kept == Kept::Repeated);
+        repeated.try_for_each(|(first, documents, places)| {
+            let counts = u64::from(documents) << 32 | u64::from(places);
+            emit([first << self.shift, counts])
+        })
+    }
 
-/// Returns the fingerprints of documents that `visit_all` goes through.
-fn fingerprints(
-    reader: DocumentReader,
-    visit_all: impl FnOnce(&mut dyn FnMut(&[u8])),
-) -> Fingerprints<TemporaryFile> {
-    let mut fingerprints = Fingerprints::new(reader, work_mem_bytes());
-    let work = |docs: Parts<u8>, check: &mut dyn FnMut()| reader.winnow(docs.iter(), check);
-    let mut take = |read: Result<Winnowed>| {
-        fingerprints
-            .add(&read.or_raise(), &mut check_interrupts)
-            .or_raise();
-    };
-    in_pieces(&work, &mut take, visit_all);
-    fingerprints
-}
-
-/// Returns a function that reports the number of records done in a stage.
-fn sorting(stage: &'static str, records: u64) -> impl FnMut(u64) {
-    let mut progress = Progress::begin(stage, Some(records as usize));
-    move |done| progress.reach(done as usize)
-}
-
-/// Searches all windows for boundaries.
-fn boundaries(
-    candidates: WindowCandidates<TemporaryFile>,
-    repeated: &Repeated,
-) -> WindowCandidates<TemporaryFile> {
-    let candidates = RefCell::new(candidates);
-    let work = |part: WindowPart, check: &mut dyn FnMut()| {
-        repeated.boundaries::<TemporaryFile>(part, check)
-    };
-    let mut take = |(), found: Result<Boundaries>| {
-        let mut candidates = candidates.borrow_mut();
-        candidates.add_boundaries(found.or_raise()).or_raise();
-    };
-    let parts = candidates.borrow().parts();
-    let mut progress = Progress::begin("sorting windows", Some(parts));
-    in_order(&work, &mut take, |line| {
-        loop {
-            progress.reach(parts - candidates.borrow().parts());
-            let look = &mut || progress.look();
-            let next = candidates.borrow_mut().next_part(repeated, look);
-            let Some(part) = next.or_raise() else {
-                return;
+    /// Groups the windows of a large part: as many classes at once as memory holds.
+    fn work_on_large(
+        &self,
+        visit_all: &mut VisitWindows<'_>,
+        emit: &mut dyn FnMut([u64; 2]) -> Result<()>,
+    ) {
+        let mut classes = Classes::new(work_mem_bytes() / BYTES_FOR_A_CLASS);
+        let mut left = Records::new(work_mem_bytes() / SHARE_LEFT);
+        visit_all(&mut |windows| {
+            let leave =
+                &mut |window: &Window| left.push(window.map(u64::to_ne_bytes).as_flattened());
+            let added = self.add(&mut classes, windows.as_chunks().0, emit, leave);
+            added.or_raise();
+        });
+        self.end(&classes, emit).or_raise();
+        drop(classes);
+        if left.len() > 0 {
+            let mut buffer = Vec::new();
+            let visit_left = &mut |visit: &mut dyn FnMut(&[u64])| {
+                for number in over("grouping windows", 0..left.len()) {
+                    let (numbers, _) = left.read(number, &mut buffer).as_chunks();
+                    visit(&[0, 1, 2].map(|n| u64::from_ne_bytes(numbers[n])));
+                }
             };
-            let bytes = part.bytes();
-            line.put((), part, bytes);
+            self.work_on_large(visit_left, emit);
         }
-    });
-    candidates.into_inner()
-}
-
-/// Returns the places of all batches, which have `count` boundaries.
-fn places(
-    mut batches: Batches<TemporaryFile>,
-    count: u64,
-    search: &PassageSearch,
-) -> Numbering<TemporaryFile> {
-    let mut numbering = Numbering::new(work_mem_bytes());
-    let held = work_mem_bytes() / 4;
-    let work = |batch: BoundaryBatch, check: &mut dyn FnMut()| search.places(batch, held, check);
-    let mut take = |(), places: Result<PassagePlaces>| {
-        numbering
-            .add(places.or_raise(), search, &mut check_interrupts)
-            .or_raise();
-    };
-    let mut progress = Progress::begin("finding repeats", Some(count as usize));
-    let mut done = 0;
-    in_order(&work, &mut take, |line| {
-        while let Some(batch) = batches.next(&mut || progress.look()).or_raise() {
-            done += batch.boundaries();
-            progress.reach(done);
-            let bytes = batch.bytes();
-            line.put((), batch, bytes);
-        }
-    });
-    numbering
+    }
 }
 
 pgrx::extension_sql_file!("../../sql/collection/passages.sql", name = "passages");

@@ -14,9 +14,6 @@ use neardup::memory::{Grow, filled, with_room};
 use neardup::parts::Parts;
 use std::ops::Range;
 
-/// Bytes of an entry.
-const ENTRY: usize = size_of::<u64>();
-
 /// Parts, at most, however little memory there is.
 const LEAST_PARTS: usize = 1 << 9;
 
@@ -26,15 +23,28 @@ const SLICE: usize = 1 << 14;
 /// Bytes that are kept in memory at least, so that a run is worth its places.
 const LEAST_BUDGET: usize = 1 << 19;
 
+/// Entries that are divided at once if they come one by one.
+const AT_ONCE: usize = 1 << 12;
+
+/// Parts of more bytes than this, or than a share of work_mem, are large.
+const LARGE: usize = 1 << 24;
+const LARGE_SHARE: usize = 8;
+
 /// The work on all entries of a part, in any thread. It calls its second argument often.
 pub type PartWork<'a, R> = dyn Fn(Vec<u64>, &mut dyn FnMut()) -> Result<R> + Sync + 'a;
 
 /// Appends the entries of a row, given its number and its record.
 pub type MakeEntries<'a> = dyn Fn(u32, &[u8], &mut Vec<u64>) -> Result<()> + Sync + 'a;
 
-/// Entries of 64 bits whose highest 32 are evenly spread, divided into parts of a few pieces of work.
-/// Beyond half of work_mem they go to a temporary file.
-pub struct Partitions {
+/// The work on a large part, in the leader. It calls its argument, which visits the entries in order, a slice at a time.
+pub type LargePartWork<'a> = dyn FnMut(&mut dyn FnMut(&mut dyn FnMut(&[u64]))) + 'a;
+
+/// Entries of N numbers, divided into parts of a few pieces of work by the highest 32 bits of the first number, which
+/// are evenly spread. In lists, they follow each other without a gap. Beyond half of work_mem they go to a temporary
+/// file.
+pub struct Partitions<const N: usize = 1> {
+    /// Entries that are still to be divided.
+    waiting: Vec<u64>,
     /// Divided entries in memory.
     divided: Vec<Parts<u8>>,
     /// Bytes that these take.
@@ -45,10 +55,13 @@ pub struct Partitions {
     lens: Vec<usize>,
 }
 
-impl Partitions {
+impl<const N: usize> Partitions<N> {
+    /// Bytes of an entry.
+    const ENTRY: usize = size_of::<[u64; N]>();
+
     /// Returns parts for `entries` entries.
     pub fn new(entries: usize) -> Self {
-        let parts = (entries * ENTRY).div_ceil(4 * piece_bytes());
+        let parts = (entries * Self::ENTRY).div_ceil(4 * piece_bytes());
         Self::of_parts(parts.clamp(1, most_parts()))
     }
 
@@ -59,6 +72,7 @@ impl Partitions {
 
     fn of_parts(parts: usize) -> Self {
         Self {
+            waiting: Vec::new(),
             divided: Vec::new(),
             bytes: 0,
             spilled: Records::new(0),
@@ -85,7 +99,7 @@ impl Partitions {
             divider.divide(&entries)
         };
         let mut take = |(), divided: Result<Parts<u8>>| partitions.put(divided.or_raise());
-        let made_of_row = entries * ENTRY / rows.max(1) as usize;
+        let made_of_row = entries * Self::ENTRY / rows.max(1) as usize;
         in_order(&work, &mut take, |line| {
             let (mut first, mut piece) = (0, Parts::default());
             for row in over(stage, 0..rows) {
@@ -103,14 +117,29 @@ impl Partitions {
 
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
-        self.lens.iter().sum::<usize>() / ENTRY
+        let divided = self.lens.iter().sum::<usize>() / Self::ENTRY;
+        divided + self.waiting.len() / N
     }
 
     /// Returns how to divide entries, in any thread.
-    pub fn divider(&self) -> Divider {
+    pub fn divider(&self) -> Divider<N> {
         Divider {
             parts: self.lens.len(),
         }
+    }
+
+    /// Puts an entry that is divided together with others.
+    pub fn push(&mut self, entry: [u64; N]) {
+        self.waiting.try_extend_from_slice(&entry).or_raise();
+        if self.waiting.len() >= AT_ONCE * N {
+            self.divide_waiting();
+        }
+    }
+
+    fn divide_waiting(&mut self) {
+        let divided = self.divider().divide(&self.waiting);
+        self.waiting.clear();
+        self.put(divided.or_raise());
     }
 
     /// Puts entries that were divided by the [`Self::divider`].
@@ -142,11 +171,24 @@ impl Partitions {
 
     /// Works on all parts with the help of other threads, and takes their results in order.
     pub fn work_on<R: Send>(
-        mut self,
+        self,
         stage: &'static str,
         work: &PartWork<'_, R>,
         take: &mut dyn FnMut(R),
     ) {
+        self.work_on_each(stage, work, take, None);
+    }
+
+    /// Works on all parts with the help of other threads, except that the leader works on large ones, if it can:
+    /// between taking results, at any time.
+    pub fn work_on_each<R: Send>(
+        mut self,
+        stage: &'static str,
+        work: &PartWork<'_, R>,
+        take: &mut dyn FnMut(R),
+        mut large: Option<&mut LargePartWork<'_>>,
+    ) {
+        self.divide_waiting();
         let mut progress = Progress::begin(stage, Some(self.len()));
         let mut spilled = std::mem::replace(&mut self.spilled, Records::new(0));
         let work = |(part, stored): (usize, Vec<u8>), check: &mut dyn FnMut()| {
@@ -156,26 +198,52 @@ impl Partitions {
         let mut done = 0;
         in_order(&work, &mut take, |line| {
             for (part, &bytes) in self.lens.iter().enumerate() {
-                let stored = read_runs(&mut spilled, part, self.lens.len());
-                done += bytes / ENTRY;
-                progress.reach(done);
-                if bytes > 0 {
+                if bytes > (work_mem_bytes() / LARGE_SHARE).min(LARGE)
+                    && let Some(large) = &mut large
+                {
+                    large(&mut |visit| self.for_each_slice(part, &mut spilled, visit));
+                } else if bytes > 0 {
+                    let stored = read_runs(&mut spilled, part, self.lens.len());
                     line.put((), (part, stored), bytes);
                 }
+                done += bytes / Self::ENTRY;
+                progress.reach(done);
             }
         });
     }
 
+    /// Visits the entries of a part in order, a slice at a time.
+    fn for_each_slice(&self, part: usize, spilled: &mut Records, visit: &mut dyn FnMut(&[u64])) {
+        let (mut buffer, mut entries) = (Vec::new(), Vec::new());
+        let mut visit = |bytes: &[u8]| {
+            check_interrupts();
+            entries.clear();
+            push_entries(bytes, &mut entries).or_raise();
+            visit(&entries);
+        };
+        for record in (part..spilled.len()).step_by(self.lens.len()) {
+            visit(spilled.read(record, &mut buffer));
+        }
+        for divided in &self.divided {
+            visit(divided.part(part));
+        }
+    }
+
     /// Returns the entries of a part: those stored, and those in memory.
     fn entries(&self, part: usize, stored: &[u8]) -> Result<Vec<u64>> {
-        let mut entries = with_room(self.lens[part] / ENTRY)?;
+        let mut entries = with_room(self.lens[part] / size_of::<u64>())?;
         let in_memory = self.divided.iter().map(|divided| divided.part(part));
         for bytes in std::iter::once(stored).chain(in_memory) {
-            let (numbers, _) = bytes.as_chunks::<ENTRY>();
-            entries.try_extend(numbers.iter().map(|number| u64::from_le_bytes(*number)))?;
+            push_entries(bytes, &mut entries)?;
         }
         Ok(entries)
     }
+}
+
+/// Appends stored entries to a list.
+fn push_entries(bytes: &[u8], entries: &mut Vec<u64>) -> Result<()> {
+    let (numbers, _) = bytes.as_chunks();
+    entries.try_extend(numbers.iter().map(|number| u64::from_le_bytes(*number)))
 }
 
 /// Returns the entries of a part of all runs in the file.
@@ -191,19 +259,20 @@ fn read_runs(spilled: &mut Records, part: usize, parts: usize) -> Vec<u8> {
 
 /// Divides entries as [`Partitions`] keep them.
 #[derive(Debug, Clone, Copy)]
-pub struct Divider {
+pub struct Divider<const N: usize> {
     parts: usize,
 }
 
-impl Divider {
-    /// Returns the entries of every part, 8 bytes each.
+impl<const N: usize> Divider<N> {
+    /// Returns the entries of every part, 8 bytes a number.
     ///
     /// # Errors
     /// `OutOfMemory`.
     pub fn divide(self, entries: &[u64]) -> Result<Parts<u8>> {
+        let (entries, _) = entries.as_chunks::<N>();
         let mut next = filled(0usize, self.parts)?;
         for entry in entries {
-            next[part(*entry, self.parts)] += ENTRY;
+            next[part(entry[0], self.parts)] += size_of_val(entry);
         }
         let mut start = 0;
         for place in &mut next {
@@ -211,10 +280,12 @@ impl Divider {
         }
         let mut bytes = filled(0u8, start)?;
         for entry in entries {
-            let place = &mut next[part(*entry, self.parts)];
-            let end = *place + ENTRY;
-            bytes[*place..end].copy_from_slice(&entry.to_le_bytes());
-            *place = end;
+            let place = &mut next[part(entry[0], self.parts)];
+            for number in entry {
+                let end = *place + size_of::<u64>();
+                bytes[*place..end].copy_from_slice(&number.to_le_bytes());
+                *place = end;
+            }
         }
         Ok(Parts::new(bytes, next))
     }

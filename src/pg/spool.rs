@@ -7,7 +7,6 @@ use crate::pg::error::OrRaise;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::temporary_file::TemporaryFile;
 use neardup::memory::{Grow, collected};
-use neardup::passages::Scratch;
 use std::ops::Range;
 
 pub struct Records {
@@ -44,13 +43,18 @@ impl Records {
         }
     }
 
+    /// Returns the number of bytes.
+    pub fn end(&self) -> u64 {
+        self.start(self.len())
+    }
+
     /// Returns whether all records are in memory.
     pub fn is_in_memory(&self) -> bool {
         self.file.is_none()
     }
 
     /// Returns where a record begins; for their number, where the last one ends.
-    fn start(&self, record: usize) -> u64 {
+    pub fn start(&self, record: usize) -> u64 {
         match &self.places {
             Places::Even { width, .. } => (record * width) as u64,
             Places::Any(starts) => starts[record],
@@ -84,13 +88,21 @@ impl Records {
         (self.start(record + 1) - self.start(record)) as usize
     }
 
+    /// Returns the record that has a byte, and its bytes. Bytes are numbered across all records.
+    pub fn record_of(&self, byte: u64) -> (usize, Range<u64>) {
+        let record = match &self.places {
+            Places::Even { width, .. } => byte as usize / (*width).max(1),
+            Places::Any(starts) => starts.partition_point(|start| *start <= byte) - 1,
+        };
+        (record, self.start(record)..self.start(record + 1))
+    }
+
     /// Returns the bytes of a record, in `buffer` if they come from the file.
     pub fn read<'a>(&'a mut self, record: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
         self.read_part(record, 0..self.length(record), buffer)
     }
 
     /// Returns some bytes of a record, in `buffer` if they come from the file.
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
     pub fn read_part<'a>(
         &'a mut self,
         record: usize,
@@ -98,6 +110,16 @@ impl Records {
         buffer: &'a mut Vec<u8>,
     ) -> &'a [u8] {
         let [start, end] = [bytes.start, bytes.end].map(|at| self.start(record) + at as u64);
+        self.read_bytes(start..end, buffer)
+    }
+
+    /// Returns bytes of one record, numbered across all records, in `buffer` if they come from the file.
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
+    pub fn read_bytes<'a>(
+        &'a mut self,
+        Range { start, end }: Range<u64>,
+        buffer: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
         let in_memory = self.memory.len() as u64;
         match &mut self.file {
             Some(file) if start >= in_memory => {

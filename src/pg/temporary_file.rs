@@ -6,7 +6,6 @@
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::settings::work_mem_bytes;
 use neardup::memory::{Grow, filled};
-use neardup::passages::Scratch;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::io;
 
@@ -38,9 +37,9 @@ pub struct TemporaryFile {
     last: u64,
 }
 
-impl Scratch for TemporaryFile {
+impl TemporaryFile {
     /// Creates a file. It goes with this value or, after an ERROR, with the statement.
-    fn create() -> Self {
+    pub fn create() -> Self {
         // SAFETY: plain calls into PostgreSQL.
         let file = unsafe {
             pg_sys::PrepareTempTablespaces();
@@ -55,7 +54,8 @@ impl Scratch for TemporaryFile {
         }
     }
 
-    fn append(&mut self, bytes: &[u8]) {
+    /// Appends bytes.
+    pub fn append(&mut self, bytes: &[u8]) {
         let is_large = bytes.len() >= LARGE;
         if is_large || self.unwritten.len() + bytes.len() > BLOCK {
             self.flush();
@@ -67,7 +67,8 @@ impl Scratch for TemporaryFile {
         }
     }
 
-    fn read(&mut self, offset: u64, buffer: &mut [u8]) {
+    /// Fills a buffer with the bytes from `offset` on, all of which have been appended before.
+    pub fn read(&mut self, offset: u64, buffer: &mut [u8]) {
         let end = offset + buffer.len() as u64;
         if offset >= self.written {
             copy_from(&self.unwritten, offset - self.written, buffer);
@@ -88,9 +89,7 @@ impl Scratch for TemporaryFile {
         }
         copy_from(&self.ahead.1, offset - self.ahead.0, buffer);
     }
-}
 
-impl TemporaryFile {
     /// Reads a block from `offset` on, or all that is there.
     fn read_ahead(&mut self, offset: u64) {
         let bytes = (self.written - offset).min(BLOCK as u64) as usize;

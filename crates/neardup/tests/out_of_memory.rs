@@ -6,11 +6,11 @@ use neardup::bands::Bands;
 use neardup::bands::advise::Sample;
 use neardup::candidates::{Frequencies, Tokens};
 use neardup::cluster::UnionFind;
+use neardup::memory::Grow;
 use neardup::minhash::{Header, Signature, Sketch};
 use neardup::numbered::NumberedTexts;
 use neardup::passages::{
-    self, DocumentReader, DocumentTexts, Fingerprints, Hashes, Listing, Numbering, PlaceComparison,
-    Scratch, WindowCandidates,
+    self, Characters, Classes, Copies, DocumentReader, Frequent, Hashes, Member, Place, Texts,
 };
 use neardup::report::{self, Census, CensusRow, CollectionReport, Facts};
 use neardup::shingle::{self, Key, Shingling};
@@ -356,72 +356,76 @@ fn collections() {
     });
 }
 
-struct NoScratch;
-
-impl Scratch for NoScratch {
-    fn create() -> Self {
-        unreachable!("all is sorted in memory")
-    }
-
-    fn append(&mut self, _: &[u8]) {}
-
-    fn read(&mut self, _: u64, _: &mut [u8]) {}
+/// Documents, one after the other.
+struct Joined<'a> {
+    bytes: &'a [u8],
+    starts: &'a [u64],
 }
 
-struct Texts<'a>(&'a [&'a [u8]]);
-
-impl DocumentTexts for Texts<'_> {
-    fn length(&self, document: usize) -> usize {
-        self.0[document].len()
+impl Texts for Joined<'_> {
+    fn document(&self, byte: u64) -> (u32, Range<u64>) {
+        let number = self.starts.partition_point(|start| *start <= byte) - 1;
+        let end = self.starts.get(number + 1);
+        let end = end.map_or(self.bytes.len() as u64, |end| *end);
+        (number as u32, self.starts[number]..end)
     }
 
-    fn read(&mut self, document: usize, bytes: Range<usize>, into: &mut Vec<u8>) -> Result<()> {
-        into.try_reserve(bytes.len())?;
-        into.extend_from_slice(&self.0[document][bytes]);
-        Ok(())
+    fn read(&mut self, bytes: Range<u64>, into: &mut Vec<u8>) -> Result<()> {
+        into.try_extend_from_slice(&self.bytes[bytes.start as usize..bytes.end as usize])
     }
 }
 
-/// Returns a digest of the places of repeated passages.
-fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
+/// Returns a digest of the copied passages in the documents that begin at `starts`, and of the most frequent ones.
+fn copied(bytes: &[u8], starts: &[u64], min_words: usize) -> Result<u64> {
     let check = &mut || ();
-    let docs = || documents.iter().copied();
+    let mut texts = Joined { bytes, starts };
+    let mut characters = Characters::default();
+    characters.push(bytes)?;
     let reader = DocumentReader::new(min_words, Fold::Case, Hashes::from_seed(0));
-    let mut fingerprints = Fingerprints::<NoScratch>::new(reader, usize::MAX);
-    fingerprints.add(&reader.winnow(docs(), check)?, check)?;
-    let repeated = fingerprints.repeated(&mut |_| check())?;
-    let mut candidates = WindowCandidates::<NoScratch>::new(&repeated, usize::MAX)?;
-    candidates.add(repeated.find(0, docs(), check)?)?;
-    while let Some(part) = candidates.next_part(&repeated, check)? {
-        candidates.add_boundaries(repeated.boundaries::<NoScratch>(part, check)?)?;
+    let (mut classes, mut copies) = (Classes::new(usize::MAX), Copies::new(reader)?);
+    let mut all = 0;
+    for &start in starts {
+        let whole = texts.document(start).1;
+        let doc = &bytes[whole.start as usize..whole.end as usize];
+        all ^= digest(reader.winnow([doc].into_iter(), check)?.fingerprints);
+        let all_repeat = std::iter::repeat(true);
+        reader.windows((doc, start), all_repeat, check, &mut |window| {
+            let Member::Copy(first) = classes.add(window, &|_| whole.end)? else {
+                return Ok(());
+            };
+            let window = Place(window[1]);
+            if !copies.is_within(window) {
+                let row = copies.row(window, Place(first), &mut texts, &mut || ())?;
+                let row = row.expect("the words are the same");
+                all ^= digest((
+                    row.words,
+                    row.source,
+                    characters.count(row.bytes, &mut texts)?,
+                ));
+            }
+            Ok(())
+        })?;
     }
-    let (mut batches, search) = candidates.batches(repeated, &mut |_| check())?;
-    let mut numbering = Numbering::<NoScratch>::new(usize::MAX);
-    while let Some(batch) = batches.next(check)? {
-        numbering.add(search.places(batch, usize::MAX, check)?, &search, check)?;
+    let (mut repeated, mut frequent) = (Vec::new(), Frequent::new(reader, 9));
+    repeated.try_extend(classes.repeated())?;
+    repeated.sort_unstable();
+    for (window, documents, places) in repeated {
+        frequent.add((Place(window), documents, places), &mut texts, check)?;
     }
-    let passages = numbering.passages(search, &mut |_| check())?;
-    let (mut all, mut texts) = (0, Texts(documents));
-    let mut listing = Listing::default();
-    passages.for_each(check, &mut |place| listing.push(place, &mut texts))?;
-    let located = listing.locate(Fold::Case, check)?;
-    PlaceComparison::new(Fold::Case).visit(&located, &mut texts, check, &mut |listed| {
-        all ^= digest((listed.place, &listed.characters));
-        Ok(())
-    })?;
+    for passage in frequent.passages(&mut texts, check)? {
+        all ^= digest((passage.documents, passage.places, passage.bytes));
+    }
     Ok(all)
 }
 
 #[test]
 fn passages_of_documents() {
-    // A few words, so that nearly all are boundaries.
+    // A few words, so that nearly all are copied.
     let letters: Vec<u8> = document(2_000, 90)
         .iter()
         .flat_map(|byte| [b'a' + byte % 3, b' '])
         .collect();
-    reject_each("repeated_passages", &|| {
-        repeats(&[&letters, &letters[10_000..]], 6)
-    });
+    reject_each("copied_passages", &|| copied(&letters, &[0, 10_000], 6));
     let doc = document(40_000, 90);
     let text = std::str::from_utf8(&doc).expect("a text");
     reject_each("cut_passages", &|| {
@@ -435,7 +439,7 @@ fn passages_of_documents() {
 fn a_row_of_one_word_takes_little_memory() {
     let most = |words: usize| {
         let row = b"a ".repeat(words);
-        let (found, _, most) = run_with(Plan::Succeed, &|| repeats(&[&row], 50));
+        let (found, _, most) = run_with(Plan::Succeed, &|| copied(&row, &[0], 50));
         found.expect("memory");
         most.saturating_sub(row.len())
     };

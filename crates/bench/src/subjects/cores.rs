@@ -48,8 +48,8 @@ const JOBS: &[(&str, &str)] = &[
         "SELECT count(*) FROM near_dup_pairs(NULL::bigint, 'TABLE bits', 3)",
     ),
     (
-        "text to repeated passages",
-        "SELECT count(*) FROM repeated_passages(NULL::bigint, 'SELECT id, body FROM docs', 50)",
+        "text to copied passages",
+        "SELECT count(*) FROM copied_passages(NULL::bigint, 'SELECT id, body FROM docs', 50)",
     ),
 ];
 

@@ -1,7 +1,7 @@
-//! Repeated passages as the collection grows, and compared with suffix arrays.
+//! Copied passages as the collection grows, and compared with suffix arrays.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::collections::HashMap;
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ struct Call {
     memory: u64,
     /// Bytes of temporary files.
     files: f64,
-    places: f64,
+    rows: f64,
 }
 
 /// Returns all tables of this subject.
@@ -54,15 +54,15 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// Counts the places, in a backend of its own.
+/// Counts the rows, in a backend of its own.
 fn call(database: &Database<'_>, min_words: usize) -> Result<Call> {
     let session = Session::open(database)?;
     let query = format!(
-        "SELECT count(*) FROM repeated_passages(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', {min_words})"
+        "SELECT count(*) FROM copied_passages(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', {min_words})"
     );
-    let (mut places, start) = (0.0, Instant::now());
+    let (mut rows, start) = (0.0, Instant::now());
     let memory = memory::peak(session.pid()?, || {
-        places = session.number(&query)?;
+        rows = session.number(&query)?;
         Ok(())
     })?;
     let seconds = start.elapsed().as_secs_f64();
@@ -72,8 +72,18 @@ fn call(database: &Database<'_>, min_words: usize) -> Result<Call> {
         memory,
         // No other session has written temporary files.
         files: Session::open(database)?.temporary_bytes()?,
-        places,
+        rows,
     })
+}
+
+/// Returns the seconds that PostgreSQL takes to sort the hashes of all windows.
+fn sort(database: &Database<'_>) -> Result<f64> {
+    let session = Session::open(database)?;
+    let start = Instant::now();
+    session.number(&format!(
+        "SELECT count(*) FROM (SELECT hash FROM docs, unnest(winnow(body, {MIN_WORDS}, 1)) hash ORDER BY hash OFFSET 0) w"
+    ))?;
+    Ok(start.elapsed().as_secs_f64())
 }
 
 fn growth(bench: &Bench<'_>) -> Result<Table> {
@@ -83,7 +93,7 @@ fn growth(bench: &Bench<'_>) -> Result<Table> {
     }
     let about = format!(
         "Passages of {MIN_WORDS} words and more in generated documents, three in ten of which are edited copies. \
-         In one backend without helpers, with work_mem 64MB. The slope is the exponent of a document's cost from the last size but one to the last."
+         In one backend without helpers, with work_mem 64MB. Beside it, PostgreSQL sorts the hashes of all windows of so many words. The slope is the exponent of a document's cost from the last size but one to the last."
     );
     let columns = [
         "documents",
@@ -92,7 +102,8 @@ fn growth(bench: &Bench<'_>) -> Result<Table> {
         "µs a document",
         "memory, MB",
         "temporary files, MB",
-        "places",
+        "rows",
+        "sort of the windows, seconds",
     ];
     let mut table = Table::new("passages.growth", about, &columns);
     let cluster = bench.started_cluster()?;
@@ -115,7 +126,7 @@ fn growth(bench: &Bench<'_>) -> Result<Table> {
     progress.finish_and_clear();
     if let [.., before, last] = costs[..] {
         let slope = (last.1 / before.1).ln() / (last.0 / before.0).ln();
-        table.push(row!["slope", "", "", format!("{slope:.2}"), "", "", ""]);
+        table.push(row!["slope", "", "", format!("{slope:.2}"), "", "", "", ""]);
     }
     table.push(templated);
     Ok(table)
@@ -139,7 +150,17 @@ fn passages_of(
     let cost = 1e6 * call.seconds / documents;
     let (text, memory) = (bytes as f64 / 1e6, call.memory as f64 / 1e3);
     let files = call.files / 1e6;
-    let row = row![what, text, call.seconds, cost, memory, files, call.places];
+    let sort = sort(&database)?;
+    let row = row![
+        what,
+        text,
+        call.seconds,
+        cost,
+        memory,
+        files,
+        call.rows,
+        sort
+    ];
     Ok((row, cost))
 }
 
@@ -147,8 +168,9 @@ fn passages_of(
 fn beside(bench: &Bench<'_>, suffix_arrays: &SuffixArrays) -> Result<Table> {
     let about = format!(
         "Ranges of {BYTES} bytes that stand in several places, by deduplicate-text-datasets (four processes, then two \
-         threads), and passages of {WORDS} words and more, in one backend. Covered are the ranges all of whose \
-         words lie in listed places; those of fewer words, or over the end of a document, are not counted."
+         threads), and copied passages of {WORDS} words and more, in one backend. Covered are the ranges all of whose \
+         words are copied, and the first of several equal ones; those of fewer words, or over the end of a document, \
+         are not counted."
     );
     let columns = [
         "collection",
@@ -182,12 +204,12 @@ fn beside(bench: &Bench<'_>, suffix_arrays: &SuffixArrays) -> Result<Table> {
         let mut client = database.connect()?;
         load(&mut client, "docs", bodies.iter().map(String::as_str))?;
         let ours = call(&database, WORDS)?;
-        let is_listed = collection.listed(&mut client)?;
-        let (ranges, covered) = collection.covered(&theirs.ranges, &is_listed);
+        let is_copied = collection.copied(&mut client)?;
+        let (ranges, covered) = collection.covered(theirs.ranges, &is_copied);
         let megabytes = |kilobytes: u64| kilobytes as f64 / 1e3;
         table.push(row![
             name.clone(),
-            collection.bytes as f64 / 1e6,
+            collection.bytes.len() as f64 / 1e6,
             ours.seconds,
             megabytes(ours.memory),
             theirs.seconds,
@@ -204,37 +226,35 @@ fn beside(bench: &Bench<'_>, suffix_arrays: &SuffixArrays) -> Result<Table> {
 
 /// The documents in one file, with NUL between them.
 struct Collection {
-    bytes: usize,
+    bytes: Vec<u8>,
     /// The bytes of the words of every document, and the document's beginning and end in the file.
     documents: Vec<(Vec<[usize; 2]>, [usize; 2])>,
 }
 
 impl Collection {
     fn write(bodies: &[String], file: &Path) -> Result<Collection> {
-        let mut writer = BufWriter::new(File::create(file)?);
-        let (mut bytes, mut documents) = (0, Vec::new());
+        let (mut bytes, mut documents) = (Vec::new(), Vec::new());
         for body in bodies {
             let mut places = Vec::new();
             words(body.as_bytes(), Fold::Case, &mut || (), &mut |_, word| {
-                places.push([bytes + word.start, bytes + word.end]);
+                places.push([bytes.len() + word.start, bytes.len() + word.end]);
                 Ok(())
             })?;
-            documents.push((places, [bytes, bytes + body.len()]));
-            writer.write_all(body.as_bytes())?;
-            writer.write_all(b"\0")?;
-            bytes += body.len() + 1;
+            documents.push((places, [bytes.len(), bytes.len() + body.len()]));
+            bytes.extend_from_slice(body.as_bytes());
+            bytes.push(0);
         }
-        writer.flush()?;
+        fs::write(file, &bytes)?;
         Ok(Collection { bytes, documents })
     }
 
-    /// Returns, for every word of every document, whether it is in a listed place.
-    fn listed(&self, client: &mut Client) -> Result<Vec<Vec<bool>>> {
+    /// Returns, for every word of every document, whether it is copied.
+    fn copied(&self, client: &mut Client) -> Result<Vec<Vec<bool>>> {
         let empty = |(words, _): &(Vec<[usize; 2]>, _)| vec![false; words.len()];
-        let mut is_listed: Vec<Vec<bool>> = self.documents.iter().map(empty).collect();
+        let mut is_copied: Vec<Vec<bool>> = self.documents.iter().map(empty).collect();
         let query = format!(
             "SELECT key, octet_length(left(body, start - 1)), octet_length(substr(body, start, length))
-             FROM repeated_passages(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', {WORDS})
+             FROM copied_passages(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', {WORDS})
              JOIN docs ON id = key"
         );
         for row in client.query(&query, &[])? {
@@ -244,16 +264,21 @@ impl Collection {
             let end = start + length as usize;
             let first = words.partition_point(|word| word[0] < start);
             let last = words.partition_point(|word| word[1] <= end);
-            is_listed[key as usize][first..last].fill(true);
+            is_copied[key as usize][first..last].fill(true);
         }
-        Ok(is_listed)
+        Ok(is_copied)
     }
 
     /// Returns the number of ranges with at least [`WORDS`] whole words, and how many of them are covered.
-    fn covered(&self, ranges: &[usize], is_listed: &[Vec<bool>]) -> (u64, u64) {
+    fn covered(&self, mut ranges: Vec<usize>, is_copied: &[Vec<bool>]) -> (u64, u64) {
         let (mut all, mut covered) = (0, 0);
-        for &start in ranges {
+        ranges.sort_unstable();
+        let mut firsts: HashMap<&[u8], usize> = HashMap::new();
+        for start in ranges {
             let end = start + BYTES;
+            // An equal range before, unless they overlap.
+            let first = *firsts.entry(&self.bytes[start..end]).or_insert(start);
+            let is_first = first + BYTES > start;
             let document = self
                 .documents
                 .partition_point(|(_, range)| range[0] <= start)
@@ -264,7 +289,8 @@ impl Collection {
             let last = words.partition_point(|word| word[1] < end);
             if end <= range[1] && last >= first + WORDS {
                 all += 1;
-                covered += u64::from(!is_listed[document][first..last].contains(&false));
+                let words = &is_copied[document][first..last];
+                covered += u64::from(is_first || !words.contains(&false));
             }
         }
         (all, covered)

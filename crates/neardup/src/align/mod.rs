@@ -30,6 +30,3 @@ pub use substring::{Substring, longest_common_substring};
 pub use suffixes::MAX_UNITS;
 
 pub(crate) use html::{AlignedPair, Difference, Look, SideBySide};
-pub(crate) use pace::Pace;
-pub(crate) use suffix_array::suffix_array;
-pub(crate) use suffixes::shared_with_previous;

@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub(crate) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Result<Vec<u32>> {
+pub(super) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Result<Vec<u32>> {
     match text.len() {
         0 => return Ok(Vec::new()),
         1 => return filled(0, 1),

@@ -86,11 +86,7 @@ impl Suffixes {
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub(crate) fn shared_with_previous(
-    text: &[u32],
-    order: &[u32],
-    pace: &mut Pace,
-) -> Result<Vec<u32>> {
+fn shared_with_previous(text: &[u32], order: &[u32], pace: &mut Pace) -> Result<Vec<u32>> {
     let mut rank = filled(0, order.len())?;
     for (r, &p) in order.iter().enumerate() {
         pace.step();

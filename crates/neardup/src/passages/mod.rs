@@ -1,67 +1,43 @@
-//! Passages that stand in more than one place: every maximal repeat of a collection.
+//! Copies of earlier passages, each with its source.
 //!
 //! ```text
-//! documents -> fingerprints -> windows -> boundaries -> batches -> symbols -> tree -> places -> passages
-//!     -> listing
+//! documents -> fingerprints -> windows -> classes -> copies -> rows
 //! ```
 //!
-//! A **passage** is a run of at least `min_words` words, folded like the words of shingles, with at least two places
-//! in the collection. The word before it differs between some of its places, and so does the word after it. Places
-//! of one passage may overlap; no passage reaches beyond the end of a document. This is a maximal repeat in the
-//! sense of suffix trees, and all of them are found:
+//! A *window* is a run of `min_words` words of a document, folded like the words of shingles. It is a copy if an
+//! equal window begins earlier in the collection and ends before it begins. Its source is the place after the source
+//! of the window before it, if that holds the same words; otherwise its first occurrence. Windows whose sources
+//! follow each other make up one row, as in LZ77 (Ziv, Lempel 1977). So a word is in a row if and only if it is in a
+//! copied window, and there is at most one row for each window, however often a passage repeats.
 //!
-//! 1. Every window of `min_words` words has an anchor, its first smallest k-gram hash (winnowing:
-//!    Schleimer, Wilkerson, Aiken, SIGMOD 2003). Equal windows have equal anchors, so a window whose
-//!    anchor's hash occurs at no other anchor is dropped: it does not repeat.
-//! 2. The other windows are sorted by their hashes. A window is a **boundary** if the word before it, or the word
-//!    after it, differs between its places. A passage begins with a boundary of the first kind and ends with one of
-//!    the second. After a window that is no boundary, the text continues everywhere in the same way.
-//! 3. So each document becomes a sequence of its boundaries, which is short, and the maximal repeats of these
-//!    sequences are the passages. Their suffix tree has one node for each. Documents that share no boundary,
-//!    directly or through others, have separate trees, made one after the other.
+//! 1. Every window has an anchor, its first smallest k-gram hash (winnowing: Schleimer, Wilkerson, Aiken, SIGMOD
+//!    2003). Equal windows have equal anchors, so a window whose anchor's hash occurs at no other anchor does not
+//!    repeat ([`DocumentReader::winnow`], [`DocumentReader::windows`]).
+//! 2. The other windows are divided by their hashes. Those that have one hash are a class ([`Classes`]).
+//! 3. The copies are sorted by their places, and their words compared with those of their sources, which shows how
+//!    far each row reaches ([`Copies`]).
 //!
-//! Any thread can read documents, and search windows and batches ([`DocumentReader::winnow`], [`Repeated::find`],
-//! [`Repeated::boundaries`], [`PassageSearch::places`], [`Listing::locate`]). Between these steps, one thread
-//! collects their results in any order and sorts them ([`Fingerprints`], [`WindowCandidates`], [`Numbering`]).
-//!
-//! Windows and words are taken for the same if their 64-bit hashes are equal.
+//! Windows are grouped by 64-bit hashes, but a row is returned only after its words have been compared.
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
-mod batches;
-mod boundaries;
-mod comparison;
+mod characters;
+mod classes;
+mod copies;
+mod cursor;
 mod cut;
-mod file;
-mod fingerprints;
-mod listing;
-mod numbering;
-mod parts;
+mod frequent;
 mod place;
-mod places;
-mod repeated;
-mod series;
-mod sort;
-mod symbols;
-mod tree;
-mod window_candidates;
 mod windows;
 mod winnowing;
 
-pub use batches::{Batches, BoundaryBatch};
-pub use boundaries::Boundaries;
-pub use comparison::PlaceComparison;
+pub use characters::Characters;
+pub use classes::{Classes, Member};
+pub use copies::{Copies, Copy};
 pub use cut::cut;
-pub use file::Scratch;
-pub use fingerprints::Fingerprints;
-pub use listing::{DocumentTexts, Listed, Listing, Located};
-pub use numbering::{Numbering, Passages};
-pub use parts::WindowPart;
-pub use place::{PassagePlace, VisitPlace};
-pub use places::{PassagePlaces, PassageSearch};
-pub use repeated::{FoundWindows, Repeated};
-pub use window_candidates::WindowCandidates;
+pub use frequent::{Frequent, FrequentPassage};
+pub use place::{Place, Texts};
 pub use windows::Hashes;
-pub use winnowing::{DocumentReader, Winnowed};
+pub use winnowing::{DocumentReader, Window, Winnowed};
 
 use crate::Result;
 use crate::error::within;

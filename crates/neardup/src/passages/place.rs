@@ -1,40 +1,60 @@
-//! A place of a passage: its document and its range there.
+//! Places of words in a collection.
 
 use crate::Result;
+use crate::memory::Grow;
+use std::ops::Range;
 
-/// Receives a place.
-pub type VisitPlace<'a, T> = dyn FnMut(&T) -> Result<()> + 'a;
-
-/// A place of a passage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PassagePlace {
-    /// The passage's number, from 1: passages are in the order of their first places, longer ones first.
-    pub passage: u32,
-    /// Its document, counted from 0.
-    pub document: usize,
-    /// The first word, counted from 0 in its document.
-    pub word: u64,
-    pub words: u64,
-    /// The number of places of the passage, listed or not.
-    pub occurrences: u32,
-    /// The number of documents with such a place.
-    pub documents: u32,
+/// The documents of a collection in UTF-8, one after the other. Bytes are numbered across all of them.
+pub trait Texts {
+    /// Returns the number of the document that has a byte, and its bytes.
+    fn document(&self, byte: u64) -> (u32, Range<u64>);
+    /// Appends bytes of a document.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    fn read(&mut self, bytes: Range<u64>, into: &mut Vec<u8>) -> Result<()>;
 }
 
-/// A listed place of a passage. Words are numbered across all documents.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Chosen {
-    /// The first word of the passage's first place, which identifies the passage together with its length.
-    pub passage: u64,
-    pub words: u64,
-    /// True for the passage of a long series, which may begin and end like another passage.
-    pub is_series: bool,
-    pub first: u64,
-    pub occurrences: u32,
-    pub documents: u32,
+/// The place of a word: its first byte, and the number of earlier words that are made from this byte, too, or from
+/// bytes around it ("½" folds to two words). Places are in the order of the words, and no two words have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub u64);
+
+/// A code point folds to at most 18 (Unicode 17), so to fewer words.
+const BITS: u32 = 5;
+
+impl Place {
+    /// Returns the place of a word that begins at a byte.
+    pub fn new(byte: u64, words_before: usize) -> Self {
+        debug_assert!(words_before < 1 << BITS);
+        Self(byte << BITS | words_before as u64)
+    }
+
+    /// Returns the first byte.
+    #[must_use]
+    pub fn byte(self) -> u64 {
+        self.0 >> BITS
+    }
+
+    /// Returns the words before it that reading from its first byte yields.
+    pub(super) fn words_before(self) -> usize {
+        (self.0 % (1 << BITS)) as usize
+    }
 }
 
-/// Returns the document of a word; `starts` are the numbers of the documents' first words.
-pub(super) fn document_of(word: u64, starts: &[u64]) -> usize {
-    starts.partition_point(|start| *start <= word) - 1
+/// Finds the places of the words of a text, one after the other.
+#[derive(Default)]
+pub(super) struct Placing {
+    /// The ends of the last words that may reach into the next.
+    ends: Vec<usize>,
+}
+
+impl Placing {
+    /// Returns the place of the next word, whose bytes are counted from `start`.
+    pub fn next(&mut self, start: u64, word: &Range<usize>) -> Result<Place> {
+        self.ends.retain(|end| *end > word.start);
+        let place = Place::new(start + word.start as u64, self.ends.len());
+        self.ends.try_push(word.end)?;
+        Ok(place)
+    }
 }

@@ -1,33 +1,13 @@
-//! The windows of `min_words` words of a document, each with its hash, its anchor and its
-//! neighbors.
+//! The windows of `min_words` words of a document, each with its hash and its anchor.
 
 use crate::Result;
 use crate::hash::{Key, split_mix};
-use crate::shingle::{Shingling, for_each_block};
-use crate::text::{Fold, Unit};
 use std::collections::VecDeque;
-
-/// Stands for the word before the first and the word after the last. No word has this hash.
-pub(super) const NO_WORD: u64 = 0;
-
-/// A window.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WordWindow {
-    pub hash: u64,
-    /// The number of its first word.
-    pub first: u64,
-    /// The word before it, and the word after it.
-    pub left: u64,
-    pub right: u64,
-    /// The hash of its anchor if the previous window has another anchor; None if the last two anchors already had
-    /// this hash: in a long row of one word, the other anchors repeat like these.
-    pub new_anchor: Option<u64>,
-}
 
 /// The hashes of one search. If equal hashes stood for different words, the search is repeated with other hashes.
 #[derive(Debug, Clone, Copy)]
 pub struct Hashes {
-    words: Key,
+    pub(super) words: Key,
     /// The base of the polynomials, below [`PRIME`].
     base: u64,
 }
@@ -53,11 +33,8 @@ impl Hashes {
     }
 }
 
-/// Makes windows from documents. Memory for one window.
+/// Makes windows from the hashes of a document's words. Memory for one window.
 pub(super) struct Windows {
-    each_word: Shingling,
-    hashes: Hashes,
-    words: usize,
     grams: Rolling,
     whole: Rolling,
     /// The last words, up to one more than a window has.
@@ -67,24 +44,15 @@ pub(super) struct Windows {
     /// Grams of the window that are smaller than all before them, and not greater than any after them.
     candidates: VecDeque<(u64, u64)>,
     last_anchor: Option<Anchor>,
-    /// A window that is complete except for the word after it.
-    pending: Option<WordWindow>,
 }
 
 impl Windows {
-    pub fn new(words: usize, fold: Fold, hashes: Hashes) -> Result<Self> {
+    pub fn new(words: usize, hashes: Hashes) -> Result<Self> {
         let mut recent = VecDeque::new();
         recent.try_reserve_exact(words + 1)?;
         let mut candidates = VecDeque::new();
         candidates.try_reserve_exact(words + 1)?;
         Ok(Self {
-            each_word: Shingling {
-                k: 1,
-                unit: Unit::Word,
-                fold,
-            },
-            hashes,
-            words,
             // Short grams are chosen less often; long grams repeat less often without their window.
             grams: Rolling::new(words.div_ceil(4), hashes.base),
             whole: Rolling::new(words, hashes.base),
@@ -92,68 +60,37 @@ impl Windows {
             count: 0,
             candidates,
             last_anchor: None,
-            pending: None,
         })
     }
 
-    /// Visits every window of a document. Returns the number of its words.
-    ///
-    /// `check` is called at least every 64 KiB. Linear time.
-    pub fn for_each(
-        &mut self,
-        doc: &[u8],
-        check: &mut dyn FnMut(),
-        visit: &mut dyn FnMut(WordWindow) -> Result<()>,
-    ) -> Result<u64> {
-        let (each_word, key) = (self.each_word, self.hashes.words);
-        for_each_block(doc, &each_word, &key, &mut |words| {
-            check();
-            for word in words {
-                if let Some(window) = self.push(*word) {
-                    visit(window)?;
-                }
-            }
-            Ok(())
-        })?;
-        let (words, last) = self.finish();
-        if let Some(window) = last {
-            visit(window)?;
-        }
-        Ok(words)
+    /// Begins another document.
+    pub fn clear(&mut self) {
+        self.count = 0;
+        self.recent.clear();
+        self.candidates.clear();
+        self.last_anchor = None;
+        self.grams.value = 0;
+        self.whole.value = 0;
     }
 
-    /// Adds the next word. Returns the window that ends before it.
+    /// Adds the next word. Returns the hash of the window that it ends, and the hash of this window's anchor if the
+    /// previous window has another anchor. None for the anchor, too, if the last two anchors already had this hash: in
+    /// a long row of one word, the other anchors repeat like these.
     #[inline]
-    fn push(&mut self, word: u64) -> Option<WordWindow> {
-        let word = word.max(NO_WORD + 1);
-        let complete = self.pending.take().map(|window| WordWindow {
-            right: word,
-            ..window
-        });
-        if self.recent.len() > self.words {
+    pub fn push(&mut self, word: u64) -> Option<(u64, Option<u64>)> {
+        if self.recent.len() > self.whole.length {
             self.recent.pop_front();
         }
         self.recent.push_back(word);
         self.count += 1;
-        let left = self.nth_last(self.words);
         let gram = self.grams.push(word, self.nth_last(self.grams.length));
-        let hash = self.whole.push(word, left);
+        let hash = self.whole.push(word, self.nth_last(self.whole.length));
         if self.count >= self.grams.length as u64 {
             self.add_gram(self.count - self.grams.length as u64, gram);
         }
-        if self.count >= self.words as u64 {
-            let first = self.count - self.words as u64;
-            let (at, anchor) = self.anchor(first);
-            let is_new = self.is_new_anchor(at, anchor);
-            self.pending = Some(WordWindow {
-                hash,
-                first,
-                left: left.unwrap_or(NO_WORD),
-                right: NO_WORD,
-                new_anchor: is_new.then_some(anchor),
-            });
-        }
-        complete
+        let first = self.count.checked_sub(self.whole.length as u64)?;
+        let (at, anchor) = self.anchor(first);
+        Some((hash, self.is_new_anchor(at, anchor).then_some(anchor)))
     }
 
     /// Returns the word `count` words before the last one.
@@ -190,19 +127,7 @@ impl Windows {
         self.last_anchor = Some(Anchor { at, hash, in_a_row });
         in_a_row < 3
     }
-
-    /// Ends the document. Returns the number of its words, and its last window.
-    fn finish(&mut self) -> (u64, Option<WordWindow>) {
-        let count = std::mem::take(&mut self.count);
-        self.recent.clear();
-        self.candidates.clear();
-        self.last_anchor = None;
-        self.grams.value = 0;
-        self.whole.value = 0;
-        (count, self.pending.take())
-    }
 }
-
 /// The gram that stands for a window.
 struct Anchor {
     at: u64,

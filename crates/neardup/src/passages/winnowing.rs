@@ -1,23 +1,31 @@
-//! The first reading of documents: their windows and fingerprints.
+//! The two readings of documents: their fingerprints, and their windows whose fingerprints repeat.
 
+use super::place::{Place, Placing};
 use super::windows::{Hashes, Windows};
 use crate::Result;
 use crate::memory::Grow;
-use crate::text::Fold;
+use crate::shingle::{Shingling, for_each_block};
+use crate::text::{Fold, Unit, words};
+use std::collections::VecDeque;
 
 /// Reads documents, in any thread.
 #[derive(Debug, Clone, Copy)]
 pub struct DocumentReader {
     pub(super) min_words: usize,
-    fold: Fold,
+    pub(super) fold: Fold,
     hashes: Hashes,
 }
 
-/// The fingerprints of documents that were read together, and their numbers of words.
+/// The fingerprints of documents that were read together, and their number in each document.
+#[derive(Default)]
 pub struct Winnowed {
-    pub(super) anchors: Vec<u64>,
-    pub(super) words: Vec<u64>,
+    pub fingerprints: Vec<u64>,
+    pub counts: Vec<u32>,
 }
+
+/// A window: its hash, its place, and a place that is after those where an equal window begins and ends before this
+/// one begins.
+pub type Window = [u64; 3];
 
 impl DocumentReader {
     /// Returns a reader for passages of `min_words` words, a number that [`super::min_words`] accepts.
@@ -27,10 +35,6 @@ impl DocumentReader {
             fold,
             hashes,
         }
-    }
-
-    pub(super) fn windows(&self) -> Result<Windows> {
-        Windows::new(self.min_words, self.fold, self.hashes)
     }
 
     /// Returns the fingerprints of documents, about 2 in 3/4 of `min_words` words. `check` is called at least every
@@ -43,17 +47,62 @@ impl DocumentReader {
         docs: impl Iterator<Item = &'a [u8]>,
         check: &mut dyn FnMut(),
     ) -> Result<Winnowed> {
-        let mut windows = self.windows()?;
-        let mut read = Winnowed {
-            anchors: Vec::new(),
-            words: Vec::new(),
+        let mut windows = Windows::new(self.min_words, self.hashes)?;
+        let each_word = Shingling {
+            k: 1,
+            unit: Unit::Word,
+            fold: self.fold,
         };
+        let mut read = Winnowed::default();
         for doc in docs {
-            let words = windows.for_each(doc, check, &mut |window| {
-                read.anchors.try_extend(window.new_anchor)
+            windows.clear();
+            let before = read.fingerprints.len();
+            for_each_block(doc, &each_word, &self.hashes.words, &mut |words| {
+                check();
+                // Anchors are small numbers; reversed, their highest bits are evenly spread.
+                let anchors = words.iter().filter_map(|word| windows.push(*word)?.1);
+                read.fingerprints.try_extend(anchors.map(u64::reverse_bits))
             })?;
-            read.words.try_push(words)?;
+            let count = read.fingerprints.len() - before;
+            read.counts.try_push(count as u32)?;
         }
         Ok(read)
+    }
+
+    /// Visits the windows of a document whose fingerprints repeat, given whether each of its fingerprints does.
+    /// `start` is the number of its first byte. `check` is called at least every 64 KiB.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; the first error of `visit`.
+    pub fn windows(
+        &self,
+        (doc, start): (&[u8], u64),
+        mut repeats: impl Iterator<Item = bool>,
+        check: &mut dyn FnMut(),
+        visit: &mut dyn FnMut(Window) -> Result<()>,
+    ) -> Result<()> {
+        let mut windows = Windows::new(self.min_words, self.hashes)?;
+        let (mut placing, mut is_candidate) = (Placing::default(), false);
+        // From the last word but `min_words` before a window to the window's end.
+        let mut places: VecDeque<Place> = VecDeque::new();
+        places.try_reserve_exact(2 * self.min_words)?;
+        words(doc, self.fold, check, &mut |word, bytes| {
+            if places.len() == 2 * self.min_words - 1 {
+                places.pop_front();
+            }
+            places.push_back(placing.next(start, &bytes)?);
+            let hash = self.hashes.words.element_hash(word.as_bytes());
+            let Some((hash, new_anchor)) = windows.push(hash) else {
+                return Ok(());
+            };
+            if new_anchor.is_some() {
+                is_candidate = repeats.next().unwrap_or(false);
+            }
+            if is_candidate {
+                let first = places[places.len() - self.min_words];
+                visit([hash, first.0, places[0].0])?;
+            }
+            Ok(())
+        })
     }
 }

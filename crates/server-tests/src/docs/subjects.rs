@@ -164,7 +164,12 @@ pub const SUBJECTS: &[Subject] = &[
     Subject {
         title: "Passages",
         page: "passages.md",
-        entries: &[F("repeated_passages"), F("cut_passages"), F("split_text")],
+        entries: &[
+            F("copied_passages"),
+            F("cut_passages"),
+            F("frequent_passages"),
+            F("split_text"),
+        ],
     },
     Subject {
         title: "Looking at a pair",

@@ -150,15 +150,19 @@ const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "passages",
-        "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT 1, body FROM big UNION ALL SELECT 2, other FROM big', 20)",
+        "SELECT count(*) FROM copied_passages(NULL::int, 'SELECT 1, body FROM big UNION ALL SELECT 2, other FROM big', 20)",
     ),
     (
         "passages of few words",
-        "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT i, body FROM big, generate_series(1, 4) i', 1)",
+        "SELECT count(*) FROM copied_passages(NULL::int, 'SELECT i, body FROM big, generate_series(1, 4) i', 1)",
     ),
     (
         "passages of a row",
-        "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT 1, repeat(''a '', 20000000)', 50)",
+        "SELECT count(*) FROM copied_passages(NULL::int, 'SELECT 1, repeat(''a '', 20000000)', 50)",
+    ),
+    (
+        "frequent passages",
+        "SELECT count(*) FROM frequent_passages('SELECT body FROM big, generate_series(1, 4)', 3)",
     ),
     (
         "sentences",

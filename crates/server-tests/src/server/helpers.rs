@@ -39,8 +39,10 @@ const JOBS: &[&str] = &[
          'SELECT id::text, shingle_hashes(body) FROM docs WHERE id % 2 = 0 ORDER BY id DESC', 0.6, measure => 'containment')",
     "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, simhash(body) FROM docs ORDER BY id', 3)",
     "SELECT hash, documents FROM common_shingles('SELECT body FROM docs', 3) ORDER BY 1",
-    "SELECT * FROM repeated_passages(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 12)",
-    "SELECT * FROM repeated_passages(NULL::text, 'SELECT id::text, body FROM docs ORDER BY id', 3)",
+    "SELECT * FROM copied_passages(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 12)",
+    "SELECT * FROM copied_passages(NULL::text, 'SELECT id::text, body FROM docs ORDER BY id', 3)",
+    "SELECT * FROM copied_passages(NULL::int, 'SELECT 1, string_agg(body, '' '' ORDER BY id) FROM docs', 5)",
+    "SELECT * FROM frequent_passages('SELECT body FROM docs ORDER BY id', 5, most => 1000)",
 ];
 
 /// Statements that sign all documents for an index.

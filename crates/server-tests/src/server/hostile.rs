@@ -102,8 +102,13 @@ const REJECTED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
-        "repeated_passages",
-        "SELECT repeated_passages(NULL::int, 'SELECT 1, d FROM z')",
+        "copied_passages",
+        "SELECT copied_passages(NULL::int, 'SELECT 1, d FROM z')",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "frequent_passages",
+        "SELECT frequent_passages('SELECT d FROM z')",
         SqlState::DATATYPE_MISMATCH,
     ),
     (
@@ -232,7 +237,8 @@ const READS: &[&str] = &[
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, simhash(body) FROM private.docs', 3)",
     "SELECT count(*) FROM connected_components(NULL::int, 'SELECT id, id FROM private.docs')",
     "SELECT count(*) FROM near_dup_distinct(NULL::int, 'SELECT id, body FROM private.docs', 0.5)",
-    "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT id, body FROM private.docs')",
+    "SELECT count(*) FROM copied_passages(NULL::int, 'SELECT id, body FROM private.docs')",
+    "SELECT count(*) FROM frequent_passages('SELECT body FROM private.docs')",
     "SELECT count(*) FROM common_shingles('SELECT body FROM private.docs', 2)",
     "SELECT count(*) FROM near_dup_advise(DOCS, 'sig')",
     "SELECT count(*) FROM near_dup_protect(DOCS, 'sig', 0.8)",

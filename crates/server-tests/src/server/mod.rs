@@ -34,6 +34,7 @@ pub mod package;
 pub mod page;
 mod pair;
 mod partitions;
+mod passages;
 mod planning;
 pub mod python;
 mod scopes;
@@ -200,6 +201,7 @@ const ALL: &[Test] = &[
     ),
     ("collections_templates", collections::clusters_of_templates),
     ("distinct_equals_definition", distinct::equals_definition),
+    ("passages_by_definition", passages::by_definition),
     ("helpers_change_no_answer", helpers::change_no_answer),
     (
         "helpers_build_the_same_index",

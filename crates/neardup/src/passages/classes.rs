@@ -1,0 +1,93 @@
+//! Windows with the same hash.
+
+use super::winnowing::Window;
+use crate::{Error, Result};
+use hashbrown::HashTable;
+
+/// Classes in one table, at most: a larger table could not be canceled while it grows.
+const MOST: usize = 1 << 20;
+
+/// The windows of each hash: the first, and how many there are. 32 bytes a class.
+pub struct Classes {
+    table: HashTable<Class>,
+    most: usize,
+}
+
+/// What a window is in its class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Member {
+    /// A copy of the first window, which has this place.
+    Copy(u64),
+    /// The first window, or one that overlaps the first.
+    Original,
+    /// There is no room for its class. All windows of this hash belong to another table.
+    Excluded,
+}
+
+struct Class {
+    hash: u64,
+    /// The place of the first window.
+    first: u64,
+    /// Places up to here are in the document of the last window.
+    document_end: u64,
+    documents: u32,
+    places: u32,
+}
+
+impl Classes {
+    /// Returns room for `most` classes, or fewer.
+    pub fn new(most: usize) -> Self {
+        Self {
+            table: HashTable::new(),
+            most: most.clamp(1, MOST),
+        }
+    }
+
+    /// Adds a window. Windows come in the order of their places. `document_end` returns the end of the document of a
+    /// place.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    #[inline]
+    pub fn add(&mut self, window: Window, document_end: &dyn Fn(u64) -> u64) -> Result<Member> {
+        let [hash, place, limit] = window;
+        let Some(class) = self.table.find_mut(hash, |class| class.hash == hash) else {
+            return self.insert(window, document_end);
+        };
+        if class.first >= limit {
+            return Ok(Member::Original);
+        }
+        class.places = class.places.saturating_add(1);
+        if place >= class.document_end {
+            class.document_end = document_end(place);
+            class.documents += 1;
+        }
+        Ok(Member::Copy(class.first))
+    }
+
+    fn insert(&mut self, window: Window, document_end: &dyn Fn(u64) -> u64) -> Result<Member> {
+        let [hash, first, _] = window;
+        if self.table.len() == self.most {
+            return Ok(Member::Excluded);
+        }
+        let hash_of = |class: &Class| class.hash;
+        self.table
+            .try_reserve(1, hash_of)
+            .map_err(|_| Error::OutOfMemory)?;
+        let class = Class {
+            hash,
+            first,
+            document_end: document_end(first),
+            documents: 1,
+            places: 1,
+        };
+        self.table.insert_unique(hash, class, hash_of);
+        Ok(Member::Original)
+    }
+
+    /// Returns the classes with several windows: the first place, the documents, the places.
+    pub fn repeated(&self) -> impl Iterator<Item = (u64, u32, u32)> {
+        let repeated = self.table.iter().filter(|class| class.places > 1);
+        repeated.map(|class| (class.first, class.documents, class.places))
+    }
+}

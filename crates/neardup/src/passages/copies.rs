@@ -1,0 +1,84 @@
+//! Rows of copied windows.
+
+use super::cursor::Cursor;
+use super::place::{Place, Texts};
+use super::winnowing::DocumentReader;
+use crate::Result;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A copied passage and its source: the bytes of both, numbered across the collection, and the number of words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copy {
+    pub bytes: Range<u64>,
+    pub source: Range<u64>,
+    pub words: u64,
+}
+
+/// Makes rows from copied windows that come in the order of their places.
+pub struct Copies {
+    reader: DocumentReader,
+    /// The last window of the last row.
+    last: Option<Place>,
+    /// The last places of a row, as many as a window has.
+    places: VecDeque<Place>,
+}
+
+impl Copies {
+    /// Returns a maker of rows for the windows of a reader.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new(reader: DocumentReader) -> Result<Self> {
+        let mut places = VecDeque::new();
+        places.try_reserve_exact(reader.min_words)?;
+        Ok(Self {
+            reader,
+            last: None,
+            places,
+        })
+    }
+
+    /// Returns whether the next copied window is in the last row.
+    pub fn is_within(&self, window: Place) -> bool {
+        self.last.is_some_and(|last| window <= last)
+    }
+
+    /// Returns the row that begins with a copied window, given the place of its first occurrence. Returns None if the
+    /// words differ, because different words had the same hash: then the search must be repeated with other hashes.
+    /// Time linear in the words of the row.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn row(
+        &mut self,
+        window: Place,
+        first: Place,
+        texts: &mut dyn Texts,
+        check: &mut dyn FnMut(),
+    ) -> Result<Option<Copy>> {
+        let [mut copy, mut source] =
+            [window, first].map(|place| Cursor::new(self.reader.fold, place, texts));
+        let mut row = Copy {
+            bytes: window.byte()..window.byte(),
+            source: first.byte()..first.byte(),
+            words: 0,
+        };
+        self.places.clear();
+        while let Some((word, text)) = copy.next(texts, check)? {
+            match source.next(texts, check)? {
+                Some((original, same)) if same == text => {
+                    (row.bytes.end, row.source.end) = (word.end, original.end);
+                }
+                _ => break,
+            }
+            row.words += 1;
+            if self.places.len() == self.reader.min_words {
+                self.places.pop_front();
+            }
+            self.places.push_back(word.place);
+        }
+        self.last = self.places.front().copied();
+        Ok((row.words >= self.reader.min_words as u64).then_some(row))
+    }
+}

@@ -1,0 +1,162 @@
+//! The most frequent passages.
+
+use super::cursor::Cursor;
+use super::place::{Place, Texts};
+use super::winnowing::DocumentReader;
+use crate::Result;
+use crate::memory::with_room;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+/// A passage: how often it occurs, its words, and the bytes of its first place, numbered across the collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrequentPassage {
+    pub documents: u32,
+    pub places: u32,
+    pub words: u64,
+    pub bytes: Range<u64>,
+}
+
+/// Collects passages: runs of windows that follow each other in the document where they occur first, and whose
+/// numbers of documents differ at most by a factor of two.
+pub struct Frequent {
+    reader: DocumentReader,
+    /// Passages that are returned, at most.
+    most: usize,
+    run: Option<Run>,
+    found: BinaryHeap<Reverse<Found>>,
+}
+
+/// Documents, places, the first window (earlier ones are better), and the number of windows.
+type Found = (u32, u32, Reverse<Place>, u64);
+
+/// A run of windows.
+struct Run {
+    first: Place,
+    windows: u64,
+    /// The fewest and the most documents of a window.
+    documents: [u32; 2],
+    /// The places of the window with the most documents.
+    places: u32,
+    /// At the first word of the last window, and the place of the next one's.
+    cursor: Cursor,
+    next: Option<Place>,
+}
+
+impl Frequent {
+    /// Returns a collector of `most` passages.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new(reader: DocumentReader, most: usize) -> Self {
+        Self {
+            reader,
+            most,
+            run: None,
+            found: BinaryHeap::new(),
+        }
+    }
+
+    /// Adds a window that occurs several times, with its numbers of documents and of places. Windows come in the order
+    /// of their first places.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn add(
+        &mut self,
+        (window, documents, places): (Place, u32, u32),
+        texts: &mut dyn Texts,
+        check: &mut dyn FnMut(),
+    ) -> Result<()> {
+        if let Some(run) = &mut self.run
+            && run.next == Some(window)
+        {
+            let [fewest, most] = run.documents;
+            let range = [fewest.min(documents), most.max(documents)];
+            if range[1].div_ceil(2) <= range[0] {
+                if documents > most {
+                    run.places = places;
+                }
+                run.documents = range;
+                run.windows += 1;
+                run.next = next_place(&mut run.cursor, texts, check)?;
+                return Ok(());
+            }
+        }
+        self.end_run()?;
+        let mut cursor = Cursor::new(self.reader.fold, window, texts);
+        cursor.next(texts, check)?;
+        let next = next_place(&mut cursor, texts, check)?;
+        self.run = Some(Run {
+            first: window,
+            windows: 1,
+            documents: [documents; 2],
+            places,
+            cursor,
+            next,
+        });
+        Ok(())
+    }
+
+    fn end_run(&mut self) -> Result<()> {
+        let Some(run) = self.run.take() else {
+            return Ok(());
+        };
+        let found = (
+            run.documents[1],
+            run.places,
+            Reverse(run.first),
+            run.windows,
+        );
+        if self.found.len() < self.most {
+            self.found.try_reserve(1)?;
+            self.found.push(Reverse(found));
+        } else if let Some(mut least) = self.found.peek_mut()
+            && least.0 < found
+        {
+            *least = Reverse(found);
+        }
+        Ok(())
+    }
+
+    /// Returns the passages, the most frequent first.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn passages(
+        mut self,
+        texts: &mut dyn Texts,
+        check: &mut dyn FnMut(),
+    ) -> Result<Vec<FrequentPassage>> {
+        self.end_run()?;
+        let mut passages = with_room(self.found.len())?;
+        for Reverse((documents, places, Reverse(first), windows)) in self.found.into_sorted_vec() {
+            let words = windows + self.reader.min_words as u64 - 1;
+            let mut cursor = Cursor::new(self.reader.fold, first, texts);
+            let mut bytes = first.byte()..first.byte();
+            for _ in 0..words {
+                if let Some((word, _)) = cursor.next(texts, check)? {
+                    bytes.end = word.end;
+                }
+            }
+            passages.push(FrequentPassage {
+                documents,
+                places,
+                words,
+                bytes,
+            });
+        }
+        Ok(passages)
+    }
+}
+
+/// Returns the place of the next word.
+fn next_place(
+    cursor: &mut Cursor,
+    texts: &mut dyn Texts,
+    check: &mut dyn FnMut(),
+) -> Result<Option<Place>> {
+    let next = cursor.next(texts, check)?;
+    Ok(next.map(|(word, _)| word.place))
+}
