@@ -3,8 +3,3 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'near_dup_note';
 COMMENT ON FUNCTION near_dup_track() IS
     'trigger that near_dup_track makes: notes which rows have changed';
-CREATE FUNCTION near_dup_refresh() RETURNS trigger
-LANGUAGE c VOLATILE PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'near_dup_refresh_at_commit';
-COMMENT ON FUNCTION near_dup_refresh() IS
-    'trigger that near_dup_track makes with immediate => true: refreshes the clusters that a transaction has touched';

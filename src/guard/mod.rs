@@ -7,7 +7,6 @@
 
 mod check;
 mod columns;
-pub mod keys;
 mod locks;
 mod notes;
 mod notes_table;

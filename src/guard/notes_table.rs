@@ -87,7 +87,7 @@ impl NotesTable {
             owner: guarded.owner(),
             persistence: guarded.persistence(),
             columns: &columns.map(|(name, type_)| CreatedColumn::new(name, type_, true)),
-            key: &[1, 2],
+            key: Some(&[1, 2]),
         };
         let table = CheckedTable::open(oid, &created, pg_sys::RowExclusiveLock);
         let table = table.unwrap_or_else(|altered| {

@@ -1,14 +1,12 @@
-//! Access to a tracker: the rights of a refresh, and its locks.
+//! Access to a tracker: the rights of a refresh, and its tables.
 
-use crate::live::shape::Shape;
 use crate::live::state;
-use crate::live::tracker::{Tables, Tracker};
+use crate::live::tracker::Tracker;
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
-use crate::pg::error::{not_ready, unsupported};
+use crate::pg::error::unsupported;
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
-use crate::pg::statement::Connection;
 use pgrx::pg_sys;
 
 /// Returns the rights of a table's owner, with the settings of a refresh.
@@ -34,59 +32,16 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     rights
 }
 
-/// Checks that the tables of a tracker belong to the owner of the tracked table.
-///
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state`.
-pub fn check_tables(tracked: pg_sys::Oid, tables: &Tables) {
-    let others: Vec<_> = tables.of_others(tracked).map(names::relation).collect();
-    let [other, ..] = &others[..] else {
-        return;
-    };
-    let owner = names::role(Relation::open_table(tracked).owner());
-    let commands = others
-        .iter()
-        .map(|other| format!("ALTER TABLE {other} OWNER TO {owner};"));
-    not_ready(
-        &format!("{other} has another owner than the table that near_dup_track tracks"),
-        &format!(
-            "Give all tables of the tracker the same owner: {}",
-            commands.collect::<Vec<_>>().join(" ")
-        ),
-    );
-}
-
-/// Locks a tracker against other refreshes until the end of the transaction, its table and leaves first.
-pub fn lock(connection: &Connection, tracker: &Tracker) {
-    let table = names::relation(tracker.relation);
-    let lock = format!("LOCK TABLE {table} IN ACCESS SHARE MODE");
-    connection.prepare_kept(&lock, &[]).execute(&[]);
-    let state = names::relation(tracker.tables.state);
-    let lock = connection.prepare_kept(&format!("SELECT FROM {state} FOR UPDATE"), &[]);
-    if lock.execute(&[]) == 0 {
-        connection.execute(&format!(
-            "INSERT INTO {state} (next_cluster, rows) VALUES (1, 0) ON CONFLICT DO NOTHING"
-        ));
-        lock.execute(&[]);
-    }
-}
-
 /// The tables of a tracker, open and as they were created, and its open table.
 pub struct OwnTables {
     _tracked: Relation,
-    _own: [CheckedTable; 5],
+    _tables: Vec<CheckedTable>,
 }
 
 impl OwnTables {
-    /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` for a table that was altered.
-    pub fn open(shape: &Shape) -> Self {
-        let tables = shape.tracker.tables;
-        let open = |table, columns: &[CreatedColumn], key: &[i16]| {
-            let opened = open_own(&shape.tracker, table, columns, key);
-            opened.unwrap_or_else(|altered| altered.raise(&altered_hint(tables.clusters)))
-        };
-        let key = |name, is_not_null| CreatedColumn::new(name, shape.key.held, is_not_null);
+    pub fn open(tracker: &Tracker) -> Result<Self, Altered> {
+        let tables = &tracker.tables;
+        let key = |name, is_not_null| CreatedColumn::new(name, tracker.key.type_, is_not_null);
         let clusters = [
             key("key", true),
             plain("cluster", pg_sys::INT8OID, true),
@@ -103,30 +58,55 @@ impl OwnTables {
             plain("similarity", pg_sys::FLOAT8OID, false),
             key("replaced", false),
         ];
-        let kept = shape.tracker.measure.kept_oid();
-        let mut canonical = Vec::from([
-            key("key", true),
-            plain("cluster", pg_sys::INT8OID, true),
-            plain("kept", kept, true),
+        let mut opened = Vec::from([
+            Self::open_state(tracker)?,
+            open(tracker, tables.clusters, &clusters, &[1])?,
+            open(tracker, tables.log, &log, &[1])?,
+            open(
+                tracker,
+                tables.canonical,
+                &Self::canonical_columns(tracker),
+                &[1],
+            )?,
+            open(tracker, tables.queue, &[key("key", false)], &[])?,
         ]);
-        let scope = (1..).zip(&shape.scope);
-        canonical.extend(scope.map(|(number, column)| {
-            CreatedColumn::new(&format!("scope{number}"), column.type_, false)
-        }));
-        let terms = (1..).zip(&shape.order.terms);
-        canonical.extend(terms.map(|(number, term)| {
-            CreatedColumn::new(&format!("order{number}"), term.type_, false)
-        }));
-        Self {
-            _tracked: Relation::open_table(shape.tracker.relation),
-            _own: [
-                open(tables.clusters, &clusters, &[1]),
-                open(tables.log, &log, &[1]),
-                open(tables.canonical, &canonical, &[1]),
-                open(tables.queue, &[key("key", false)], &[]),
-                open(tables.state, &state::columns(), &[1]),
-            ],
+        if let Some(exceptions) = tables.exceptions {
+            opened.push(open_exceptions(tracker, exceptions)?);
         }
+        Ok(Self {
+            _tracked: Relation::open_table(tracker.relation),
+            _tables: opened,
+        })
+    }
+
+    /// Returns the columns of the table of canonical rows.
+    pub fn canonical_columns(tracker: &Tracker) -> Vec<CreatedColumn> {
+        let mut canonical = Vec::from([
+            CreatedColumn::new("key", tracker.key.type_, true),
+            plain("cluster", pg_sys::INT8OID, true),
+            plain("kept", tracker.measure.kept_oid(), true),
+        ]);
+        let optional = |name: &str, number, type_| {
+            CreatedColumn::new(&format!("{name}{number}"), type_, false)
+        };
+        let scope = (1..).zip(&tracker.scope);
+        canonical.extend(scope.map(|(number, column)| optional("scope", number, column.type_)));
+        let terms = (1..).zip(&tracker.order.terms);
+        canonical
+            .extend(terms.map(|(number, term)| optional("order", number, term.expression.type_)));
+        canonical
+    }
+
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` for a table that was altered.
+    pub fn open_for_refresh(tracker: &Tracker) -> Self {
+        let hint = || altered_hint(tracker.tables.clusters);
+        Self::open(tracker).unwrap_or_else(|altered| altered.raise(&hint()))
+    }
+
+    /// Opens the table of the state alone.
+    pub fn open_state(tracker: &Tracker) -> Result<CheckedTable, Altered> {
+        open(tracker, tracker.tables.state, &state::columns(), &[1])
     }
 }
 
@@ -134,19 +114,29 @@ fn plain(name: &str, type_: pg_sys::Oid, is_not_null: bool) -> CreatedColumn {
     CreatedColumn::new(name, ColumnType::plain(type_), is_not_null)
 }
 
-/// Opens a table of a tracker for the changes of a refresh.
-pub fn open_own(
+fn open(
     tracker: &Tracker,
     table: pg_sys::Oid,
     columns: &[CreatedColumn],
     key: &[i16],
 ) -> Result<CheckedTable, Altered> {
-    let tracked = Relation::open_table(tracker.relation);
     let created = CreatedTable {
-        owner: tracked.owner(),
-        persistence: tracked.persistence(),
+        owner: tracker.owner,
+        persistence: Relation::open_table(tracker.relation).persistence(),
         columns,
-        key,
+        key: Some(key),
+    };
+    CheckedTable::open(table, &created, pg_sys::AccessShareLock)
+}
+
+/// Opens a user's table of exceptions, which has columns `a` and `b` of the type of keys, and may have others.
+pub fn open_exceptions(tracker: &Tracker, table: pg_sys::Oid) -> Result<CheckedTable, Altered> {
+    let columns = ["a", "b"].map(|name| CreatedColumn::new(name, tracker.key.type_, false));
+    let created = CreatedTable {
+        owner: tracker.owner,
+        persistence: Relation::open_table(tracker.relation).persistence(),
+        columns: &columns,
+        key: None,
     };
     CheckedTable::open(table, &created, pg_sys::AccessShareLock)
 }

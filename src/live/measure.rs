@@ -1,6 +1,6 @@
 //! The measure of a tracker: the kind of its column's values, and their bound.
 
-use crate::index::kind::{BALL, Bound, Kind};
+use crate::index::kind::{Bound, Kind};
 use crate::pg::catalog::type_named;
 use crate::pg::names;
 use neardup::bands::{DOCUMENT_BANDS, DocumentKeys};
@@ -74,11 +74,6 @@ impl Measure {
     /// Returns the condition that two values are near.
     pub fn near(&self, a: &str, b: &str) -> String {
         self.call(self.kind.predicate().0, &[a, b, &self.bound_argument()])
-    }
-
-    /// Returns the ball of all values near a value.
-    pub fn ball(&self, value: &str) -> String {
-        self.call(BALL, &[value, &self.bound_argument()])
     }
 
     /// Returns the similarity of two near values, as `near_dup_clusters` computes it.

@@ -7,10 +7,8 @@
 )]
 
 mod access;
-mod ahead;
-mod commit;
+mod budget;
 mod create;
-mod leaves;
 mod measure;
 mod neighborhood;
 mod note;
@@ -19,9 +17,9 @@ mod queries;
 mod rebuild;
 mod refresh;
 mod rows;
-mod shape;
 mod state;
 mod track;
 mod tracked;
 mod tracker;
+mod triggers;
 mod write;

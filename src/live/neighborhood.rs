@@ -1,86 +1,81 @@
 //! The rows near others: the table under one snapshot, with its clusters of before.
 
-use crate::index::am::foreseen::{FEW, Foreseen};
-use crate::live::ahead::{ALONE, Ahead};
+use crate::live::budget::Budget;
 use crate::live::order::{OrderComparison, OrderPlace};
 use crate::live::queries::{self, canonicals, known, neighbors};
-use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows};
-use crate::live::shape::Shape;
+use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows, duplicate_key};
+use crate::live::tracker::Tracker;
+use crate::minhash::incomparable::Quiet;
 use crate::pg::error::OrRaise;
-use crate::pg::statement::{Connection, Statement, Tuple, text_array};
+use crate::pg::statement::{Connection, Statement, Tuple, text_datum};
 use neardup::cluster::live::{AffectedRow, ClusteredRows, NearCanonical, Placed, repair};
-use neardup::memory::{Grow, collected, filled};
+use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Rows around which one statement looks.
-const BATCH: usize = 1000;
-
-/// Canonical rows whose members one statement returns.
-const CANONICALS: usize = 10_000;
-
 /// The table under one snapshot, with its clusters of before.
-pub struct Neighborhood<'a> {
-    connection: &'a Connection,
-    shape: &'a Shape,
+struct Neighborhood<'a> {
+    tracker: &'a Tracker,
     comparison: OrderComparison,
     members: Statement<'a>,
     canonicals: Statement<'a>,
     neighbors: Statement<'a>,
-    foreseen: Foreseen,
     rows: RefCell<TrackedRows>,
     /// The places of rows in the order, where they matter.
     places: RefCell<HashMap<u32, OrderPlace>>,
-    /// The rows near others, with their similarity, where they have been read before they were asked
-    /// for.
-    near: RefCell<HashMap<u32, Vec<(AffectedRow, f64)>>>,
+    budget: &'a Budget,
+    /// The number of lookups. Once the budget is spent, nothing is looked up, and what is found does not count.
+    lookups: Cell<usize>,
 }
 
 impl<'a> Neighborhood<'a> {
-    pub fn new(connection: &'a Connection, shape: &'a Shape) -> Self {
-        let of_keys = |sql: &str| connection.prepare_kept(sql, &[pg_sys::TEXTARRAYOID]);
+    fn new(connection: &'a Connection, tracker: &'a Tracker, budget: &'a Budget) -> Self {
+        let of_key = |sql: &str| connection.prepare_kept(sql, &[pg_sys::TEXTOID]);
         Self {
-            connection,
-            shape,
-            comparison: OrderComparison::new(&shape.order),
-            members: of_keys(&queries::known(shape, &queries::members_of(shape))),
-            canonicals: of_keys(&queries::canonicals(shape)),
-            neighbors: of_keys(&queries::neighbors(shape)),
-            foreseen: Foreseen::new(),
+            tracker,
+            comparison: OrderComparison::new(&tracker.order),
+            members: of_key(&queries::known(tracker, &queries::members(tracker))),
+            canonicals: of_key(&queries::canonicals(tracker)),
+            neighbors: of_key(&queries::neighbors(tracker)),
             rows: RefCell::default(),
             places: RefCell::default(),
-            near: RefCell::default(),
+            budget,
+            lookups: Cell::new(0),
         }
     }
 
-    /// Returns the changed rows, about `count`, and the unchanged ones that belonged to changed canonical
-    /// rows, if they can be near others; None if they are more than `most`. Notes the outcome of the rest.
+    /// Returns the changed rows, and the unchanged ones that belonged to changed canonical rows, if they can be near
+    /// others. Notes the outcome of the rest.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before.
-    pub fn affected(&self, count: i64, most: usize) -> Option<Vec<AffectedRow>> {
-        let mut ahead = Ahead::new(self.shape, count);
-        self.read_changed(&mut ahead);
-        for canonicals in self.changed_canonicals().chunks(CANONICALS) {
-            self.read_members(canonicals, &mut ahead);
+    fn affected(&self, connection: &Connection) -> Vec<AffectedRow> {
+        let mut affected = self.read_changed(connection);
+        for canonical in self.changed_canonicals() {
+            affected
+                .try_extend(self.read_members(canonical, affected.len()))
+                .or_raise();
         }
-        (ahead.len() <= most).then(|| self.search(ahead))
+        self.search(affected)
     }
 
-    /// Adds the changed rows to the rows to be searched around.
-    fn read_changed(&self, ahead: &mut Ahead) {
-        let shape = self.shape;
-        let mut parameters = TrackedParameters::known(self.connection, shape);
-        let changed = queries::known(shape, &queries::changed(shape));
-        let changed = self.connection.prepare_kept(&changed, &[]);
+    /// Returns the changed rows that can be near others.
+    fn read_changed(&self, connection: &Connection) -> Vec<u32> {
+        let tracker = self.tracker;
+        let mut parameters = TrackedParameters::known(connection, tracker);
+        let changed = queries::known(tracker, &queries::changed(tracker));
+        let changed = connection.prepare_kept(&changed, &[]);
+        let mut near = Vec::new();
         changed.run(&[], &mut |tuple| {
             let rows = &mut *self.rows.borrow_mut();
             let number = note_changed(rows, tuple);
             parameters.check(tuple.datum(known::SIGNATURE));
-            self.read_known(rows, number, tuple, ahead);
+            near.try_extend(self.read_known(rows, number, tuple))
+                .or_raise();
         });
+        near
     }
 
     /// Returns the changed rows that were canonical.
@@ -91,10 +86,11 @@ impl<'a> Neighborhood<'a> {
         collected(were.map(|(number, _)| number)).or_raise()
     }
 
-    /// Adds the unchanged rows that belonged to canonical ones to the rows to be searched around.
-    fn read_members(&self, canonicals: &[u32], ahead: &mut Ahead) {
-        let arguments = [Some(self.keys(canonicals))];
-        self.members.run(&arguments, &mut |tuple| {
+    /// Returns the unchanged rows that belonged to a canonical one and can be near others, for which `to_come` rows
+    /// wait already.
+    fn read_members(&self, canonical: u32, to_come: usize) -> Vec<u32> {
+        let mut near = Vec::new();
+        self.look_up(&self.members, canonical, to_come, &mut |tuple| {
             let Some(key) = tuple.text(known::KEY) else {
                 return;
             };
@@ -103,30 +99,25 @@ impl<'a> Neighborhood<'a> {
             // One that is in the queue is found there.
             if !rows.get(number).is_changed {
                 rows.set_before(number, tuple, known::BEFORE);
-                self.read_known(rows, number, tuple, ahead);
+                near.try_extend(self.read_known(rows, number, tuple))
+                    .or_raise();
             }
         });
+        near
     }
 
-    /// Adds a row that can be near others to the rows to be searched around; notes the outcome of one that
-    /// cannot, or is gone.
-    fn read_known(
-        &self,
-        rows: &mut TrackedRows,
-        number: u32,
-        tuple: &Tuple<'_>,
-        ahead: &mut Ahead,
-    ) {
+    /// Returns a row that can be near others; notes the outcome of one that cannot, or is gone.
+    fn read_known(&self, rows: &mut TrackedRows, number: u32, tuple: &Tuple<'_>) -> Option<u32> {
         if tuple.datum(known::PRESENT_KEY).is_none() {
             rows.get_mut(number).after = After::Gone;
-            return;
+            return None;
         }
-        let place = known::BALLS + 2 + self.shape.scope.len();
-        self.set_place(number, tuple, place);
-        if tuple.get(known::JOINS) == Some(true) {
-            return ahead.add(number, tuple, known::BALLS);
+        self.set_place(number, tuple, known::PLACE);
+        let joins = tuple.get(known::JOINS) == Some(true);
+        if !joins {
+            rows.get_mut(number).after = After::There(Standing::Alone);
         }
-        rows.get_mut(number).after = After::There(Standing::Alone);
+        joins.then_some(number)
     }
 
     /// Notes the place of a row, from columns of a tuple that begin with `first`.
@@ -138,69 +129,32 @@ impl<'a> Neighborhood<'a> {
         places.entry(number).or_insert_with(place);
     }
 
-    /// Returns the keys of rows as an array.
-    fn keys(&self, numbers: &[u32]) -> pg_sys::Datum {
-        let rows = self.rows.borrow();
-        text_array(numbers.iter().map(|row| rows.key(*row)))
-    }
-
-    /// Returns rows, each with the unchanged canonical rows near it. Reads all neighbors of rows that have
-    /// few, since most of them will be asked for.
-    fn search(&self, ahead: Ahead) -> Vec<AffectedRow> {
-        let counted = ahead.find(&self.foreseen, self.connection);
-        let rows = |wanted: &dyn Fn(usize) -> bool| {
-            let wanted = counted.iter().filter(|(_, count)| wanted(*count));
-            collected(wanted.map(|(row, _)| *row)).or_raise()
-        };
-        let mut found = Vec::new();
-        let near = &mut *self.near.borrow_mut();
-        near.try_reserve(counted.len()).or_raise();
-        for row in rows(&|count| count == ALONE) {
-            found.try_push(searched(row, Vec::new())).or_raise();
-            near.insert(row, Vec::new());
-        }
-        for rows in rows(&|count| count != ALONE && count <= FEW).chunks(BATCH) {
-            for (&row, neighbors) in rows.iter().zip(self.read_neighbors(rows)) {
-                let canonicals = neighbors.iter().filter(|(near, _)| near.was_canonical);
-                let canonicals = canonicals.map(|(near, similarity)| NearCanonical {
-                    canonical: near.row,
-                    similarity: *similarity,
-                });
-                let canonicals = collected(canonicals).or_raise();
-                found.try_push(searched(row, canonicals)).or_raise();
-                near.insert(row, neighbors);
-            }
-        }
-        for rows in rows(&|count| count > FEW).chunks(BATCH) {
-            let number = canonicals::NUMBER;
-            let read = self.read_near(&self.canonicals, rows, number, |tuple| {
-                self.read_canonical(tuple)
-            });
-            let searched = rows.iter().zip(read);
-            let searched = searched.map(|(&row, canonicals)| self::searched(row, canonicals));
-            found.try_extend(searched).or_raise();
-        }
-        found
-    }
-
-    /// Returns for each of some rows the results of `read` for a statement's rows; the column `number` of
-    /// these is the place of the row that they belong to, from 1 on.
-    fn read_near<T: Clone>(
+    /// Visits the rows that a statement returns for the key of a row, unless the budget is spent.
+    fn look_up(
         &self,
         statement: &Statement<'_>,
-        near: &[u32],
-        number: usize,
-        read: impl Fn(&Tuple<'_>) -> Option<T>,
-    ) -> Vec<Vec<T>> {
-        let mut found = filled(Vec::new(), near.len()).or_raise();
-        let arguments = [Some(self.keys(near))];
-        statement.run(&arguments, &mut |tuple| {
-            let number: i64 = tuple
-                .get(number)
-                .expect("elements of an array are numbered");
-            let of = &mut found[number as usize - 1];
-            of.try_extend(read(tuple)).or_raise();
-        });
+        row: u32,
+        to_come: usize,
+        visit: &mut dyn FnMut(&Tuple<'_>),
+    ) {
+        let done = self.lookups.get();
+        if !self.budget.is_spent(done, to_come) {
+            let key = text_datum(self.rows.borrow().key(row));
+            statement.run(&[Some(key)], visit);
+            self.lookups.set(done + 1);
+        }
+    }
+
+    /// Returns rows, each with the unchanged canonical rows near it.
+    fn search(&self, rows: Vec<u32>) -> Vec<AffectedRow> {
+        let mut found = Vec::new();
+        for (&row, to_come) in rows.iter().zip((0..rows.len()).rev()) {
+            let mut canonicals = Vec::new();
+            self.look_up(&self.canonicals, row, to_come + 1, &mut |tuple| {
+                canonicals.try_extend(self.read_canonical(tuple)).or_raise();
+            });
+            found.try_push(searched(row, canonicals)).or_raise();
+        }
         found
     }
 
@@ -233,13 +187,6 @@ impl<'a> Neighborhood<'a> {
         Some(near)
     }
 
-    /// Returns the rows near each of some rows, with their similarity to it.
-    fn read_neighbors(&self, near: &[u32]) -> Vec<Vec<(AffectedRow, f64)>> {
-        self.read_near(&self.neighbors, near, neighbors::NUMBER, |tuple| {
-            self.read_neighbor(tuple)
-        })
-    }
-
     /// Returns a row near another one, with its similarity to that.
     fn read_neighbor(&self, tuple: &Tuple<'_>) -> Option<(AffectedRow, f64)> {
         let rows = &mut *self.rows.borrow_mut();
@@ -267,19 +214,25 @@ impl<'a> Neighborhood<'a> {
             return None;
         };
         let cluster = tuple.get(neighbors::CANONICAL_CLUSTER)?;
-        let place = neighbors::PLACES + self.comparison.len();
+        let place = neighbors::PLACES + self.tracker.order.terms.len();
         let is_other = near.canonical != number;
         is_other.then(|| self.note_canonical(rows, near, cluster, tuple, place))?
     }
 }
 
 /// Notes a row that is in the queue, under all texts that its key has, and returns its number.
+///
+/// # Errors
+/// ERROR `unique_violation` for a key of two rows.
 fn note_changed(rows: &mut TrackedRows, tuple: &Tuple<'_>) -> u32 {
     let noted = tuple.text(known::KEY).unwrap_or_default();
     let stored = tuple.text(known::STORED_KEY);
     let present = tuple.text(known::PRESENT_KEY);
     let key = present.as_ref().or(stored.as_ref()).unwrap_or(&noted);
     let number = rows.number(key);
+    if rows.get(number).is_changed {
+        duplicate_key(key);
+    }
     for other in [Some(&noted), stored.as_ref()].into_iter().flatten() {
         if other != key {
             rows.add_alias(other, number);
@@ -309,34 +262,38 @@ impl ClusteredRows for Neighborhood<'_> {
     }
 
     fn members(&self, canonical: u32) -> neardup::Result<Vec<AffectedRow>> {
-        let mut ahead = Ahead::new(self.shape, 1);
-        self.read_members(&[canonical], &mut ahead);
-        Ok(self.search(ahead))
+        Ok(self.search(self.read_members(canonical, 0)))
     }
 
     fn neighbors(&self, row: u32) -> neardup::Result<Vec<(AffectedRow, f64)>> {
-        if let Some(near) = self.near.borrow_mut().remove(&row) {
-            return Ok(near);
-        }
-        Ok(self.read_neighbors(&[row]).pop().unwrap_or_default())
+        let mut near = Vec::new();
+        self.look_up(&self.neighbors, row, 0, &mut |tuple| {
+            near.try_extend(self.read_neighbor(tuple)).or_raise();
+        });
+        Ok(near)
     }
 }
 
 /// Returns the affected rows with the outcome of each, and their numbers in the order; rows that stand alone or are
-/// gone come last. Returns None if more than `most` rows are affected, or a row has changed that is not in the
-/// queue, which has about `changed` rows. Searches the index for each row that becomes canonical, and for each
-/// that is no longer canonical; after many changes for each affected row, all together.
+/// gone come last. Returns None if the budget does not suffice, or a row has changed that is not in the queue.
+/// Searches the index for each changed row, for each that becomes canonical, and for the members of each that is no
+/// longer canonical.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` where a changed row's signature was made with other parameters.
+/// ERROR `invalid_parameter_value` where a changed row's signature was made with other parameters,
+/// `unique_violation` for a key of two rows.
 pub fn repaired(
     connection: &Connection,
-    shape: &Shape,
-    changed: i64,
-    most: usize,
+    tracker: &Tracker,
+    budget: &Budget,
 ) -> Option<(TrackedRows, Vec<u32>)> {
-    let neighborhood = Neighborhood::new(connection, shape);
-    let placed = repair(&neighborhood, neighborhood.affected(changed, most)?).or_raise()?;
+    // Canonical rows may all have other parameters than a row that is looked up.
+    let _quiet = Quiet::begin();
+    let neighborhood = Neighborhood::new(connection, tracker, budget);
+    let placed = repair(&neighborhood, neighborhood.affected(connection)).or_raise()?;
+    if budget.was_spent() {
+        return None;
+    }
     let mut rows = neighborhood.rows.into_inner();
     let others = rows.iter().filter(|(_, row)| row.after != After::Same);
     let mut others = collected(others.map(|(number, _)| number)).or_raise();

@@ -3,20 +3,20 @@
 //! It writes into the queue itself, without a statement, so that whoever may write the table needs no
 //! right on the queue, and no code runs with other rights than the writer's.
 
-use crate::guard::keys::{holds_keys, key_of};
-use crate::guard::slot::have_same_bits;
+use crate::guard::slot::{get, have_same_bits};
 use crate::guard::table::root_of;
-use crate::live::access::{altered_hint, check_tables};
-use crate::live::commit;
-use crate::live::tracker::{IMMEDIATE, Tables, check_call, note_trigger};
-use crate::pg::call::finfo;
+use crate::live::access::altered_hint;
+use crate::live::tracker::Tables;
+use crate::live::triggers::{for_updates, kept_columns, name_of};
+use crate::pg::call::{finfo, trigger_data};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
+use crate::pg::error::{not_ready, raise};
 use crate::pg::names;
-use crate::pg::relation::{ColumnType, Relation, trigger_arguments};
+use crate::pg::relation::{ColumnType, Relation};
 use pgrx::memcxt::PgMemoryContexts;
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// Notes the keys of a changed row, or that the table was emptied.
+/// Notes the keys of a changed row, or those of a changed exception.
 ///
 /// # Safety
 /// PostgreSQL calls it.
@@ -26,14 +26,17 @@ pub unsafe extern "C-unwind" fn near_dup_note(fcinfo: pg_sys::FunctionCallInfo) 
     // SAFETY: vouched for by the caller; the value that is kept with the statement is of this type.
     unsafe {
         let call = (*fcinfo).flinfo;
-        let data = check_call(fcinfo);
+        let of_row = |data: &&pg_sys::TriggerData| data.tg_event & pg_sys::TRIGGER_EVENT_ROW != 0;
+        let Some(data) = trigger_data(fcinfo).filter(of_row) else {
+            not_our_trigger();
+        };
         if (*call).fn_extra.is_null() {
             let noting = Noting::new(data, (*call).fn_oid);
             let mut context = PgMemoryContexts::For((*call).fn_mcxt);
             (*call).fn_extra = context.leak_and_drop_on_delete(noting).cast();
         }
         if let Some(noting) = &*(*call).fn_extra.cast::<Option<Noting>>() {
-            noting.note(data, (*call).fn_oid);
+            noting.note(data);
         }
     }
     pg_sys::Datum::null()
@@ -41,47 +44,72 @@ pub unsafe extern "C-unwind" fn near_dup_note(fcinfo: pg_sys::FunctionCallInfo) 
 
 finfo!(pg_finfo_near_dup_note);
 
-/// A tracker as the trigger needs it, looked up once for each statement.
+/// # Errors
+/// ERROR `e_r_i_e_trigger_protocol_violated`.
+fn not_our_trigger() -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+        "a function of near_dup_track was not called by its trigger",
+        "near_dup_track makes its triggers itself.",
+    )
+}
+
+/// What the trigger needs of a tracker, looked up once for each statement.
 struct Noting {
     tables: Tables,
-    /// The tracked table's owner and persistence.
-    tracked: (pg_sys::Oid, u8),
-    is_immediate: bool,
-    /// The columns of the primary key; none where the queue has another type of keys.
-    key: Vec<i16>,
+    /// The owner and the persistence of the table that is changed.
+    owner: pg_sys::Oid,
+    persistence: u8,
+    /// The columns of that table whose values are noted.
+    keys: Vec<i16>,
+    /// True if these are of the type of keys.
+    are_of_type: bool,
 }
 
 impl Noting {
     /// Returns None where the tracker has ended, because its trigger for updates was dropped with a column.
+    ///
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` for a queue of another owner.
     ///
     /// # Safety
     /// The data belong to the running call of the function.
     unsafe fn new(data: &pg_sys::TriggerData, function: pg_sys::Oid) -> Option<Self> {
         // SAFETY: the table is open.
         let (oid, trigger) = unsafe { ((*data.tg_relation).rd_id, &*data.tg_trigger) };
+        let Some(tables) = Tables::of(trigger) else {
+            not_our_trigger();
+        };
         let table = Relation::open_table(oid);
-        let tables = Tables::of(trigger)?;
-        note_trigger(function, &table, tables, pg_sys::TRIGGER_TYPE_UPDATE)?;
-        // SAFETY: the trigger is one of the table.
-        let mode = unsafe { trigger_arguments(trigger) }.get(1).copied();
+        let mut keys = kept_columns(for_updates(function, &table, &tables)?);
+        // Of an exception both keys.
+        keys.truncate(if tables.exceptions == Some(oid) { 2 } else { 1 });
         // A partition has the trigger from the tracked table.
-        let tracked = match trigger.tgisclone {
+        let root = Relation::open_table(match trigger.tgisclone {
             true => root_of(oid),
             false => oid,
-        };
-        check_tables(tracked, &tables);
-        let tracked = Relation::open_table(tracked);
-        let mut noting = Self {
-            tables,
-            tracked: (tracked.owner(), tracked.persistence()),
-            key: Vec::new(),
-            is_immediate: mode.is_some_and(|mode| mode.to_bytes() == IMMEDIATE.as_bytes()),
-        };
-        let (_, key) = table.primary_key().unwrap_or_default();
-        if holds_keys(noting.queue().relation(), &table, &key) {
-            noting.key = key;
+        });
+        if names::owner(tables.queue) != Some(root.owner()) {
+            let (table, trigger) = (names::relation(root.oid()), name_of(trigger));
+            not_ready(
+                &format!("a trigger of table {table} notes changes for clusters of another owner"),
+                &format!(
+                    "Undo the change of its owner, or DROP TRIGGER {} ON {table}.",
+                    names::identifier(&trigger)
+                ),
+            );
         }
-        Some(noting)
+        let is_of_type = |&column: &i16| {
+            names::column(oid, column).is_some()
+                && ColumnType::of(oid, column) == held(tables.queue)
+        };
+        Some(Self {
+            are_of_type: keys.iter().all(is_of_type) && !keys.is_empty(),
+            keys,
+            owner: root.owner(),
+            persistence: root.persistence(),
+            tables,
+        })
     }
 
     /// Opens the queue.
@@ -90,12 +118,11 @@ impl Noting {
     /// ERROR `object_not_in_prerequisite_state` for one that was altered.
     fn queue(&self) -> CheckedTable {
         let queue = self.tables.queue;
-        let (owner, persistence) = self.tracked;
         let created = CreatedTable {
-            owner,
-            persistence,
+            owner: self.owner,
+            persistence: self.persistence,
             columns: &[CreatedColumn::new("key", held(queue), false)],
-            key: &[],
+            key: Some(&[]),
         };
         let opened = CheckedTable::open(queue, &created, pg_sys::RowExclusiveLock);
         opened.unwrap_or_else(|altered| altered.raise(&altered_hint(self.tables.clusters)))
@@ -103,36 +130,32 @@ impl Noting {
 
     /// # Safety
     /// The data belong to the running call of the function.
-    unsafe fn note(&self, data: &pg_sys::TriggerData, function: pg_sys::Oid) {
-        let row = pg_sys::TRIGGER_EVENT_ROW;
-        let operation = data.tg_event & (pg_sys::TRIGGER_EVENT_OPMASK | row);
+    unsafe fn note(&self, data: &pg_sys::TriggerData) {
         let queue = self.queue();
-        let key_type = held(self.tables.queue).type_;
-        // SAFETY: vouched for by the caller; slots that the event has hold rows of the table.
-        unsafe {
-            let key = |slot| Some(key_of(&self.key, key_type, slot));
-            match operation ^ row {
-                _ if self.key.is_empty() => insert(&queue, None),
-                pg_sys::TRIGGER_EVENT_INSERT | pg_sys::TRIGGER_EVENT_DELETE => {
-                    insert(&queue, key(data.tg_trigslot));
-                }
-                pg_sys::TRIGGER_EVENT_UPDATE => {
-                    if !have_same_bits(data.tg_trigslot, data.tg_newslot, &self.key) {
-                        insert(&queue, key(data.tg_trigslot));
-                    }
-                    insert(&queue, key(data.tg_newslot));
-                }
-                _ => insert(&queue, None),
-            }
+        if !self.are_of_type {
+            return insert(&queue, None);
         }
-        drop(queue);
-        if self.is_immediate {
-            commit::remember(self.tables.clusters);
-            if operation & row == 0 {
-                // No trigger for a row will do it.
-                commit::refresh_touched(function);
+        let note = |slot| {
+            for &column in &self.keys {
+                // SAFETY: vouched for by the caller; slots that the event has hold rows of the table.
+                let key = unsafe { get(slot, column) };
+                // An exception without a key excepts nothing.
+                if key.is_some() || self.keys.len() == 1 {
+                    insert(&queue, key);
+                }
             }
+        };
+        let is_update =
+            data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
+        // SAFETY: as above.
+        if is_update && unsafe { !have_same_bits(data.tg_trigslot, data.tg_newslot, &self.keys) } {
+            note(data.tg_trigslot);
         }
+        note(if is_update {
+            data.tg_newslot
+        } else {
+            data.tg_trigslot
+        });
     }
 }
 

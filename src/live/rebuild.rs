@@ -3,14 +3,14 @@
 use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::index::kind::{Bound, Kind};
-use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows};
-use crate::live::shape::Shape;
+use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows, duplicate_key};
+use crate::live::tracker::Tracker;
 use crate::pg::catalog::type_named;
-use crate::pg::error::OrRaise;
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::statement::{Connection, Tuple};
 use neardup::cluster::live::NearCanonical;
 use neardup::memory::Grow;
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 
 /// The columns of the query.
 mod column {
@@ -28,11 +28,11 @@ mod column {
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` where signatures were made with different parameters.
-pub fn run(connection: &Connection, shape: &Shape) -> (TrackedRows, Vec<u32>) {
+pub fn run(connection: &Connection, tracker: &Tracker) -> (TrackedRows, Vec<u32>) {
     let mut rebuild = Rebuild {
-        kind: shape.tracker.measure.kind,
-        bound: shape.tracker.measure.bound,
-        signature_type: type_named(shape.tracker.measure.schema, c"minhash_signature"),
+        kind: tracker.measure.kind,
+        bound: tracker.measure.bound,
+        signature_type: type_named(tracker.measure.schema, c"minhash_signature"),
         rows: TrackedRows::default(),
         order: Vec::new(),
         parameters: TrackedParameters::default(),
@@ -40,38 +40,47 @@ pub fn run(connection: &Connection, shape: &Shape) -> (TrackedRows, Vec<u32>) {
         collection: None,
     };
     connection
-        .prepare(&query(shape), &[])
+        .prepare(&query(tracker), &[])
         .read("reading", &mut |tuple| rebuild.add(tuple));
     rebuild.place_scope();
     (rebuild.rows, rebuild.order)
 }
 
 /// Returns a query for all rows in order, scope by scope, beside the clusters of before.
-fn query(shape: &Shape) -> String {
-    let scope: Vec<String> = shape
+fn query(tracker: &Tracker) -> String {
+    let scope = tracker
         .scope
         .iter()
-        .map(|column| format!("b.{}", column.name))
-        .collect();
-    let scope = match &scope[..] {
+        .map(|column| format!("b.{}", column.name));
+    let scope = match &scope.collect::<Vec<_>>()[..] {
         [] => "1::pg_catalog.int8".to_owned(),
         columns => format!(
             "CASE WHEN num_nulls({list}) = 0 THEN pg_catalog.dense_rank() OVER (ORDER BY {list}) END",
             list = columns.join(", ")
         ),
     };
+    let key = tracker.key_of("b");
     format!(
-        "SELECT {key}, m.key::pg_catalog.text, m.cluster, m.canonical::pg_catalog.text,
+        "SELECT {key}::pg_catalog.text, m.key::pg_catalog.text, m.cluster, m.canonical::pg_catalog.text,
              m.similarity, {value}, {scope}
          FROM {base} b FULL JOIN {clusters} m ON {matches}
          ORDER BY {scope_column}, {order}",
-        key = shape.key.text_of("b"),
-        value = shape.value_of("b"),
-        base = shape.base(),
-        clusters = shape.clusters(),
-        matches = shape.key.matches("b", "m.key"),
+        value = tracker.value_of("b"),
+        base = tracker.base(),
+        clusters = tracker.clusters(),
+        matches = tracker.equal(&key, "m.key"),
         scope_column = column::SCOPE,
-        order = shape.order.list_of_base(),
+        order = tracker.order.list_of_base(),
+    )
+}
+
+/// # Errors
+/// ERROR `not_null_violation`.
+fn null_key() -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
+        "the key of a row of the tracked table is NULL",
+        "The key of a tracker names each row: give the row a key.",
     )
 }
 
@@ -95,9 +104,12 @@ impl Rebuild {
             tuple.text(column::STORED_KEY),
         );
         let Some(key) = present.as_ref().or(stored.as_ref()) else {
-            return;
+            null_key();
         };
         let number = self.rows.number(key);
+        if matches!(self.rows.get(number).after, After::There(_)) {
+            duplicate_key(key);
+        }
         if let Some(stored) = stored.as_ref().filter(|stored| *stored != key) {
             self.rows.add_alias(stored, number);
         }

@@ -1,14 +1,14 @@
 //! `near_dup_refresh`: brings clusters up to date.
 
-use crate::live::access::{OwnTables, altered_hint, check_tables, lock, open_own, rights_for};
+use crate::live::access::{OwnTables, rights_for};
+use crate::live::budget::Budget;
 use crate::live::create::renew_links;
-use crate::live::leaves::{LeafTable, Unnoted};
 use crate::live::neighborhood::repaired;
 use crate::live::rows::TrackedRows;
-use crate::live::shape::Shape;
-use crate::live::state::State;
+use crate::live::state::{self, State};
 use crate::live::tracker::Tracker;
-use crate::live::{queries, rebuild, state, write};
+use crate::live::triggers::noted;
+use crate::live::{rebuild, write};
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
@@ -22,128 +22,81 @@ use std::time::Instant;
 ///
 /// # Errors
 /// `object_not_in_prerequisite_state` for a table that is not kept, or cannot be any more,
-/// `insufficient_privilege` unless the caller owns the tracked table, `invalid_parameter_value` where a
-/// signature was made with other parameters than the signatures before it.
+/// `insufficient_privilege` unless the caller owns the tracked table, `unique_violation` for a key of two rows,
+/// `invalid_parameter_value` where a signature was made with other parameters than the signatures before it.
 #[pg_extern(sql = false)]
 fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
     let call = unsafe { Call::new(fcinfo) };
     let tracker = Tracker::of_argument(&call);
-    let changes = refresh(tracker, call.argument(1, "rebuild").value() != 0);
+    let wants_rebuild = call.argument(1, "rebuild").value() != 0;
+    let started = Instant::now();
+    let rights = rights_for(tracker.relation);
+    let mut connection = Connection::open();
+    // The table and its partitions before the tracker.
+    let table = names::relation(tracker.relation);
+    let lock = format!("LOCK TABLE {table} IN ACCESS SHARE MODE");
+    connection.prepare_kept(&lock, &[]).execute(&[]);
+    let own = OwnTables::open_for_refresh(&tracker);
+    state::lock(&connection, &tracker);
+    // Before the snapshot, which sees all rows of these files.
+    let noted = noted(&connection, &tracker);
+    connection.read_under(Snapshot::take());
+    let mut state = State::read(&connection, &tracker);
+    let is_certain = state.take_noted(noted) && !wants_rebuild;
+    let mut refresh = Refresh {
+        connection: &connection,
+        tracker: &tracker,
+        state,
+        started,
+    };
+    let queued = refresh.queued().filter(|_| is_certain);
+    let changes = match queued {
+        Some(0) => [0; 7],
+        Some(changed) => refresh
+            .repair(changed)
+            .unwrap_or_else(|| refresh.rebuild(true)),
+        None => refresh.rebuild(true),
+    };
+    refresh.end(changes[0]);
+    drop(own);
+    connection.close();
+    rights.resign();
     call.rows().put(changes.map(IntoDatum::into_datum));
 }
 
 /// The numbers of rows that a refresh has looked at, and of its events by their kinds.
 type Changes = [i64; 7];
 
-/// Brings the clusters of a tracker up to date.
-pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
-    let started = Instant::now();
-    check_tables(tracker.relation, &tracker.tables);
-    let rights = rights_for(tracker.relation);
-    let mut connection = Connection::open();
-    let state = open_own(&tracker, tracker.tables.state, &state::columns(), &[1]);
-    if let Err(altered) = state {
-        altered.raise(&altered_hint(tracker.tables.clusters));
-    }
-    lock(&connection, &tracker);
-    // Before the snapshot, which sees all rows of these.
-    let leaves = LeafTable::all_of(&tracker);
-    connection.read_under(Snapshot::take());
-    let (state, unnoted) = State::begin(&connection, &tracker, leaves);
-    let shape = Shape::of(&connection, tracker);
-    let own = OwnTables::open(&shape);
-    let tracker = &shape.tracker;
-    let mut queued = Queued::of(&connection, tracker);
-    let changes = if queued.keys == 0 && unnoted.is_nothing() && !wants_rebuild {
-        state.write(&connection, tracker, started, 0);
-        [0; 7]
-    } else {
-        let refresh = Refresh {
-            connection: &connection,
-            shape: &shape,
-            state,
-            started,
-        };
-        let is_known = !wants_rebuild && !unnoted.is_all;
-        if is_known && !unnoted.is_nothing() {
-            refresh.note(&unnoted);
-            queued = Queued::of(&connection, &refresh.shape.tracker);
-        }
-        let repaired = match is_known && !queued.is_large(refresh.state.rows) {
-            true => refresh.repair(queued.keys),
-            false => None,
-        };
-        repaired.unwrap_or_else(|| refresh.rebuild(true))
-    };
-    drop(own);
-    connection.close();
-    rights.resign();
-    changes
-}
-
-/// Rows that a refresh always searches around rather than compute anew.
-const FEW: i64 = 1000;
-
-/// The time to search around a row, as a number of rows computed anew: 4 to 10, more with rows near it.
-const SEARCH: i64 = 7;
-
-/// The contents of the queue.
-#[derive(Default)]
-struct Queued {
-    keys: i64,
-    /// A change without a key is noted: the table was emptied.
-    is_unknown: bool,
-}
-
-impl Queued {
-    fn of(connection: &Connection, tracker: &Tracker) -> Self {
-        let sql = format!(
-            "SELECT pg_catalog.count(*), pg_catalog.bool_or(q.key IS NULL)
-             FROM (SELECT DISTINCT key FROM {}) q",
-            names::relation(tracker.tables.queue)
-        );
-        let mut queued = Self::default();
-        let count = connection.prepare_kept(&sql, &[]);
-        count.run(&[], &mut |row| {
-            queued = Self {
-                keys: row.get(1).unwrap_or(0),
-                is_unknown: row.get(2).unwrap_or(false),
-            };
-        });
-        queued
-    }
-
-    /// Returns whether reading the changed rows alone takes as long as computing all clusters anew.
-    fn is_large(&self, rows: i64) -> bool {
-        self.is_unknown || self.keys > FEW.max(rows / 2)
-    }
-}
-
 /// A refresh of a locked tracker.
 pub struct Refresh<'a> {
     pub connection: &'a Connection,
-    pub shape: &'a Shape,
+    pub tracker: &'a Tracker,
     pub state: State,
     pub started: Instant,
 }
 
 impl Refresh<'_> {
-    /// Puts rows into the queue that have changed unnoted: all rows of some leaves, and the rows of the
-    /// clusters that are gone.
-    fn note(&self, unnoted: &Unnoted) {
-        let of_leaf = |&leaf: &pg_sys::Oid| queries::all_of_leaf(self.shape, leaf);
-        let gone = unnoted.are_gone.then(|| queries::gone(self.shape));
-        let queue = names::relation(self.shape.tracker.tables.queue);
-        for query in unnoted.new.iter().map(of_leaf).chain(gone) {
-            self.connection
-                .execute(&format!("INSERT INTO {queue} {query}"));
-        }
+    /// Returns the number of keys in the queue; None if any row may have changed.
+    fn queued(&self) -> Option<i64> {
+        let sql = format!(
+            "SELECT pg_catalog.count(*), pg_catalog.bool_or(q.key IS NULL) FROM (SELECT DISTINCT key FROM {}) q",
+            self.tracker.queue()
+        );
+        let mut queued = None;
+        let count = self.connection.prepare_kept(&sql, &[]);
+        count.run(&[], &mut |row| {
+            queued = row.get(1).filter(|_| row.get(2) != Some(true));
+        });
+        queued
     }
 
-    /// Repairs the clusters around the changed rows. Returns the changes; None where too many rows are
-    /// affected, or rows have changed that no trigger has seen.
-    fn repair(&self, changed: i64) -> Option<Changes> {
+    /// Repairs the clusters around the changed rows. Returns the changes; None where computing anew is cheaper, or a
+    /// row has changed that is not in the queue.
+    fn repair(&mut self, changed: i64) -> Option<Changes> {
+        let rows = self.state.rows.max(changed);
+        // Reading half of the rows takes as long as computing all clusters anew.
+        let anew = self.state.anew.filter(|_| changed <= FEW.max(rows / 2))?;
         let settings = Settings::begin();
         // Nobody knows how many rows are in the queue and near each other: what PostgreSQL assumes
         // must not lead to a scan of the table, nor of another index with a look at every signature.
@@ -155,14 +108,11 @@ impl Refresh<'_> {
         ] {
             settings.set(setting, value);
         }
-        let (connection, shape) = (self.connection, self.shape);
-        let most = FEW.max(self.state.rows / SEARCH);
-        let repaired = repaired(connection, shape, changed, most as usize);
+        let budget = Budget::new(anew * rows as f64);
+        let repaired = repaired(self.connection, self.tracker, &budget);
         let changes = repaired.map(|(rows, order)| {
-            let (numbers, changes) = self.number(&rows, &order, true);
-            let added = write::clusters(connection, shape, &rows, &numbers);
-            write::canonicals(connection, shape, &rows, &numbers);
-            self.end(numbers.next, added, changes[0]);
+            let (numbers, changes) = self.write(&rows, &order, true);
+            write::canonicals(self.connection, self.tracker, &rows, &numbers);
             changes
         });
         settings.restore();
@@ -170,27 +120,29 @@ impl Refresh<'_> {
     }
 
     /// Computes all clusters anew.
-    pub fn rebuild(&self, is_logged: bool) -> Changes {
-        let (connection, shape) = (self.connection, self.shape);
-        let (rows, order) = rebuild::run(connection, shape);
-        let (numbers, changes) = self.number(&rows, &order, is_logged);
-        let added = write::clusters(connection, shape, &rows, &numbers);
-        write::all_canonicals(connection, shape);
-        renew_links(connection, &shape.tracker);
-        self.end(numbers.next, added, changes[0]);
+    pub fn rebuild(&mut self, is_logged: bool) -> Changes {
+        let started = Instant::now();
+        let (rows, order) = rebuild::run(self.connection, self.tracker);
+        let computed = started.elapsed();
+        let (_, changes) = self.write(&rows, &order, is_logged);
+        let started = Instant::now();
+        write::all_canonicals(self.connection, self.tracker);
+        let seconds = (computed + started.elapsed()).as_secs_f64();
+        self.state.anew = Some(seconds / order.len().max(1) as f64);
+        renew_links(self.connection, self.tracker);
         changes
     }
 
-    /// Numbers the clusters of the rows in `order`, one after another, and writes the log if `is_logged`. Returns
-    /// the numbers of the clusters, and the counts of changes that the refresh reports.
-    fn number(
-        &self,
+    /// Numbers the clusters of the rows in `order`, one after another, and writes clusters, and the log if
+    /// `is_logged`. Returns the numbers of the clusters, and the counts of changes that the refresh reports.
+    fn write(
+        &mut self,
         rows: &TrackedRows,
         order: &[u32],
         is_logged: bool,
     ) -> (ClusterNumbers, Changes) {
         let mut changes = [order.len() as i64, 0, 0, 0, 0, 0, 0];
-        let mut log = is_logged.then(|| write::Log::new(self.connection, self.shape, rows));
+        let mut log = is_logged.then(|| write::Log::new(self.connection, self.tracker, rows));
         let moves = order.iter().map(|&row| rows.change(row));
         let kept = |canonical: u32| rows.lasting_cluster(canonical);
         let numbers = number(moves, self.state.next_cluster, &kept, &mut |event| {
@@ -203,23 +155,22 @@ impl Refresh<'_> {
         if let Some(log) = &mut log {
             log.write();
         }
-        (numbers.or_raise(), changes)
+        let numbers = numbers.or_raise();
+        self.state.rows += write::clusters(self.connection, self.tracker, rows, &numbers);
+        self.state.next_cluster = numbers.next;
+        (numbers, changes)
     }
 
-    /// Writes the state, with the number of rows `added` to the clusters, and deletes from the queue the entries that
-    /// have been read.
-    fn end(&self, next_cluster: i64, added: i64, looked_at: i64) {
-        let (connection, shape, state) = (self.connection, self.shape, &self.state);
-        let queue = names::relation(shape.tracker.tables.queue);
-        let delete = connection.prepare_kept(&format!("DELETE FROM {queue}"), &[]);
-        delete.execute(&[]);
-        let state = State {
-            next_cluster,
-            rows: state.rows + added,
-            leaves: state.leaves.clone(),
-        };
-        state.write(connection, &shape.tracker, self.started, looked_at);
+    /// Deletes from the queue the entries that have been read, and writes the state.
+    pub fn end(&self, looked_at: i64) {
+        let delete = format!("DELETE FROM {}", self.tracker.queue());
+        self.connection.prepare_kept(&delete, &[]).execute(&[]);
+        self.state
+            .write(self.connection, self.tracker, self.started, looked_at);
     }
 }
+
+/// Rows that a refresh always begins to search around.
+const FEW: i64 = 1000;
 
 pgrx::extension_sql_file!("../../sql/live/refresh.sql", name = "live_refresh");

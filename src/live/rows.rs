@@ -1,15 +1,16 @@
 //! The rows that a refresh meets, by number, and the parameters of their signatures.
 
 use crate::index::kind::Kind;
-use crate::live::shape::Shape;
+use crate::live::tracker::Tracker;
 use crate::minhash::datum::StoredSignature;
-use crate::pg::error::OrRaise;
+use crate::pg::encoding::in_utf8;
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::statement::{Connection, Tuple};
 use neardup::cluster::live::{Move, NearCanonical};
 use neardup::memory::{Grow, copied};
 use neardup::minhash::Header;
 use neardup::numbered::NumberedTexts;
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::collections::HashMap;
 
 /// A row of the table, or one that was there.
@@ -220,18 +221,28 @@ impl TrackedRow {
     }
 }
 
+/// # Errors
+/// ERROR `unique_violation`.
+pub fn duplicate_key(key: &[u8]) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
+        &format!("key {} names two rows of the tracked table", in_utf8(key)),
+        "The key of a tracker names each row: delete or change one of the two, or track by another key.",
+    )
+}
+
 /// The parameters of the signatures met so far; none before the first one.
 #[derive(Default, Clone, Copy)]
 pub struct TrackedParameters(Option<Header>);
 
 impl TrackedParameters {
     /// Returns the parameters of the rows that a tracker knows.
-    pub fn known(connection: &Connection, shape: &Shape) -> Self {
+    pub fn known(connection: &Connection, tracker: &Tracker) -> Self {
         let mut parameters = Self::default();
-        if shape.tracker.measure.kind != Kind::Minhash {
+        if tracker.measure.kind != Kind::Minhash {
             return parameters;
         }
-        let any = format!("SELECT ca.kept FROM {} ca LIMIT 1", shape.canonical());
+        let any = format!("SELECT ca.kept FROM {} ca LIMIT 1", tracker.canonical());
         let any = connection.prepare_kept(&any, &[]);
         any.run(&[], &mut |row| parameters.check(row.datum(1)));
         parameters

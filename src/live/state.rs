@@ -1,9 +1,7 @@
 //! The state that a tracker keeps from one refresh to the next.
 
-use crate::live::leaves::{LeafTable, Unnoted};
 use crate::live::tracker::Tracker;
 use crate::pg::checked::CreatedColumn;
-use crate::pg::names;
 use crate::pg::relation::ColumnType;
 use crate::pg::statement::{Connection, Snapshot};
 use pgrx::{IntoDatum, pg_sys};
@@ -16,69 +14,88 @@ pub struct State {
     pub next_cluster: i64,
     /// The number of rows of the table that were there.
     pub rows: i64,
-    /// The leaves that have been read.
-    pub leaves: Vec<LeafTable>,
+    /// What [`noted`](super::triggers::noted) returned; None where the next refresh computes everything anew.
+    pub noted: Option<String>,
+    /// The seconds that computing anew took for each row.
+    pub anew: Option<f64>,
 }
 
-/// The columns of the table.
-pub const COLUMNS: &str = "singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-    next_cluster bigint NOT NULL, rows bigint NOT NULL,
-    leaves oid[], files oid[], triggers oid[], refreshed_at timestamptz, seconds double precision, changed bigint";
+/// The columns of the table: name, type, and whether it is NOT NULL.
+const COLUMNS: [(&str, pg_sys::Oid, bool); 9] = [
+    ("singleton", pg_sys::BOOLOID, true),
+    // The tracked table: a copy of its triggers on another one does not count.
+    ("relation", pg_sys::REGCLASSOID, true),
+    ("next_cluster", pg_sys::INT8OID, true),
+    ("rows", pg_sys::INT8OID, true),
+    ("noted", pg_sys::TEXTOID, false),
+    ("anew", pg_sys::FLOAT8OID, false),
+    ("refreshed_at", pg_sys::TIMESTAMPTZOID, false),
+    ("seconds", pg_sys::FLOAT8OID, false),
+    ("changed", pg_sys::INT8OID, false),
+];
 
-/// Returns the columns of the table.
+/// Returns the columns of the table, as it is created.
 pub fn columns() -> Vec<CreatedColumn> {
-    let columns = [
-        ("singleton", pg_sys::BOOLOID, true),
-        ("next_cluster", pg_sys::INT8OID, true),
-        ("rows", pg_sys::INT8OID, true),
-        ("leaves", pg_sys::OIDARRAYOID, false),
-        ("files", pg_sys::OIDARRAYOID, false),
-        ("triggers", pg_sys::OIDARRAYOID, false),
-        ("refreshed_at", pg_sys::TIMESTAMPTZOID, false),
-        ("seconds", pg_sys::FLOAT8OID, false),
-        ("changed", pg_sys::INT8OID, false),
-    ];
-    let columns = columns.map(|(name, type_, is_not_null)| {
+    let columns = COLUMNS.iter().map(|&(name, type_, is_not_null)| {
         CreatedColumn::new(name, ColumnType::plain(type_), is_not_null)
     });
-    columns.into()
+    columns.collect()
+}
+
+/// Returns the table that the state names; None where there is no state.
+pub fn tracked(connection: &Connection, tracker: &Tracker) -> Option<pg_sys::Oid> {
+    let sql = format!(
+        "SELECT s.relation::pg_catalog.oid FROM {} s",
+        tracker.state()
+    );
+    connection.prepare(&sql, &[]).oids(&[]).first().copied()
+}
+
+/// Locks a tracker against other refreshes until the end of the transaction.
+pub fn lock(connection: &Connection, tracker: &Tracker) {
+    let state = tracker.state();
+    let lock = connection.prepare_kept(&format!("SELECT FROM {state} FOR UPDATE"), &[]);
+    if lock.execute(&[]) == 0 {
+        let insert = format!(
+            "INSERT INTO {state} (singleton, relation, next_cluster, rows) VALUES (true, $1, 1, 0) ON CONFLICT DO NOTHING"
+        );
+        let insert = connection.prepare(&insert, &[pg_sys::REGCLASSOID]);
+        insert.execute(&[tracker.relation.into_datum()]);
+        lock.execute(&[]);
+    }
 }
 
 impl State {
-    /// Returns the state of a locked tracker at the beginning of a refresh that reads these leaves, with the
-    /// changes since the last refresh that no trigger has noted.
-    pub fn begin(
-        connection: &Connection,
-        tracker: &Tracker,
-        leaves: Vec<LeafTable>,
-    ) -> (Self, Unnoted) {
+    /// Returns the state of a locked tracker.
+    pub fn read(connection: &Connection, tracker: &Tracker) -> Self {
         let sql = format!(
-            "SELECT s.next_cluster, s.rows, l.leaf, l.file, l.trigger
-             FROM {} s LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.leaves),
-                 pg_catalog.unnest(s.files), pg_catalog.unnest(s.triggers)) l (leaf, file, trigger) ON true",
-            names::relation(tracker.tables.state)
+            "SELECT s.next_cluster, s.rows, s.noted, s.anew FROM {} s",
+            tracker.state()
         );
         let mut state = Self {
             next_cluster: 1,
             rows: 0,
-            leaves: Vec::new(),
+            noted: None,
+            anew: None,
         };
         connection.prepare_kept(&sql, &[]).run(&[], &mut |row| {
-            state.next_cluster = row.get(1).unwrap_or(1);
-            state.rows = row.get(2).unwrap_or(0);
-            state.leaves.extend(row.get(3).map(|table| LeafTable {
-                table,
-                file: row.get(4).unwrap_or(pg_sys::InvalidOid),
-                trigger: row.get(5).unwrap_or(pg_sys::InvalidOid),
-            }));
+            state = Self {
+                next_cluster: row.get(1).unwrap_or(1),
+                rows: row.get(2).unwrap_or(0),
+                noted: row.name(3),
+                anew: row.get(4),
+            };
         });
-        let unnoted = Unnoted::since(&state.leaves, &leaves);
-        match Snapshot::is_of_transaction() {
-            // Rows read of new ones may be older than they are.
-            true => state.leaves.retain(|leaf| leaves.contains(leaf)),
-            false => state.leaves = leaves,
-        }
-        (state, unnoted)
+        state
+    }
+
+    /// Notes what a refresh has found to note the changes of the rows that it reads. Returns whether every change
+    /// since the last refresh was noted.
+    pub fn take_noted(&mut self, noted: Option<String>) -> bool {
+        let is_certain = noted.is_some() && noted == self.noted;
+        // Under the snapshot of a transaction, rows of a new file may be older than they are.
+        self.noted = noted.filter(|_| is_certain || !Snapshot::is_of_transaction());
+        is_certain
     }
 
     /// Writes the state at the end of a refresh, which has looked at `changed` rows.
@@ -90,31 +107,27 @@ impl State {
         changed: i64,
     ) {
         let sql = format!(
-            "UPDATE {} SET next_cluster = $1, rows = $2, seconds = $3, changed = $4,
-                 refreshed_at = pg_catalog.clock_timestamp(), leaves = $5, files = $6, triggers = $7",
-            names::relation(tracker.tables.state)
+            "UPDATE {} SET relation = $1, next_cluster = $2, rows = $3, noted = $4, anew = $5,
+                 seconds = $6, changed = $7, refreshed_at = pg_catalog.clock_timestamp()",
+            tracker.state()
         );
         let types = [
+            pg_sys::REGCLASSOID,
             pg_sys::INT8OID,
             pg_sys::INT8OID,
+            pg_sys::TEXTOID,
+            pg_sys::FLOAT8OID,
             pg_sys::FLOAT8OID,
             pg_sys::INT8OID,
-            pg_sys::OIDARRAYOID,
-            pg_sys::OIDARRAYOID,
-            pg_sys::OIDARRAYOID,
         ];
-        let of_leaves = |value: fn(&LeafTable) -> pg_sys::Oid| {
-            let values: Vec<_> = self.leaves.iter().map(value).collect();
-            values.into_datum()
-        };
         let arguments = [
+            tracker.relation.into_datum(),
             self.next_cluster.into_datum(),
             self.rows.into_datum(),
+            self.noted.clone().into_datum(),
+            self.anew.into_datum(),
             started.elapsed().as_secs_f64().into_datum(),
             changed.into_datum(),
-            of_leaves(|leaf| leaf.table),
-            of_leaves(|leaf| leaf.file),
-            of_leaves(|leaf| leaf.trigger),
         ];
         connection.prepare_kept(&sql, &types).execute(&arguments);
     }

@@ -1,17 +1,17 @@
 //! `near_dup_track` and `near_dup_untrack`: begin and end keeping clusters.
 
-use crate::guard::table::SearchedTable;
+use crate::guard::options::GuardOptions;
+use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::window::Span;
 use crate::index::kind::{COLUMN_TYPES, Kind};
-use crate::live::access::{OwnTables, check_tables, lock, rights_for};
-use crate::live::create::{create, create_index, renew_links};
-use crate::live::leaves::LeafTable;
+use crate::live::access::{OwnTables, open_exceptions, rights_for};
+use crate::live::create::{TableNames, complete, create_index, renew_links};
 use crate::live::measure::Measure;
-use crate::live::order::Order;
+use crate::live::order::{Expression, Order};
 use crate::live::refresh::Refresh;
-use crate::live::shape::TrackedColumn;
-use crate::live::state::State;
-use crate::live::tracker::{Tables, Tracker, name_of, note_function, note_trigger, rule};
+use crate::live::state::{self, State};
+use crate::live::tracker::{TrackedColumn, Tracker, note_function};
+use crate::live::triggers::{for_updates, name_of, noted};
 use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
@@ -19,22 +19,22 @@ use crate::pg::error::{OrRaise, invalid, not_ready, raise, wrong_type};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::{OwnerRights, check_owner};
-use crate::pg::statement::{Connection, Snapshot};
+use crate::pg::statement::{Connection, Snapshot, server_text};
 use crate::pg::text::Text;
 use neardup::bands::{LOWEST_THRESHOLD, MAX_BLOCKS};
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 use std::time::Instant;
 
-/// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, immediate, k, unit,
-/// fold)`: makes the tables of a tracker and its triggers, and computes the clusters. Returns the table of
+/// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, key, condition, exceptions,
+/// k, unit, fold)`: makes the tables of a tracker and its triggers, and computes the clusters. Returns the table of
 /// clusters. Writers of the table wait meanwhile.
 ///
 /// # Errors
 /// `insufficient_privilege` unless the caller owns the table; `object_not_in_prerequisite_state` for a
-/// table without a primary key, or without an index that serves the threshold;
-/// `invalid_object_definition` for an order that is not immutable; the errors of [`requested_measure`], and
-/// of CREATE TABLE.
+/// table without a key, or without an index that serves the threshold; `invalid_object_definition` for an order or
+/// a condition that is not immutable; `unique_violation` for a key of two rows; the errors of
+/// [`requested_measure`], and of CREATE TABLE.
 #[pg_extern(sql = false)]
 fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // SAFETY: the call is running; its arguments are of the declared types.
@@ -42,74 +42,148 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
     check_owner(relation);
     check_table(relation);
-    let (_, key) = Relation::open_table(relation)
-        .primary_key()
-        .unwrap_or_else(|| lacks_key(relation));
-    let mut tracker = requested(&call, relation);
-    check_index(&tracker);
-    // SAFETY: the arguments are a text and a name.
-    let (keep, name) = unsafe {
-        let keep = call.optional_argument(3).map(|keep| Text::from_raw(keep));
-        let name = call.optional_argument(4).map(|name| names::name(name));
-        (keep, name)
-    };
-    let keep = keep.map(|keep| String::from_utf8_lossy(&keep).into_owned());
-    let name = name.unwrap_or_else(|| names::derived(&names::bare(relation), "clusters"));
-
+    let request = Request::of(&call, relation);
     let mut connection = Connection::open();
     let table = names::relation(relation);
     connection.execute(&format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"));
-    let columns = key.iter().map(|&number| names::column(relation, number));
-    let columns: Vec<String> = columns
-        .flatten()
-        .map(|name| names::identifier(&name))
-        .collect();
-    // Names in the list are looked up as the caller does it.
-    let order = Order::prepare(&connection, relation, keep.as_deref(), &columns.join(", "));
+    // Names in expressions are looked up as the caller does it.
+    let order = Order::named(
+        &connection,
+        relation,
+        request.keep.as_deref(),
+        &request.key.expression(),
+    );
+    let condition = request.condition.as_deref();
+    let condition = condition.map(|text| Expression::condition(&connection, relation, text));
     let rights = rights_for(relation);
-    tracker.keep = Order::of_query(relation, &order).list();
-    drop(order);
-    let shape = create(&connection, &name, tracker, &key);
-    lock(&connection, &shape.tracker);
-    let leaves = LeafTable::all_of(&shape.tracker);
+    let open = Relation::open_table(relation);
+    let definition = request.key.type_.definition();
+    let names = TableNames::new(&open, &request.clusters);
+    let tables = names.create(&connection, &definition, request.exceptions);
+    let tracker = Tracker {
+        relation,
+        owner: open.owner(),
+        tables,
+        key: request.key,
+        value: request.value,
+        scope: request.scope,
+        measure: request.measure,
+        order,
+        condition,
+        note: request.note,
+    };
+    drop(open);
+    check_index(&tracker);
+    if let Some(exceptions) = tables.exceptions {
+        let opened = open_exceptions(&tracker, exceptions);
+        opened.unwrap_or_else(|altered| {
+            altered
+                .raise("exceptions is a table of the owner with columns a and b of the key's type.")
+        });
+    }
+    complete(&connection, &tracker);
+    state::lock(&connection, &tracker);
+    let noted = noted(&connection, &tracker);
     connection.read_under(Snapshot::take());
-    let (state, _) = State::begin(&connection, &shape.tracker, leaves);
-    let first = Refresh {
+    let mut state = State::read(&connection, &tracker);
+    state.take_noted(noted);
+    let own = OwnTables::open_for_refresh(&tracker);
+    let mut first = Refresh {
         connection: &connection,
-        shape: &shape,
+        tracker: &tracker,
         state,
         started: Instant::now(),
     };
-    let own = OwnTables::open(&shape);
-    first.rebuild(false);
+    let changes = first.rebuild(false);
+    first.end(changes[0]);
     drop(own);
     connection.release();
-    create_index(&connection, &shape);
+    create_index(&connection, &tracker);
     connection.close();
     rights.resign();
-    shape.tracker.tables.clusters
+    tables.clusters
 }
 
-/// Returns the tracker that a call asks for, without its tables.
+/// What a call of `near_dup_track` asks for.
+struct Request {
+    key: TrackedColumn,
+    value: TrackedColumn,
+    scope: Vec<TrackedColumn>,
+    measure: Measure,
+    keep: Option<String>,
+    condition: Option<String>,
+    exceptions: Option<pg_sys::Oid>,
+    /// The bare name of the table of clusters.
+    clusters: String,
+    note: pg_sys::Oid,
+}
+
+impl Request {
+    /// # Errors
+    /// ERROR `undefined_column`, `object_not_in_prerequisite_state` for a table without a key, and the errors of
+    /// [`requested_measure`].
+    fn of(call: &Call, relation: pg_sys::Oid) -> Self {
+        // SAFETY: the arguments are of the declared types.
+        unsafe {
+            let text = |number| {
+                let text = call
+                    .optional_argument(number)
+                    .map(|text| Text::from_raw(text));
+                text.map(|text| String::from_utf8_lossy(&text).into_owned())
+            };
+            let name = |number| call.optional_argument(number).map(|name| names::name(name));
+            let key = match name(6) {
+                Some(key) => TrackedColumn::named(relation, &key),
+                None => primary_key(relation),
+            };
+            key.equality();
+            let value = names::name(call.argument(1, "column_name"));
+            let value = TrackedColumn::named(relation, &value);
+            let scope = call
+                .optional_argument(5)
+                .map(|scope| names_in(scope))
+                .unwrap_or_default();
+            let exceptions = call.optional_argument(8);
+            Self {
+                measure: requested_measure(call, &value),
+                scope: scope
+                    .iter()
+                    .map(|name| TrackedColumn::named(relation, name))
+                    .collect(),
+                key,
+                value,
+                keep: text(3),
+                condition: text(7),
+                exceptions: exceptions.map(|table| pg_sys::Oid::from(table.value() as u32)),
+                clusters: name(4)
+                    .unwrap_or_else(|| names::derived(&names::bare(relation), "clusters")),
+                note: note_function(call.function()),
+            }
+        }
+    }
+}
+
+/// Returns the only column of the primary key.
 ///
 /// # Errors
-/// ERROR `undefined_column`, and the errors of [`requested_measure`].
-fn requested(call: &Call, relation: pg_sys::Oid) -> Tracker {
-    // SAFETY: the arguments are of the declared types.
-    unsafe {
-        let name = names::name(call.argument(1, "column_name"));
-        let column = TrackedColumn::named(&Relation::open_table(relation), &name);
-        let scope = call.optional_argument(5).map(|scope| names_in(scope));
-        Tracker {
-            relation,
-            tables: Tables::default(),
-            measure: requested_measure(call, &column),
-            column: name,
-            keep: String::new(),
-            scope: scope.unwrap_or_default(),
-            is_immediate: call.argument(6, "immediate").value() != 0,
-            note: note_function(call.function()),
-        }
+/// ERROR `object_not_in_prerequisite_state` for a table without one.
+fn primary_key(relation: pg_sys::Oid) -> TrackedColumn {
+    let table = names::relation(relation);
+    let (_, columns) = Relation::open_table(relation)
+        .primary_key()
+        .unwrap_or_default();
+    match columns[..] {
+        [column] => TrackedColumn::find(relation, column).expect("keys have columns"),
+        [] => not_ready(
+            &format!("near_dup_track needs a primary key on table {table}"),
+            &format!(
+                "ALTER TABLE {table} ADD PRIMARY KEY (id); or name a column whose values are unique: key => 'id'."
+            ),
+        ),
+        _ => not_ready(
+            &format!("the primary key of table {table} has several columns"),
+            "Name a column whose values are unique: key => 'id'.",
+        ),
     }
 }
 
@@ -141,16 +215,6 @@ fn check_table(relation: pg_sys::Oid) {
     )
 }
 
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state`.
-fn lacks_key(relation: pg_sys::Oid) -> ! {
-    let table = names::relation(relation);
-    not_ready(
-        &format!("near_dup_track needs a primary key on table {table}"),
-        &format!("ALTER TABLE {table} ADD PRIMARY KEY (id);"),
-    )
-}
-
 /// Returns the measure by which a call compares the values of a column.
 ///
 /// # Errors
@@ -171,7 +235,7 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
         }
         _ => options::threshold_argument(call, 2),
     };
-    let mut cut = options::cut_arguments(call, 7);
+    let mut cut = options::cut_arguments(call, 9);
     let shingling =
         (kind == Kind::Documents).then(|| cut.try_fold(Shingling::default(), with_text).or_raise());
     if shingling.is_some() && threshold < LOWEST_THRESHOLD {
@@ -194,38 +258,42 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
 
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` where a table with rows lacks an index that finds near values
-/// within the scope.
+/// within the scope, and of the exceptions where these are the tracked table.
 fn check_index(tracker: &Tracker) {
-    let table = Relation::open_table(tracker.relation);
-    for name in &tracker.scope {
-        TrackedColumn::named(&table, name).equality();
-    }
-    let names = tracker.scope.iter().map(String::as_str);
-    let rule = rule(tracker, &tracker.measure, &tracker.column, names);
-    let scope = tracker.scope.len();
-    let tables = rule.tables(tracker.relation, Span::ALWAYS);
+    let measure = &tracker.measure;
+    let bare =
+        |column: &TrackedColumn| names::column(tracker.relation, column.number).unwrap_or_default();
+    let rule = Rule {
+        options: GuardOptions {
+            column: server_text(&bare(&tracker.value)),
+            bound: measure.threshold().to_string(),
+            scope: tracker
+                .scope
+                .iter()
+                .map(|column| server_text(&bare(column)))
+                .collect(),
+            ..GuardOptions::default()
+        },
+        kind: measure.kind,
+        bound: measure.bound,
+        objects: measure.kind.objects(tracker.note),
+    };
     let lacks = |table: &&SearchedTable| {
         let index = table.index.as_ref();
-        index.is_none_or(|index| index.scope.len() < scope)
+        index.is_none_or(|index| index.scope.len() < tracker.scope.len())
     };
+    let tables = rule.tables(tracker.relation, Span::ALWAYS);
     if let Some(lacking) = tables.iter().find(lacks) {
-        let columns = tracker.scope.iter().chain([&tracker.column]);
-        let columns: Vec<String> = columns.map(|name| names::identifier(name)).collect();
-        let class = rule.bound.operator_class(&rule.objects);
-        let (table, lacking) = (
-            names::relation(tracker.relation),
-            names::relation(lacking.oid),
-        );
+        let columns = tracker.scope.iter().chain([&tracker.value]);
+        let columns: Vec<&str> = columns.map(|column| &*column.name).collect();
+        let (columns, class) = (columns.join(", "), rule.bound.operator_class(&rule.objects));
+        let [table, lacking] = [tracker.relation, lacking.oid].map(names::relation);
         not_ready(
             &format!(
-                "near_dup_track needs an index of ({}) on table {lacking} that serves threshold {}",
-                columns.join(", "),
-                tracker.measure.threshold()
+                "near_dup_track needs an index of ({columns}) on table {lacking} that serves threshold {}",
+                measure.threshold()
             ),
-            &format!(
-                "CREATE INDEX ON {table} USING neardup ({} {class});",
-                columns.join(", ")
-            ),
+            &format!("CREATE INDEX ON {table} USING neardup ({columns} {class});"),
         );
     }
 }
@@ -241,27 +309,22 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
     let call = unsafe { Call::new(fcinfo) };
     let tracker = Tracker::of_argument(&call);
-    check_tables(tracker.relation, &tracker.tables);
     let connection = Connection::open();
     // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
-    let table = Relation::open_table(tracker.relation);
-    let rights = OwnerRights::assume(table.owner());
+    let rights = OwnerRights::assume(tracker.owner);
     renew_links(&connection, &tracker);
-    let updates = pg_sys::TRIGGER_TYPE_UPDATE;
-    let trigger = note_trigger(tracker.note, &table, tracker.tables, updates).map(name_of);
+    let table = Relation::open_table(tracker.relation);
+    let trigger = for_updates(tracker.note, &table, &tracker.tables).map(name_of);
     // An open table cannot be altered.
     drop(table);
     if let Some(trigger) = trigger {
-        let (trigger, table) = (
-            names::identifier(&trigger),
-            names::relation(tracker.relation),
-        );
+        let table = names::relation(tracker.relation);
+        let trigger = names::identifier(&trigger);
         connection.execute(&format!("DROP TRIGGER {trigger} ON {table}"));
     }
-    let tables = tracker.tables;
-    for table in [tables.canonical, tables.queue, tables.state] {
+    for table in [tracker.canonical(), tracker.queue(), tracker.state()] {
         // Others' objects may depend on them.
-        connection.execute(&format!("DROP TABLE {} CASCADE", names::relation(table)));
+        connection.execute(&format!("DROP TABLE {table} CASCADE"));
     }
     connection.close();
     rights.resign();

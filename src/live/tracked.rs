@@ -1,20 +1,19 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
-use crate::live::access::open_own;
-use crate::live::leaves::LeafTable;
-use crate::live::state;
+use crate::live::access::OwnTables;
+use crate::live::state::State;
 use crate::live::tracker::{Tracker, note_function};
+use crate::live::triggers::noted;
 use crate::pg::arrays::NewTexts;
 use crate::pg::call::Call;
 use crate::pg::names;
-use crate::pg::relation::Relation;
 use crate::pg::rights::OwnerRights;
 use crate::pg::srf::ResultRows;
 use crate::pg::statement::{Connection, server_text, text_datum};
 use pgrx::prelude::*;
 
-/// Returns the trackers of all tables that the caller may read, and the numbers of rows in their queues.
-/// Leaves out a tracker if a table of its own belongs to another role than the tracked table.
+/// Returns the trackers of all tables that the caller may read, and the numbers of rows in their queues. Of a tracker
+/// with an altered table it returns what is wrong.
 #[pg_extern(sql = false)]
 fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
@@ -24,7 +23,7 @@ fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
     let connection = Connection::open();
     let tables = connection.prepare(TABLES, &[pg_sys::OIDOID]);
     for table in tables.oids(&[note.into_datum()]) {
-        for tracker in Tracker::all_of_table(note, table) {
+        for tracker in Tracker::all_of_table(note, &connection, table) {
             put(&connection, &mut rows, &tracker);
         }
     }
@@ -37,48 +36,49 @@ const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
         AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";
 
 fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
-    let mut others = tracker.tables.of_others(tracker.relation);
-    if others.next().is_some() {
-        return;
+    let rights = OwnerRights::assume(tracker.owner);
+    let opened = OwnTables::open(tracker);
+    // The number of rows in the queue, and the time, duration and rows of the last refresh.
+    let mut last = [None; 4];
+    if opened.is_ok() {
+        let is_noted = noted(connection, tracker);
+        let is_noted = is_noted.is_some() && is_noted == State::read(connection, tracker).noted;
+        let sql = format!(
+            "SELECT (SELECT pg_catalog.count(*) FROM {queue}), s.refreshed_at, s.seconds, s.changed
+             FROM (VALUES (1)) v LEFT JOIN {state} s ON true",
+            queue = tracker.queue(),
+            state = tracker.state(),
+        );
+        connection.prepare(&sql, &[]).run(&[], &mut |row| {
+            last = [1, 2, 3, 4].map(|column| row.datum(column));
+        });
+        last[0] = last[0].filter(|_| is_noted);
     }
-    let state = open_own(tracker, tracker.tables.state, &state::columns(), &[1]);
-    let Ok(state_table) = state else {
-        return;
-    };
-    let owner = Relation::open_table(tracker.relation).owner();
-    let rights = OwnerRights::assume(owner);
-    let sql = format!(
-        "SELECT (SELECT pg_catalog.count(*) FROM {queue}), s.refreshed_at, s.seconds, s.changed
-         FROM (VALUES (1)) v LEFT JOIN {state} s ON true",
-        queue = names::relation(tracker.tables.queue),
-        state = names::relation(tracker.tables.state),
-    );
+    let text = |text: &str| Some(text_datum(server_text(text).to_bytes()));
+    let bare = |number| names::column(tracker.relation, number).unwrap_or_default();
+    let scope = tracker.scope.iter().map(|column| bare(column.number));
     let cut = tracker.measure.shingling();
-    let is_noted = LeafTable::all_of(tracker).iter().all(LeafTable::is_known);
-    connection.prepare(&sql, &[]).run(&[], &mut |row| {
-        let text = |text: &str| {
-            let text = server_text(text);
-            Some(text_datum(text.to_bytes()))
-        };
-        rows.put([
-            tracker.relation.into_datum(),
-            tracker.tables.clusters.into_datum(),
-            text(&tracker.column),
-            tracker.measure.threshold().into_datum(),
-            text(&tracker.keep),
-            NewTexts(tracker.scope.clone()).into_datum(),
-            tracker.is_immediate.into_datum(),
-            cut.and_then(|cut| (cut.k as i32).into_datum()),
-            cut.and_then(|cut| text(&cut.unit.to_string())),
-            cut.and_then(|cut| text(&cut.fold.to_string())),
-            row.datum(1).filter(|_| is_noted),
-            row.datum(2),
-            row.datum(3),
-            row.datum(4),
-        ]);
-    });
+    let condition = tracker.condition.as_ref();
+    rows.put([
+        tracker.relation.into_datum(),
+        tracker.tables.clusters.into_datum(),
+        text(&bare(tracker.value.number)),
+        tracker.measure.threshold().into_datum(),
+        text(&tracker.order.list()),
+        NewTexts(scope.collect()).into_datum(),
+        text(&bare(tracker.key.number)),
+        condition.and_then(|condition| text(&condition.sql)),
+        tracker.tables.exceptions.into_datum(),
+        cut.and_then(|cut| (cut.k as i32).into_datum()),
+        cut.and_then(|cut| text(&cut.unit.to_string())),
+        cut.and_then(|cut| text(&cut.fold.to_string())),
+        last[0],
+        last[1],
+        last[2],
+        last[3],
+        opened.err().and_then(|altered| text(&altered.0)),
+    ]);
     rights.resign();
-    drop(state_table);
 }
 
 pgrx::extension_sql_file!("../../sql/live/tracked.sql", name = "live_tracked");

@@ -1,29 +1,31 @@
 //! A tracker, as its triggers describe it.
 //!
-//! The condition of every trigger names the tracker's tables as constants of type regclass, so that
-//! PostgreSQL knows of the dependency, follows when they are renamed, and dumps them. The condition of
-//! a trigger for updates keeps the tracker's columns and the expressions of its order as well.
+//! The condition of every trigger names the tracker's tables as constants of type regclass, so that PostgreSQL
+//! knows of the dependency, follows when they are renamed, and dumps them. The condition of the trigger for updates
+//! keeps the columns and expressions of the tracker as well, and its arguments have the rest.
+//!
+//! Everybody may put such a trigger on a table of his own. It counts only if the owner of its table owns all tables
+//! that it names, and if the tracker's state does not name another table.
 
-use crate::guard::options::GuardOptions;
-use crate::guard::table::Rule;
 use crate::index::kind::Kind;
+use crate::live::access::OwnTables;
 use crate::live::measure::Measure;
-use crate::live::order::{Order, Term};
-use crate::options::{CUT, cut_texts, with_text};
-use crate::pg::call::{Call, trigger_data};
+use crate::live::order::{Expression, Order, Term};
+use crate::live::state;
+use crate::options::{CUT, with_text};
+use crate::pg::call::Call;
 use crate::pg::catalog::function_beside;
 use crate::pg::encoding::utf8;
 use crate::pg::error::{not_ready, raise};
 use crate::pg::relation::{self, ColumnType, Relation};
-use crate::pg::rights::check_owner;
+use crate::pg::rights::{OwnerRights, check_owner};
 use crate::pg::statement::{Connection, server_text};
 use crate::pg::{condition, names};
 use neardup::shingle::Shingling;
 use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
-use std::ffi::CStr;
 
 /// The tables of a tracker.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tables {
     /// The clusters: key, cluster, canonical, similarity.
     pub clusters: pg_sys::Oid,
@@ -33,60 +35,129 @@ pub struct Tables {
     pub canonical: pg_sys::Oid,
     /// Keys of changed rows.
     pub queue: pg_sys::Oid,
-    /// One row about the last refresh.
+    /// One row: the tracked table, and what is known of the last refresh.
     pub state: pg_sys::Oid,
+    /// The user's table of pairs that are no duplicates.
+    pub exceptions: Option<pg_sys::Oid>,
 }
 
 impl Tables {
-    /// Returns the tables in the order of [`Self::all`].
-    pub fn new([clusters, log, canonical, queue, state]: [pg_sys::Oid; 5]) -> Self {
-        Self {
-            clusters,
-            log,
-            canonical,
-            queue,
-            state,
+    /// Returns the tables that the condition of a trigger names.
+    pub fn of(trigger: &pg_sys::Trigger) -> Option<Self> {
+        // SAFETY: the condition is the trigger's.
+        unsafe {
+            let with_exceptions = condition::named::<6>(trigger.tgqual);
+            let own = condition::named::<5>(trigger.tgqual);
+            let [clusters, log, canonical, queue, state] = match with_exceptions {
+                Some([clusters, log, canonical, queue, state, _]) => {
+                    [clusters, log, canonical, queue, state]
+                }
+                None => own?,
+            };
+            Some(Self {
+                clusters,
+                log,
+                canonical,
+                queue,
+                state,
+                exceptions: with_exceptions.map(|[.., exceptions]| exceptions),
+            })
         }
     }
 
     /// Returns the tables in the order in which a condition names them.
-    pub fn all(&self) -> [pg_sys::Oid; 5] {
-        [
+    pub fn all(&self) -> Vec<pg_sys::Oid> {
+        let own = [
             self.clusters,
             self.log,
             self.canonical,
             self.queue,
             self.state,
-        ]
-    }
-
-    /// Returns the tables that have another owner than the tracked one.
-    pub fn of_others(&self, tracked: pg_sys::Oid) -> impl Iterator<Item = pg_sys::Oid> {
-        let owner = Relation::open_table(tracked).owner();
-        let tables = self.all().into_iter();
-        tables.filter(move |&table| names::owner(table) != Some(owner))
-    }
-
-    /// Returns the tables that the condition of a trigger names.
-    pub fn of(trigger: &pg_sys::Trigger) -> Option<Self> {
-        // SAFETY: the condition is the trigger's.
-        unsafe { condition::named(trigger.tgqual) }.map(Self::new)
+        ];
+        own.into_iter().chain(self.exceptions).collect()
     }
 }
 
-/// A tracker: its tables, and the table that it follows.
-#[derive(Debug, Clone)]
+/// A column of the tracked table.
+#[derive(Clone)]
+pub struct TrackedColumn {
+    pub number: i16,
+    /// Its name as SQL writes it.
+    pub name: String,
+    pub type_: ColumnType,
+}
+
+impl TrackedColumn {
+    /// # Errors
+    /// ERROR `undefined_column`.
+    pub fn named(table: pg_sys::Oid, name: &str) -> Self {
+        let number = names::column_number(table, &server_text(name));
+        let found = number.and_then(|number| Self::find(table, number));
+        found.unwrap_or_else(|| {
+            let table = names::relation(table);
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+                &format!("table {table} has no column {}", names::identifier(name)),
+                "Name columns of the table.",
+            )
+        })
+    }
+
+    /// Returns a column of a table that is no system column; None if there is no such column.
+    pub fn find(table: pg_sys::Oid, number: i16) -> Option<Self> {
+        let name = (number > 0).then(|| names::column(table, number))??;
+        Some(Self {
+            number,
+            name: names::identifier(&name),
+            type_: ColumnType::of(table, number),
+        })
+    }
+
+    /// Returns the operator that tells whether two values are equal.
+    ///
+    /// # Errors
+    /// ERROR `undefined_function` for a type without one.
+    pub fn equality(&self) -> String {
+        names::equality(self.type_.type_).unwrap_or_else(|| {
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+                &format!(
+                    "near_dup_track cannot compare column {}: type {} has no equality",
+                    self.name,
+                    self.type_.name()
+                ),
+                "Use columns of types with a default B-tree or hash operator class.",
+            )
+        })
+    }
+
+    /// Returns the column as an expression of an order.
+    pub fn expression(&self) -> Expression {
+        Expression {
+            sql: self.name.clone(),
+            of_base: format!("b.{}", self.name),
+            of_new: format!("new.{}", self.name),
+            type_: self.type_,
+            columns: [self.number].into(),
+        }
+    }
+}
+
+/// A tracker: its tables, the table that it follows, and what it compares there.
 pub struct Tracker {
     pub relation: pg_sys::Oid,
+    /// The owner of the tracked table, and of all others.
+    pub owner: pg_sys::Oid,
     pub tables: Tables,
-    /// The column of the values that are compared.
-    pub column: String,
+    /// The column whose values name the rows.
+    pub key: TrackedColumn,
+    /// The column whose values are compared.
+    pub value: TrackedColumn,
+    pub scope: Vec<TrackedColumn>,
     pub measure: Measure,
-    /// The list of ORDER BY, the key of the table included.
-    pub keep: String,
-    pub scope: Vec<String>,
-    /// Transactions refresh the clusters when they commit.
-    pub is_immediate: bool,
+    pub order: Order,
+    /// Rows that do not satisfy it are as if they were not there.
+    pub condition: Option<Expression>,
     /// The extension's function for the triggers that note changes.
     pub note: pg_sys::Oid,
 }
@@ -96,99 +167,122 @@ pub fn note_function(beside: pg_sys::Oid) -> pg_sys::Oid {
     function_beside(beside, c"near_dup_track", &[]).expect("the extension has its functions")
 }
 
-/// Returns the trigger of an open table that notes an event for the tracker with these tables.
-pub fn note_trigger(
-    note: pg_sys::Oid,
-    table: &Relation,
-    tables: Tables,
-    event: u32,
-) -> Option<&pg_sys::Trigger> {
-    table.triggers().iter().find(|trigger| {
-        notes(note, trigger, event) && Tables::of(trigger).is_some_and(|own| own == tables)
-    })
-}
-
-fn notes(note: pg_sys::Oid, trigger: &pg_sys::Trigger, event: u32) -> bool {
-    trigger.tgfoid == note && trigger.tgtype as u32 & event != 0
-}
-
 impl Tracker {
-    /// Returns the tracker that a trigger of an open table notes changes for; None if it is not one of ours.
+    /// Returns the tracker that a trigger for updates of an open table describes; None if it is not one of ours.
     fn of_trigger(note: pg_sys::Oid, table: &Relation, trigger: &pg_sys::Trigger) -> Option<Self> {
+        if !matches!(
+            table.kind(),
+            pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE
+        ) {
+            return None;
+        }
         // SAFETY: the table is open, and the trigger one of its own; the arguments are NUL-terminated.
         unsafe {
-            let tables = Tables::of(trigger)?;
             let arguments = relation::trigger_arguments(trigger).into_iter();
             let arguments: Vec<String> = arguments.map(utf8).collect();
-            let [threshold, mode, scopes, rest @ ..] = &arguments[..] else {
+            let [threshold, scopes, conditions, rest @ ..] = &arguments[..] else {
                 return None;
             };
-            let updates = note_trigger(note, table, tables, pg_sys::TRIGGER_TYPE_UPDATE)?;
-            let mut kept = condition::kept(updates.tgqual)?.into_iter();
+            let mut kept = condition::kept(trigger.tgqual)?.into_iter();
             let own = table.oid();
-            let mut column = || condition::column(kept.next()?);
-            let number = column()?;
-            let column_name = names::column(own, number)?;
-            let scope = (0..scopes.parse().ok()?).map(|_| names::column(own, column()?));
-            let scope = scope.collect::<Option<_>>()?;
+            let mut column = || TrackedColumn::find(own, condition::column(kept.next()?)?);
+            let (key, value) = (column()?, column()?);
+            let scope = (0..scopes.parse::<u8>().ok()?).map(|_| column());
+            let scope = scope.collect::<Option<Vec<_>>>()?;
             let schema = pg_sys::get_func_namespace(note);
-            let kind = Kind::of_type(ColumnType::of(own, number).type_, schema)?;
-            let (cut, directions) = rest.split_at_checked(kind.cut_types().len())?;
+            let kind = Kind::of_type(value.type_.type_, schema)?;
+            let (cut, direction) = rest.split_at_checked(kind.cut_types().len())?;
             let mut cut = CUT.into_iter().zip(cut);
             let shingling = cut.try_fold(Shingling::default(), with_text).ok();
-            let terms = kept
-                .zip(directions)
-                .map(|(term, direction)| names::expression(term, own, c"b", false) + direction);
+            let measure = Measure::new(kind, threshold.parse().ok()?, shingling, schema)?;
+            let term = match direction.first() {
+                Some(direction) => Some(Term::directed(
+                    Expression::new(kept.next()?, own),
+                    direction,
+                )?),
+                None => None,
+            };
+            let condition = match &**conditions {
+                "1" => Some(Expression::new(kept.next()?, own)),
+                _ => None,
+            };
             Some(Self {
                 relation: own,
-                tables,
-                column: column_name,
-                measure: Measure::new(kind, threshold.parse().ok()?, shingling, schema)?,
-                keep: terms.collect::<Vec<_>>().join(", "),
+                owner: table.owner(),
+                tables: Tables::of(trigger)?,
+                order: Order::new(term, &key.expression()),
+                key,
+                value,
                 scope,
-                is_immediate: mode == IMMEDIATE,
+                measure,
+                condition,
                 note,
             })
         }
     }
 
-    /// Returns the arguments of its triggers. Its columns and the expressions of its order are in
-    /// [`Self::kept`].
-    pub fn arguments(&self, order: &Order) -> String {
-        let mode = if self.is_immediate {
-            IMMEDIATE
-        } else {
-            DEFERRED
+    /// Returns the trackers of a table; none of one that is gone.
+    pub fn all_of_table(
+        note: pg_sys::Oid,
+        connection: &Connection,
+        table: pg_sys::Oid,
+    ) -> Vec<Self> {
+        let Some(table) = Relation::try_open_table(table) else {
+            return Vec::new();
         };
-        let (threshold, scopes) = (self.measure.threshold(), self.scope.len());
-        let fixed = [threshold.to_string(), mode.to_owned(), scopes.to_string()];
-        let cut = self.measure.shingling().into_iter().flat_map(cut_texts);
-        let directions = order.terms.iter().map(Term::direction);
-        let arguments = fixed.into_iter().chain(cut).chain(directions);
-        let arguments: Vec<String> = arguments.map(|text| names::literal(&text)).collect();
-        arguments.join(", ")
+        let own = table.triggers().iter().filter(|trigger| {
+            let is_update = trigger.tgtype as u32 & pg_sys::TRIGGER_TYPE_UPDATE != 0;
+            trigger.tgfoid == note && is_update && !trigger.tgisclone
+        });
+        let found = own.filter_map(|trigger| Self::of_trigger(note, &table, trigger));
+        found
+            .filter(|tracker| tracker.is_linked(connection))
+            .collect()
     }
 
-    /// Returns the condition, beginning with AND, by which triggers for updates keep the columns and the
-    /// expressions of the order, so that the tracker follows when columns are renamed.
-    pub fn kept(&self, order: &Order) -> String {
-        let columns = [&self.column].into_iter().chain(&self.scope);
-        let columns = columns.map(|name| format!("NEW.{}", names::identifier(name)));
-        let terms = order.terms.iter().map(|term| term.of_new.clone());
-        let kept: Vec<String> = columns.chain(terms).collect();
-        format!(" AND {}", condition::keeping(&kept))
+    /// Returns whether all of its tables belong to the owner of the tracked one, and its state does not name
+    /// another table.
+    fn is_linked(&self, connection: &Connection) -> bool {
+        let tables = self.tables.all();
+        if tables
+            .iter()
+            .any(|&table| names::owner(table) != Some(self.owner))
+        {
+            return false;
+        }
+        // What was altered is for others to tell.
+        let Ok(_state) = OwnTables::open_state(self) else {
+            return true;
+        };
+        let rights = OwnerRights::assume(self.owner);
+        let linked = state::tracked(connection, self);
+        rights.resign();
+        linked.is_none_or(|linked| linked == self.relation)
     }
 
     /// Returns the tracker that keeps a table of clusters; None if there is none.
-    pub fn of_clusters(
+    ///
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` if several tables have its triggers.
+    fn of_clusters(
         note: pg_sys::Oid,
         connection: &Connection,
         clusters: pg_sys::Oid,
     ) -> Option<Self> {
-        let tables = connection.prepare_kept(TRIGGERS, &[pg_sys::OIDOID]);
+        let tables = connection.prepare_kept(TRACKED, &[pg_sys::OIDOID]);
         let tables = tables.oids(&[clusters.into_datum()]).into_iter();
-        let mut trackers = tables.flat_map(|table| Self::all_of_table(note, table));
-        trackers.find(|tracker| tracker.tables.clusters == clusters)
+        let trackers = tables.flat_map(|table| Self::all_of_table(note, connection, table));
+        let mut trackers = trackers.filter(|tracker| tracker.tables.clusters == clusters);
+        let first = trackers.next()?;
+        if let Some(other) = trackers.find(|other| other.relation != first.relation) {
+            let tables = [first.relation, other.relation, clusters].map(names::relation);
+            let [first, other, clusters] = tables;
+            not_ready(
+                &format!("{first} and {other} both have the triggers of {clusters}"),
+                "Drop the triggers of the table that is not tracked.",
+            );
+        }
+        Some(first)
     }
 
     /// Returns the tracker that keeps the table of clusters named by an argument of a call.
@@ -201,97 +295,122 @@ impl Tracker {
         let connection = Connection::open();
         let tracker = Self::of_clusters(note_function(call.function()), &connection, clusters);
         connection.close();
-        let tracker = tracker.unwrap_or_else(|| not_kept(clusters));
+        let Some(tracker) = tracker else {
+            not_ready(
+                &format!(
+                    "{} is not kept by near_dup_track",
+                    names::relation(clusters)
+                ),
+                "The view near_dup_tracked lists the tables that are; all tables of a tracker have the owner of the tracked one.",
+            );
+        };
         check_owner(tracker.relation);
         tracker
-    }
-
-    /// Returns the trackers of a table; none of one that is gone.
-    pub fn all_of_table(note: pg_sys::Oid, table: pg_sys::Oid) -> Vec<Self> {
-        let Some(table) = Relation::try_open_table(table) else {
-            return Vec::new();
-        };
-        let own = table.triggers().iter().filter(|trigger| {
-            !trigger.tgisclone && notes(note, trigger, pg_sys::TRIGGER_TYPE_INSERT)
-        });
-        own.filter_map(|trigger| Self::of_trigger(note, &table, trigger))
-            .collect()
     }
 
     /// Returns the extension's function of that name.
     pub fn function(&self, name: &str) -> String {
         names::qualified(self.measure.schema, name)
     }
-}
 
-/// Checks that a trigger of a tracker is called, as cheap as that can be. Returns what it fires for.
-///
-/// # Errors
-/// ERROR `e_r_i_e_trigger_protocol_violated` for a function that is not called as a tracker's trigger.
-///
-/// # Safety
-/// `fcinfo` is that of the running call.
-pub unsafe fn check_call<'c>(fcinfo: pg_sys::FunctionCallInfo) -> &'c pg_sys::TriggerData {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let is_ours = |data: &&pg_sys::TriggerData| {
-            !(*data.tg_trigger).tgqual.is_null() && (*data.tg_trigger).tgnargs > 0
-        };
-        let data = trigger_data(fcinfo).filter(is_ours);
-        data.unwrap_or_else(|| {
-            raise(
-                PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-                "a function of near_dup_track was not called by its trigger",
-                "near_dup_track makes its triggers itself.",
-            )
+    /// Returns the rows of the table that are compared, as an item of FROM.
+    pub fn base(&self) -> String {
+        let table = names::relation(self.relation);
+        match &self.condition {
+            Some(condition) => format!("(SELECT * FROM {table} b WHERE {})", condition.of_base),
+            None => table,
+        }
+    }
+
+    pub fn clusters(&self) -> String {
+        names::relation(self.tables.clusters)
+    }
+
+    pub fn canonical(&self) -> String {
+        names::relation(self.tables.canonical)
+    }
+
+    pub fn queue(&self) -> String {
+        names::relation(self.tables.queue)
+    }
+
+    pub fn state(&self) -> String {
+        names::relation(self.tables.state)
+    }
+
+    /// Returns the name of the type of keys.
+    pub fn key_type(&self) -> String {
+        self.key.type_.name()
+    }
+
+    /// Returns the key of the table's row `alias`.
+    pub fn key_of(&self, alias: &str) -> String {
+        format!("{alias}.{}", self.key.name)
+    }
+
+    /// Returns the condition that two keys are equal.
+    pub fn equal(&self, a: &str, b: &str) -> String {
+        format!("{a} {} {b}", self.key.equality())
+    }
+
+    /// Returns the value of the table's row `alias` that is compared.
+    pub fn value_of(&self, alias: &str) -> String {
+        format!("{alias}.{}", self.value.name)
+    }
+
+    /// Returns a text of each scope column, made of its number from 1 on and the column.
+    pub fn of_scope(&self, text: impl Fn(usize, &TrackedColumn) -> String) -> String {
+        let numbered = (1..).zip(&self.scope);
+        let texts = numbered.map(|(number, column)| text(number, column));
+        texts.collect()
+    }
+
+    /// Returns the condition that the table's row `b` can be near another one: its value is there and
+    /// near itself, which no empty one is, and its scope columns are there.
+    pub fn joins(&self) -> String {
+        let value = self.value_of("b");
+        let scope = self.of_scope(|_, column| format!(" AND b.{} IS NOT NULL", column.name));
+        let near = self.measure.near(&value, &value);
+        format!("({near} IS TRUE{scope})")
+    }
+
+    /// Returns the condition, beginning with AND, that the table's rows `a` and `b` are in one scope.
+    pub fn same_scope(&self, a: &str, b: &str) -> String {
+        self.of_scope(|_, column| {
+            let (name, equality) = (&column.name, column.equality());
+            format!(" AND {a}.{name} {equality} {b}.{name}")
         })
+    }
+
+    /// Returns the condition, beginning with AND, that a canonical row `ca` and the table's row `b` are in
+    /// one scope.
+    pub fn canonical_in_scope(&self) -> String {
+        self.of_scope(|number, column| {
+            let (name, equality) = (&column.name, column.equality());
+            format!(" AND ca.scope{number} {equality} b.{name}")
+        })
+    }
+
+    /// Returns the condition, beginning with AND, that two keys are no exception.
+    pub fn not_excepted(&self, x: &str, y: &str) -> String {
+        let Some(exceptions) = self.tables.exceptions.map(names::relation) else {
+            return String::new();
+        };
+        let (a, b) = (self.equal("e.a", x), self.equal("e.b", y));
+        let (c, d) = (self.equal("e.a", y), self.equal("e.b", x));
+        format!(
+            " AND NOT EXISTS (SELECT FROM {exceptions} e WHERE {a} AND {b})
+              AND NOT EXISTS (SELECT FROM {exceptions} e WHERE {c} AND {d})"
+        )
     }
 }
 
-pub fn name_of(trigger: &pg_sys::Trigger) -> String {
-    // SAFETY: the names of triggers are NUL-terminated.
-    utf8(unsafe { CStr::from_ptr(trigger.tgname) })
-}
-
-/// The second argument of triggers of a tracker that is refreshed when transactions commit.
-pub const IMMEDIATE: &str = "immediate";
-const DEFERRED: &str = "deferred";
-
-/// The tables whose triggers name a table.
-const TRIGGERS: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
+/// The tables of the owner of a table whose triggers name that one.
+const TRACKED: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
     JOIN pg_catalog.pg_trigger t ON t.oid OPERATOR(pg_catalog.=) d.objid
+    JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
+    JOIN pg_catalog.pg_class o ON o.oid OPERATOR(pg_catalog.=) d.refobjid
+        AND o.relowner OPERATOR(pg_catalog.=) c.relowner
     WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_trigger'::pg_catalog.regclass
         AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
         AND d.refobjid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0";
-
-fn not_kept(clusters: pg_sys::Oid) -> ! {
-    not_ready(
-        &format!(
-            "{} is not kept by near_dup_track",
-            names::relation(clusters)
-        ),
-        "The view near_dup_tracked lists the tables that are.",
-    )
-}
-
-/// Returns the rule by which a column is searched for the values near another, by a measure, within equal
-/// values of scope columns. The table is the tracked one or one of the tracker's own.
-pub fn rule<'a>(
-    tracker: &Tracker,
-    measure: &Measure,
-    column: &str,
-    scope: impl Iterator<Item = &'a str>,
-) -> Rule {
-    let options = GuardOptions {
-        column: server_text(column),
-        bound: measure.threshold().to_string(),
-        scope: scope.map(server_text).collect(),
-        ..GuardOptions::default()
-    };
-    Rule {
-        options,
-        kind: measure.kind,
-        bound: measure.bound,
-        objects: measure.kind.objects(tracker.note),
-    }
-}

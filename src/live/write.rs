@@ -1,7 +1,7 @@
 //! Writes the results of a refresh: clusters, canonical rows, log.
 
 use crate::live::rows::{After, TrackedRows};
-use crate::live::shape::Shape;
+use crate::live::tracker::Tracker;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::settings::Settings;
@@ -18,11 +18,11 @@ const BATCH: usize = 10_000;
 /// that it has deleted.
 pub fn clusters(
     connection: &Connection,
-    shape: &Shape,
+    tracker: &Tracker,
     rows: &TrackedRows,
     numbers: &ClusterNumbers,
 ) -> i64 {
-    let (table, type_) = (shape.clusters(), &shape.key.type_);
+    let (table, type_) = (tracker.clusters(), tracker.key_type());
     let put = connection.prepare_kept(
         &format!(
             "INSERT INTO {table} AS m (key, cluster, canonical, similarity)
@@ -44,7 +44,7 @@ pub fn clusters(
         .iter()
         .filter(|(_, row)| row.after == After::Gone && row.before.is_some())
         .map(|(number, _)| rows.stored_key(number));
-    delete(connection, shape, &table, gone.inspect(|_| added -= 1));
+    delete(connection, tracker, &table, gone.inspect(|_| added -= 1));
     let moved = rows.iter().filter_map(|(number, row)| {
         let After::There(standing) = row.after else {
             return None;
@@ -91,15 +91,15 @@ fn run_in_batches<T, const N: usize>(
 /// Deletes the rows with these keys from a table of the tracker.
 fn delete<'r>(
     connection: &Connection,
-    shape: &Shape,
+    tracker: &Tracker,
     table: &str,
     keys: impl Iterator<Item = &'r [u8]>,
 ) {
-    let key = format!("u.key::{}", shape.key.type_);
+    let key = format!("u.key::{}", tracker.key_type());
     let delete = connection.prepare_kept(
         &format!(
             "DELETE FROM {table} m USING pg_catalog.unnest($1) u (key) WHERE {}",
-            shape.key.equal("m.key", &key)
+            tracker.equal("m.key", &key)
         ),
         &[pg_sys::TEXTARRAYOID],
     );
@@ -111,7 +111,7 @@ fn delete<'r>(
 /// Adds the rows that became canonical, deletes the rows that are no longer, and writes changed ones anew.
 pub fn canonicals(
     connection: &Connection,
-    shape: &Shape,
+    tracker: &Tracker,
     rows: &TrackedRows,
     numbers: &ClusterNumbers,
 ) {
@@ -120,7 +120,7 @@ pub fn canonicals(
         row.was_canonical(*number) && row.after != After::Same && is_other
     });
     let ended = ended.map(|(number, _)| rows.stored_key(number));
-    delete(connection, shape, &shape.canonical(), ended);
+    delete(connection, tracker, &tracker.canonical(), ended);
     let begun = rows.iter().filter(|(number, row)| {
         row.is_canonical(*number) && (row.is_changed || !row.was_canonical(*number))
     });
@@ -128,10 +128,11 @@ pub fn canonicals(
         &format!(
             "{} JOIN ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) u (key, cluster)
                  ON {}",
-            insert_canonicals(shape, "u.cluster"),
-            shape
-                .key
-                .matches("b", &format!("u.key::{}", shape.key.type_))
+            insert_canonicals(tracker, "u.cluster"),
+            tracker.equal(
+                &tracker.key_of("b"),
+                &format!("u.key::{}", tracker.key_type())
+            )
         ),
         &[pg_sys::TEXTARRAYOID, pg_sys::INT8ARRAYOID],
     );
@@ -143,26 +144,26 @@ pub fn canonicals(
 }
 
 /// Writes all canonical rows as the clusters have them.
-pub fn all_canonicals(connection: &Connection, shape: &Shape) {
-    let (canonical, key) = (shape.canonical(), &shape.key);
+pub fn all_canonicals(connection: &Connection, tracker: &Tracker) {
+    let canonical = tracker.canonical();
     let are = format!(
         "{} m WHERE {} AND m.similarity IS NOT NULL AND {}",
-        shape.clusters(),
-        key.equal("m.key", "m.canonical"),
-        key.matches("b", "m.key")
+        tracker.clusters(),
+        tracker.equal("m.key", "m.canonical"),
+        tracker.equal(&tracker.key_of("b"), "m.key")
     );
     let delete = format!(
         "DELETE FROM {canonical} ca WHERE NOT EXISTS (
              SELECT FROM {} b, {are} AND {}
                  AND NOT pg_catalog.record_image_ne(ROW(ca.*), ROW({})))",
-        shape.base(),
-        key.equal("m.key", "ca.key"),
-        canonical_columns(shape, "m.cluster"),
+        tracker.base(),
+        tracker.equal("m.key", "ca.key"),
+        canonical_columns(tracker, "m.cluster"),
     );
     let insert = format!(
         "{}, {are} AND NOT EXISTS (SELECT FROM {canonical} ca WHERE {})",
-        insert_canonicals(shape, "m.cluster"),
-        key.equal("ca.key", "m.key")
+        insert_canonicals(tracker, "m.cluster"),
+        tracker.equal("ca.key", "m.key")
     );
     // Planned while the table is empty, a nested loop would scan it for each row that it inserts.
     let settings = Settings::begin();
@@ -174,23 +175,23 @@ pub fn all_canonicals(connection: &Connection, shape: &Shape) {
 }
 
 /// Returns the beginning of a statement that inserts rows of the table as canonical ones.
-fn insert_canonicals(shape: &Shape, cluster: &str) -> String {
-    let columns = canonical_columns(shape, cluster);
+fn insert_canonicals(tracker: &Tracker, cluster: &str) -> String {
+    let columns = canonical_columns(tracker, cluster);
     format!(
         "INSERT INTO {} SELECT {columns} FROM {} b",
-        shape.canonical(),
-        shape.base()
+        tracker.canonical(),
+        tracker.base()
     )
 }
 
 /// Returns the columns of the table's row `b` as a canonical one, as a list.
-fn canonical_columns(shape: &Shape, cluster: &str) -> String {
+fn canonical_columns(tracker: &Tracker, cluster: &str) -> String {
     format!(
         "{}, {cluster}, {}{}, {}",
-        shape.key.of("b"),
-        shape.tracker.measure.kept(&shape.value_of("b")),
-        shape.scope_of("b"),
-        shape.order.of_base()
+        tracker.key_of("b"),
+        tracker.measure.kept(&tracker.value_of("b")),
+        tracker.of_scope(|_, column| format!(", b.{}", column.name)),
+        tracker.order.of_base()
     )
 }
 
@@ -202,8 +203,8 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    pub fn new(connection: &'a Connection, shape: &Shape, rows: &'a TrackedRows) -> Self {
-        let table = names::relation(shape.tracker.tables.log);
+    pub fn new(connection: &'a Connection, tracker: &Tracker, rows: &'a TrackedRows) -> Self {
+        let table = names::relation(tracker.tables.log);
         let insert = connection.prepare_kept(
             &format!(
                 "INSERT INTO {table} (at, event, from_cluster, to_cluster, key, similarity, replaced)
@@ -213,7 +214,7 @@ impl<'a> Log<'a> {
                  pg_catalog.unnest($4), pg_catalog.unnest($5), pg_catalog.unnest($6))
                  u (event, origin, target, key, similarity, replaced)",
                 EventKind::NewCanonical,
-                type_ = shape.key.type_
+                type_ = tracker.key_type()
             ),
             &[
                 pg_sys::TEXTARRAYOID,

@@ -5,7 +5,7 @@
 use crate::pg::error::tell;
 use neardup::minhash::Header;
 use pgrx::{PgLogLevel, pg_sys};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// Parameters of a signature or of a bit string, byte by byte.
 pub type ValueParameters = [u8; 16];
@@ -29,9 +29,33 @@ pub fn never_near(a: &Header, b: &Header) -> bool {
     false
 }
 
+thread_local! {
+    /// True while conditions are the extension's own.
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// As long as it lives, the session is not warned.
+pub struct Quiet;
+
+impl Quiet {
+    pub fn begin() -> Self {
+        IS_QUIET.set(true);
+        Self
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        IS_QUIET.set(false);
+    }
+}
+
 /// Returns whether the session has to be warned of a pair of parameters: the first time, and not in a
 /// worker, which lives for one query, beside its leader.
 pub fn is_first_meeting(a: ValueParameters, b: ValueParameters) -> bool {
+    if IS_QUIET.get() {
+        return false;
+    }
     thread_local! {
         static MET: RefCell<Vec<[ValueParameters; 2]>> = const { RefCell::new(Vec::new()) };
     }

@@ -29,8 +29,9 @@ pub struct CreatedTable<'a> {
     pub owner: pg_sys::Oid,
     pub persistence: u8,
     pub columns: &'a [CreatedColumn],
-    /// The columns of the primary key; a table without one has no index.
-    pub key: &'a [i16],
+    /// The columns of the primary key; a table without one has no index. None for a table of the user's, which may
+    /// have other columns, any key, and NULL wherever.
+    pub key: Option<&'a [i16]>,
 }
 
 /// An open table that is as it was created. Nobody can alter it while it is open: others wait for its lock, and the
@@ -108,12 +109,29 @@ fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
             form.relforcerowsecurity,
             "row security is forced on its owner",
         ),
-        (!has_key(table, created.key), "it has another primary key"),
+        (
+            !created.key.is_none_or(|key| has_key(table, key)),
+            "it has another primary key",
+        ),
     ];
     if let Some((_, difference)) = differences.iter().find(|(is_so, _)| *is_so) {
         return Some((*difference).into());
     }
     let columns = table.columns();
+    if created.key.is_none() {
+        return created.columns.iter().find_map(|wanted| {
+            let is_wanted = |column: &&pg_sys::FormData_pg_attribute| {
+                !column.attisdropped && names::of_column(column) == wanted.name
+            };
+            match columns.iter().find(is_wanted) {
+                Some(column) => different_type(column, wanted),
+                None => Some(format!(
+                    "it has no column {}",
+                    names::identifier(&wanted.name)
+                )),
+            }
+        });
+    }
     if columns.len() != created.columns.len() {
         return Some("a column was added or dropped".into());
     }
@@ -143,19 +161,26 @@ fn different_column(
         return Some("a column was dropped".into());
     }
     let name = names::of_column(column);
+    if name != created.name {
+        let (name, wanted) = (names::identifier(&name), names::identifier(&created.name));
+        return Some(format!("column {wanted} is called {name}"));
+    }
+    let is_other = column.attnotnull != created.is_not_null || column.attgenerated != 0;
+    different_type(column, created)
+        .or_else(|| is_other.then(|| format!("column {name} takes other values")))
+}
+
+fn different_type(
+    column: &pg_sys::FormData_pg_attribute,
+    created: &CreatedColumn,
+) -> Option<String> {
     let type_ = ColumnType {
         type_: column.atttypid,
         modifier: column.atttypmod,
         collation: column.attcollation,
     };
-    if name != created.name {
-        let (name, wanted) = (names::identifier(&name), names::identifier(&created.name));
-        return Some(format!("column {wanted} is called {name}"));
-    }
-    if type_ != created.type_ {
+    (type_ != created.type_).then(|| {
         let (type_, wanted) = (type_.definition(), created.type_.definition());
-        return Some(format!("column {name} has type {type_}, not {wanted}"));
-    }
-    let is_other = column.attnotnull != created.is_not_null || column.attgenerated != 0;
-    is_other.then(|| format!("column {name} takes other values"))
+        format!("column {} has type {type_}, not {wanted}", created.name)
+    })
 }

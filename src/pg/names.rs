@@ -207,13 +207,6 @@ pub unsafe fn expression(
     })
 }
 
-/// Returns the name of a role, as SQL writes it.
-pub fn role(role: pg_sys::Oid) -> String {
-    // SAFETY: returns a new NUL-terminated string, or raises an ERROR.
-    let name = utf8(unsafe { CStr::from_ptr(pg_sys::GetUserNameFromId(role, false)) });
-    identifier(&name)
-}
-
 /// Returns a name for an object of a table: both names, shortened to fit.
 pub fn derived(table: &str, suffix: &str) -> String {
     let (table, suffix) = (server_text(table), server_text(suffix));

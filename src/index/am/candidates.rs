@@ -1,15 +1,7 @@
-//! Candidates of a search: kept, and foreseen.
+//! Candidates of a search.
 
-use super::page::Index;
-use crate::index::classes::KeySearch;
-use crate::pg::error::OrRaise;
 use crate::pg::spool::NumberPairs;
-use neardup::memory::copied;
-use neardup::postings::Needed;
-use pgrx::pg_sys;
-use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 /// A candidate: its row number and how many keys it shares.
 #[derive(Clone, Copy)]
@@ -70,42 +62,4 @@ impl SearchCandidates {
         }
         false
     }
-}
-
-/// Candidates by the keys of their search.
-type ByKeys = HashMap<Vec<u32>, (Needed, Vec<FoundRow>)>;
-
-thread_local! {
-    /// The candidates found ahead, by index. A backend has one thread that scans.
-    static FOUND: RefCell<HashMap<pg_sys::Oid, ByKeys>> = RefCell::default();
-}
-
-/// Returns the candidates of a search of an index if they have been found ahead.
-pub fn foreseen(index: &Index, keys: &[u32], needed: &Needed) -> Option<SearchCandidates> {
-    FOUND.with_borrow(|found| {
-        let (of, rows) = found.get(&index.oid())?.get(keys)?;
-        (of == needed).then(|| {
-            let mut candidates = SearchCandidates::new();
-            rows.iter().for_each(|found| candidates.push(*found));
-            candidates
-        })
-    })
-}
-
-/// Keeps the candidates of searches until [`forget`]; None where they have not been found.
-pub fn keep(index: pg_sys::Oid, searches: &[KeySearch], found: Vec<Option<Vec<FoundRow>>>) {
-    FOUND.with_borrow_mut(|all| {
-        let by_keys = all.entry(index).or_default();
-        by_keys.try_reserve(searches.len()).or_raise();
-        for (search, rows) in searches.iter().zip(found) {
-            if let (KeySearch::Keys { keys, needed }, Some(rows)) = (search, rows) {
-                by_keys.insert(copied(keys).or_raise(), (*needed, rows));
-            }
-        }
-    });
-}
-
-/// Forgets all candidates.
-pub fn forget() {
-    FOUND.with_borrow_mut(HashMap::clear);
 }

@@ -1,7 +1,7 @@
 //! The candidates of a search: rows that share enough keys with the query.
 
 use super::ahead::PageReader;
-use super::candidates::{FoundRow, SearchCandidates, foreseen};
+use super::candidates::{FoundRow, SearchCandidates};
 use super::hold;
 use super::log;
 use super::meta::Meta;
@@ -81,10 +81,7 @@ pub fn find(
                 end: log::end(&index, meta),
             }),
             KeySearch::Keys { keys, needed } => {
-                let found = match foreseen(&index, keys, needed).filter(|_| from == 0) {
-                    Some(found) => found,
-                    None => candidates(&index, meta, keys, needed, from, is_exact)?,
-                };
+                let found = candidates(&index, meta, keys, needed, from, is_exact)?;
                 Ok(Remaining::Some(found, *needed))
             }
         }

@@ -25,7 +25,6 @@ mod cost;
 pub mod explain;
 mod fetch;
 mod find;
-pub mod foreseen;
 pub mod hold;
 mod insert;
 mod large;

@@ -102,12 +102,6 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns the object identifier of the index.
-    pub fn oid(&self) -> pg_sys::Oid {
-        // SAFETY: the relation is open.
-        unsafe { (*self.relation).rd_id }
-    }
-
     /// Returns the same index while it is built: its pages are logged at the end.
     pub fn unlogged(self) -> Self {
         Self {

@@ -41,6 +41,9 @@ SELECT near_dup_track('docs', 'sig', 0.7, 'docs::text');
 SELECT near_dup_track('docs', 'sig', 0.7, 'count(*)');
 SELECT near_dup_track('docs', 'sig', 0.7, '(SELECT 1)');
 SELECT near_dup_track('docs', 'sig', 0.7, 'id; DROP TABLE docs');
+SELECT near_dup_track('docs', 'sig', 0.7, 'published, id');
+SELECT near_dup_track('docs', 'sig', 0.7, 'body USING ~<~');
+SELECT near_dup_track('docs', 'sig', 0.7, key => 'nothing');
 SELECT near_dup_track('docs', 'sig', 0.7, scope => '{tenant}');
 \set VERBOSITY sqlstate
 SELECT near_dup_track('docs_pkey', 'sig', 0.7);
@@ -58,13 +61,13 @@ ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
 SELECT near_dup_track('hidden', 'sig');
 -- The order decides who stands for whom.
 SELECT near_dup_track('docs', 'sig', 0.7);
-SELECT near_dup_track('docs', 'sig', 0.7, 'published DESC NULLS LAST, length(body) DESC', 'Newest docs');
+SELECT near_dup_track('docs', 'sig', 0.7, 'published DESC NULLS LAST', 'Newest docs');
 SELECT key, cluster, canonical, round(similarity::numeric, 2) AS similarity FROM docs_clusters ORDER BY key;
 SELECT key, cluster, canonical, round(similarity::numeric, 2) AS similarity FROM "Newest docs" ORDER BY key;
-SELECT clusters, column_name, threshold, keep, scope, immediate, behind FROM near_dup_tracked ORDER BY clusters::text;
+SELECT clusters, column_name, threshold, keep, scope, key, behind FROM near_dup_tracked ORDER BY clusters::text;
 SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
 SELECT * FROM differences('"Newest docs"',
-    'SELECT id, sig FROM docs ORDER BY published DESC NULLS LAST, length(body) DESC, id', 0.7);
+    'SELECT id, sig FROM docs ORDER BY published DESC NULLS LAST, id', 0.7);
 -- Nothing is noted of what is not read.
 UPDATE docs SET views = views + 1;
 SELECT clusters, behind FROM near_dup_tracked ORDER BY clusters::text;
@@ -83,7 +86,7 @@ SELECT * FROM near_dup_refresh('docs_clusters');
 SELECT * FROM near_dup_refresh('"Newest docs"');
 SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
 SELECT * FROM differences('"Newest docs"',
-    'SELECT id, sig FROM docs ORDER BY published DESC NULLS LAST, length(body) DESC, id', 0.7);
+    'SELECT id, sig FROM docs ORDER BY published DESC NULLS LAST, id', 0.7);
 SELECT key, cluster, canonical FROM docs_clusters ORDER BY key;
 SELECT event, from_cluster, to_cluster, key FROM docs_clusters_log ORDER BY event COLLATE "C", key;
 MERGE INTO docs USING (VALUES (9, 'another text for nine'), (13, 'another text for nine'), (3, NULL)) v (id, body) ON docs.id = v.id
@@ -111,7 +114,11 @@ ALTER TABLE docs DISABLE TRIGGER USER;
 INSERT INTO docs (id, body) VALUES (20, 'unseen'), (21, 'unseen');
 DELETE FROM docs WHERE id = 0;
 ALTER TABLE docs ENABLE TRIGGER USER;
-SELECT * FROM near_dup_refresh('docs_clusters', rebuild => true);
+SELECT behind FROM near_dup_tracked WHERE clusters = 'docs_clusters'::regclass;
+SELECT * FROM near_dup_refresh('docs_clusters');
+SELECT format('ALTER TABLE docs ENABLE ALWAYS TRIGGER %I', tgname) FROM pg_trigger WHERE tgrelid = 'docs'::regclass AND NOT tgisinternal ORDER BY tgname \gexec
+SELECT rows FROM near_dup_refresh('docs_clusters');
+SELECT rows FROM near_dup_refresh('docs_clusters');
 SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
 -- Other parameters.
 ALTER TABLE docs ALTER sig DROP EXPRESSION;
@@ -132,7 +139,7 @@ ALTER TABLE docs ALTER sig TYPE minhash_signature USING minhash('something else'
 ALTER TABLE docs DISABLE TRIGGER USER;
 TRUNCATE docs;
 INSERT INTO docs (id, sig) VALUES (2, minhash('again', 1));
-ALTER TABLE docs ENABLE TRIGGER USER;
+SELECT format('ALTER TABLE docs ENABLE ALWAYS TRIGGER %I', tgname) FROM pg_trigger WHERE tgrelid = 'docs'::regclass AND NOT tgisinternal ORDER BY tgname \gexec
 SELECT rows, created FROM near_dup_refresh('docs_clusters');
 SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
 -- Renamed tables are followed.
@@ -158,7 +165,7 @@ SELECT near_dup_track('docs', 'sig', 0.7);
 DROP TABLE docs;
 SELECT * FROM near_dup_refresh('docs_clusters');
 SELECT * FROM near_dup_tracked;
--- A key of several columns, partitions, and tenants kept apart.
+-- A key that is a part of the primary key, partitions, and tenants kept apart.
 CREATE TABLE "Odd table" (
     "a key" int, tenant text COLLATE "C", day date, body text,
     sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED,
@@ -171,14 +178,15 @@ ALTER TABLE odd_2 DROP gone;
 ALTER TABLE "Odd table" ATTACH PARTITION odd_2 FOR VALUES FROM ('2024-02-01') TO ('2024-03-01');
 CREATE INDEX ON "Odd table" USING neardup (sig);
 SELECT near_dup_track('"Odd table"', 'sig', scope => '{tenant}');
+SELECT near_dup_track('"Odd table"', 'sig', key => 'a key', scope => '{tenant}');
 CREATE INDEX ON "Odd table" USING neardup (tenant, sig);
 SELECT near_dup_track('odd_1', 'sig');
-SELECT near_dup_track('"Odd table"', 'sig', keep => 'tenant COLLATE "C" DESC, day', scope => '{tenant}');
+SELECT near_dup_track('"Odd table"', 'sig', keep => 'tenant COLLATE "C" DESC', key => 'a key', scope => '{tenant}');
 INSERT INTO "Odd table" ("a key", tenant, day, body) VALUES
     (1, 'x', '2024-01-01', 'one text'), (2, 'x', '2024-02-01', 'one text'), (3, 'y', '2024-02-01', 'one text'),
     (4, NULL, '2024-02-01', 'one text'), (5, NULL, '2024-01-01', 'one text'), (6, 'y', '2024-01-01', 'one text');
 SELECT * FROM near_dup_refresh('"Odd table_clusters"');
-SELECT key, cluster, canonical, similarity, d.tenant FROM "Odd table_clusters" c JOIN "Odd table" d ON c.key = (d."a key", d.day) ORDER BY key;
+SELECT key, cluster, canonical, similarity, d.tenant FROM "Odd table_clusters" c JOIN "Odd table" d ON c.key = d."a key" ORDER BY key;
 UPDATE "Odd table" SET day = '2024-02-02' WHERE "a key" = 6;
 UPDATE "Odd table" SET tenant = 'y' WHERE "a key" = 4;
 SELECT * FROM near_dup_refresh('"Odd table_clusters"');
@@ -194,27 +202,6 @@ SELECT * FROM near_dup_refresh('"Odd table_clusters"');
 SELECT key, cluster, canonical, similarity FROM "Odd table_clusters" ORDER BY key;
 INSERT INTO odd_1 VALUES (8, 'x', '2024-01-01', 'detached');
 DROP TABLE "Odd table";
--- At commit, all that the transaction has touched.
-CREATE TABLE live (id text COLLATE "C" PRIMARY KEY, sig minhash_signature);
-CREATE INDEX ON live USING neardup (sig minhash_ops (threshold = 0.5));
-SELECT near_dup_track('live', 'sig', 0.5, immediate => true), near_dup_track('live', 'sig', 0.9, 'id DESC', 'other', immediate => true);
-BEGIN;
-INSERT INTO live VALUES ('a', minhash('the same words')), ('b', minhash('the same words'));
-SELECT count(*) FROM live_clusters;
-COMMIT;
-TABLE live_clusters;
-TABLE other;
-UPDATE live SET id = 'c' WHERE id = 'a';
-TABLE live_clusters;
-BEGIN;
-DELETE FROM live;
-SET CONSTRAINTS ALL IMMEDIATE;
-SELECT count(*) FROM live_clusters;
-ROLLBACK;
-SELECT count(*) FROM live_clusters;
-TRUNCATE live;
-SELECT count(*) FROM live_clusters;
-DROP TABLE live, live_clusters, other;
 -- Functions, types and collations that only the caller's search_path finds.
 CREATE SCHEMA own;
 SET search_path = own, public;
@@ -222,7 +209,7 @@ CREATE COLLATION plain FROM "C";
 CREATE FUNCTION importance(text) RETURNS int IMMUTABLE LANGUAGE sql RETURN -length($1);
 CREATE TABLE ranked (id text COLLATE plain PRIMARY KEY, title text COLLATE plain, body text);
 CREATE INDEX ON ranked USING neardup (body);
-SELECT near_dup_track('ranked', 'body', keep => 'importance(title), title COLLATE plain');
+SELECT near_dup_track('ranked', 'body', keep => 'importance(title)');
 INSERT INTO ranked VALUES ('a', 'short', 'one two three four'), ('b', 'longer', 'one two three four');
 SELECT rows, created, joined FROM near_dup_refresh('ranked_clusters');
 SELECT key, canonical FROM ranked_clusters ORDER BY key;
@@ -321,7 +308,7 @@ INSERT INTO unseen SELECT i, i, minhash('one text of several words, which is the
 SELECT near_dup_track('unseen', 'sig', keep => 'place');
 ALTER TABLE unseen DISABLE TRIGGER USER;
 UPDATE unseen SET place = 1 WHERE id = 6;
-ALTER TABLE unseen ENABLE TRIGGER USER;
+SELECT format('ALTER TABLE unseen ENABLE ALWAYS TRIGGER %I', tgname) FROM pg_trigger WHERE tgrelid = 'unseen'::regclass AND NOT tgisinternal ORDER BY tgname \gexec
 INSERT INTO unseen SELECT 3, 3, sig FROM unseen WHERE id = 5;
 SELECT near_dup_refresh('unseen_clusters');
 SELECT * FROM unseen_clusters ORDER BY key;
@@ -354,13 +341,13 @@ DROP TABLE papers, papers_clusters;
 CREATE TABLE volumes (shelf text, number int, published date, body text, sig minhash_signature, PRIMARY KEY (shelf, number));
 CREATE INDEX ON volumes USING neardup (shelf, sig minhash_ops (threshold = 0.7));
 INSERT INTO volumes SELECT 's' || i % 2, i, '2024-01-01'::date + i, 'words ' || i / 4, minhash('words ' || i / 4, 1) FROM generate_series(1, 20) i;
-SELECT near_dup_track('volumes', 'sig', 0.7, 'published DESC, length(body) DESC NULLS LAST', scope => '{shelf}');
+SELECT near_dup_track('volumes', 'sig', 0.7, 'length(body) DESC NULLS LAST', scope => '{shelf}', key => 'number', condition => 'published IS NOT NULL');
 ALTER TABLE volumes RENAME shelf TO room;
 ALTER TABLE volumes RENAME number TO "The number";
 ALTER TABLE volumes RENAME published TO appeared;
 ALTER TABLE volumes RENAME body TO content;
 ALTER TABLE volumes RENAME sig TO signature;
-SELECT column_name, keep, scope, behind FROM near_dup_tracked WHERE relation = 'volumes'::regclass;
+SELECT column_name, keep, scope, key, condition, behind FROM near_dup_tracked WHERE relation = 'volumes'::regclass;
 INSERT INTO volumes VALUES ('s1', 30, '2025-01-01', 'words 1', minhash('words 1', 1));
 UPDATE volumes SET room = 's0' WHERE "The number" = 5;
 DELETE FROM volumes WHERE "The number" = 19;
@@ -369,7 +356,6 @@ SELECT * FROM near_dup_refresh('volumes_clusters');
 CREATE TABLE repaired AS SELECT key::text, canonical::text, similarity FROM volumes_clusters;
 SELECT rows FROM near_dup_refresh('volumes_clusters', rebuild => true);
 SELECT key::text, canonical::text, similarity FROM volumes_clusters EXCEPT TABLE repaired;
-SELECT (key).shelf, count(*) FROM volumes_clusters GROUP BY 1 ORDER BY 1;
 -- A column that it reads is not dropped; with CASCADE the tracker goes, and writes go on.
 ALTER TABLE volumes DROP COLUMN content;
 ALTER TABLE volumes DROP COLUMN signature;
@@ -377,22 +363,60 @@ ALTER TABLE volumes DROP COLUMN content CASCADE;
 INSERT INTO volumes VALUES ('s1', 31, '2025-01-01', minhash('words 1', 1));
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'volumes'::regclass AND NOT tgisinternal;
 SELECT near_dup_refresh('volumes_clusters');
--- It is made again when what it has left is gone, its type of keys included.
-SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}');
+-- It is made again when what it has left is gone.
+SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}', key => 'The number');
 DROP TABLE volumes_clusters;
-SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}');
+SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}', key => 'The number');
 SELECT near_dup_untrack('volumes_clusters');
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'volumes'::regclass AND NOT tgisinternal;
-SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}');
+SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}', key => 'The number');
 DROP TABLE volumes_clusters;
 SELECT to_regclass('volumes_clusters_log') AS log;
-SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}');
-DROP TABLE volumes CASCADE;
-CREATE TABLE volumes (shelf text, number bigint, sig minhash_signature, PRIMARY KEY (shelf, number));
-CREATE INDEX ON volumes USING neardup (sig);
-SELECT near_dup_track('volumes', 'sig');
-DROP TABLE volumes_clusters;
-SELECT near_dup_track('volumes', 'sig');
-DROP TYPE volumes_clusters_key;
-SELECT near_dup_track('volumes', 'sig');
+SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}', key => 'The number');
 DROP TABLE volumes, volumes_clusters, repaired;
+-- As replication applies changes, and where all tables are published.
+CREATE TABLE live (id int PRIMARY KEY, sig minhash_signature);
+CREATE INDEX ON live USING neardup (sig);
+SELECT near_dup_track('live', 'sig');
+SET session_replication_role = replica;
+INSERT INTO live VALUES (6, minhash('replicated'));
+RESET session_replication_role;
+SELECT rows, created FROM near_dup_refresh('live_clusters');
+SET client_min_messages = error;
+CREATE PUBLICATION everything FOR ALL TABLES;
+DELETE FROM live WHERE id = 6;
+SELECT rows, "left" FROM near_dup_refresh('live_clusters');
+DROP PUBLICATION everything;
+DROP TABLE live, live_clusters;
+-- Long names are shortened.
+CREATE TABLE a_name_of_fifty_nine_bytes_that_leaves_no_room_for_more_name (id int PRIMARY KEY, sig minhash_signature);
+CREATE INDEX ON a_name_of_fifty_nine_bytes_that_leaves_no_room_for_more_name USING neardup (sig);
+SELECT near_dup_track('a_name_of_fifty_nine_bytes_that_leaves_no_room_for_more_name', 'sig', clusters => 'also_a_name_of_more_bytes_than_a_suffix_leaves_to_names_of_ours');
+SELECT tgname FROM pg_trigger WHERE tgrelid = 'a_name_of_fifty_nine_bytes_that_leaves_no_room_for_more_name'::regclass ORDER BY tgname;
+DROP TABLE a_name_of_fifty_nine_bytes_that_leaves_no_room_for_more_name, also_a_name_of_more_bytes_than_a_suffix_leaves_to_names_of_ours CASCADE;
+-- Rows that do not satisfy the condition are as if they were not there.
+CREATE TABLE pages (id int PRIMARY KEY, body text, deleted_at date);
+CREATE INDEX ON pages USING neardup (body);
+INSERT INTO pages SELECT i, 'one page of several words, which says it ' || i / 3, CASE WHEN i % 3 = 0 THEN date '2024-01-01' END FROM generate_series(1, 9) i;
+SELECT near_dup_track('pages', 'body', condition => 'deleted_at < now()');
+SELECT near_dup_track('pages', 'body', condition => 'true) ORDER BY (id');
+SELECT near_dup_track('pages', 'body', condition => 'EXISTS (SELECT)');
+SELECT near_dup_track('pages', 'body', condition => 'pages IS NOT NULL');
+SELECT near_dup_track('pages', 'body', condition => 'id');
+SELECT near_dup_track('pages', 'body', condition => 'deleted_at IS NULL');
+SELECT condition FROM near_dup_tracked;
+SELECT key, canonical FROM pages_clusters ORDER BY key;
+UPDATE pages SET deleted_at = NULL WHERE id = 3;
+UPDATE pages SET deleted_at = '2024-02-02' WHERE id = 7;
+UPDATE pages SET body = 'not read' WHERE id = 9;
+SELECT * FROM near_dup_refresh('pages_clusters');
+SELECT key, canonical FROM pages_clusters ORDER BY key;
+DELETE FROM pages WHERE id IN (4, 6);
+SELECT * FROM near_dup_refresh('pages_clusters');
+CREATE TABLE repaired AS SELECT key, canonical, similarity FROM pages_clusters;
+SELECT rows FROM near_dup_refresh('pages_clusters', true);
+SELECT key, canonical, similarity FROM pages_clusters EXCEPT TABLE repaired;
+ALTER TABLE pages RENAME deleted_at TO gone_at;
+ALTER TABLE pages DROP gone_at;
+SELECT condition FROM near_dup_tracked;
+DROP TABLE pages, pages_clusters, repaired;

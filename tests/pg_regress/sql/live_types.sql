@@ -49,8 +49,6 @@ UPDATE docs SET body = upper(body) || ' ' WHERE id = 1;
 UPDATE docs SET body = 'word' WHERE id IN (4, 5);
 UPDATE docs SET body = NULL WHERE id = 8;
 UPDATE docs SET body = '  ' WHERE id = 11;
-INSERT INTO docs SELECT 20, string_agg('w' || i, ' ') FROM generate_series(1, 200000) i;
-INSERT INTO docs SELECT 21, string_agg('w' || i, ' ') FROM generate_series(5, 200000) i;
 SELECT clusters, behind FROM near_dup_tracked ORDER BY clusters::text;
 SELECT * FROM near_dup_refresh('docs_clusters');
 SELECT * FROM differences('docs_clusters', 'docs', 'near_dup(a.body, b.body)', 'resemblance(a.body, b.body)');
@@ -58,6 +56,11 @@ SELECT event, from_cluster, to_cluster, key, round(similarity::numeric, 4) AS si
 SELECT rows FROM near_dup_refresh('by_char');
 SELECT * FROM differences('by_char', 'docs',
     $$near_dup(a.body, b.body, 0.9, 5, 'char', 'marks')$$, $$resemblance(a.body, b.body, 5, 'char', 'marks')$$);
+-- Long documents.
+INSERT INTO docs SELECT 20, string_agg('w' || i, ' ') FROM generate_series(1, 200000) i;
+INSERT INTO docs SELECT 21, string_agg('w' || i, ' ') FROM generate_series(5, 200000) i;
+SELECT rows > 1 AS found FROM near_dup_refresh('docs_clusters');
+SELECT key, canonical, round(similarity::numeric, 4) AS similarity FROM docs_clusters WHERE key >= 20;
 -- A canonical row goes, and another one takes its place.
 DELETE FROM docs WHERE id = 1;
 SELECT new_canonical FROM near_dup_refresh('docs_clusters');

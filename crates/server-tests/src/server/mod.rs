@@ -163,6 +163,7 @@ const ALL: &[Test] = &[
     ("constraint_many_sessions", constraint::many_sessions),
     ("little_memory_loses_nothing", little_memory::loses_nothing),
     ("live_altered", live::altered),
+    ("live_forged", live::forged),
     ("live_random_histories", live::random),
     ("live_restored", live::restored),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),

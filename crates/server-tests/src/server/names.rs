@@ -32,7 +32,7 @@ const CALLS: &[&str] = &[
     r#"SELECT near_dup_track('"Bücher"."Größe"', 'Prägung', scope => '{Maß,"Länge, Breite"}')"#,
     r#"SELECT near_dup_untrack('"Bücher"."Größe_clusters"')"#,
     r#"CREATE INDEX "Größe_Text" ON "Bücher"."Größe" USING neardup ("Text é")"#,
-    r#"SELECT near_dup_track('"Bücher"."Größe"', 'Text é', 0.8, 'length("Text é")', 'Texthäufung', immediate => true)"#,
+    r#"SELECT near_dup_track('"Bücher"."Größe"', 'Text é', 0.8, 'length("Text é")', 'Texthäufung', condition => '"Text é" <> ''ö''')"#,
     r#"UPDATE "Bücher"."Größe" SET "Text é" = "Text é" || ' ÄÖÜ' WHERE "Maß" = 1"#,
     r#"SELECT near_dup_refresh('"Bücher"."Texthäufung"', true)"#,
     r#"SELECT near_dup_untrack('"Bücher"."Texthäufung"')"#,

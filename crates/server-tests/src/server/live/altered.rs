@@ -66,6 +66,9 @@ pub fn altered(server: &Server) -> Result<Outcome> {
         "CREATE TABLE others (id int PRIMARY KEY, body text); CREATE INDEX ON others USING neardup (body);
          SELECT near_dup_track('others', 'body')",
     )?;
+    for clusters in ["docs_clusters", "others_clusters"] {
+        client.execute("SELECT near_dup_refresh($1::text::regclass)", &[&clusters])?;
+    }
     for alteration in ALTERATIONS {
         is_noticed(&mut client, alteration).with_context(|| (*alteration).to_string())?;
     }
@@ -100,5 +103,102 @@ fn is_noticed(client: &mut Client, alteration: &str) -> Result<()> {
         "ROLLBACK TO s; SELECT near_dup_untrack('docs_clusters'); INSERT INTO docs VALUES (100)",
     )?;
     client.batch_execute("ROLLBACK")?;
+    Ok(())
+}
+
+/// What a stranger does with copies of the triggers of others: on a table of his own, and with whatever tables in
+/// their conditions.
+const FORGERIES: &str = r#"
+    CREATE TABLE stolen (id int PRIMARY KEY, day date, body text);
+    CREATE INDEX ON stolen USING neardup (body);
+    DO $$ DECLARE definition text;
+    BEGIN
+        FOR definition IN SELECT replace(pg_get_triggerdef(oid), 'ON public.docs ', 'ON stolen ')
+            FROM pg_trigger WHERE tgrelid = 'docs'::regclass AND NOT tgisinternal LOOP
+            EXECUTE definition;
+        END LOOP;
+    END $$;
+    CREATE TABLE odd (id int PRIMARY KEY, body text);
+    CREATE TRIGGER whole_row AFTER UPDATE ON odd FOR EACH ROW
+        WHEN (ROW('odd'::regclass, 'odd'::regclass, 'odd'::regclass, 'odd'::regclass, 'odd'::regclass) IS NOT NULL
+            AND (ROW(NEW, NEW.body) IS NULL OR true)) EXECUTE FUNCTION near_dup_track('0.8', '0', '0', '3', 'word', 'case');
+    CREATE TRIGGER of_indexes AFTER UPDATE ON odd FOR EACH ROW
+        WHEN (ROW('odd_pkey'::regclass, 'odd_pkey'::regclass, 'odd_pkey'::regclass, 'odd_pkey'::regclass, 'odd_pkey'::regclass) IS NOT NULL
+            AND (ROW(NEW.id, NEW.body, NEW.tableoid) IS NULL OR true)) EXECUTE FUNCTION near_dup_track('0.8', '1', '0', '3', 'word', 'case');
+    CREATE TRIGGER mixed AFTER INSERT OR UPDATE ON odd FOR EACH ROW
+        WHEN (ROW('docs_clusters'::regclass, 'odd'::regclass, 'odd'::regclass, 'odd'::regclass, 'odd'::regclass) IS NOT NULL)
+        EXECUTE FUNCTION near_dup_track('NaN', '255', '1');
+    CREATE TRIGGER unnamed AFTER DELETE ON odd FOR EACH ROW EXECUTE FUNCTION near_dup_track()"#;
+
+/// Triggers that a stranger has copied do nothing to the tracker, its owner or a superuser, and those of the owner on
+/// another table are not believed.
+pub fn forged(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "live_forged")?;
+    let role = &database.name;
+    let mut owner = database.connect()?;
+    owner.batch_execute(TABLES)?;
+    owner.batch_execute("SELECT near_dup_refresh('docs_clusters')")?;
+    owner.batch_execute(&format!(
+        "DROP ROLE IF EXISTS {role}; CREATE ROLE {role}; GRANT CREATE ON SCHEMA public TO {role}"
+    ))?;
+    let mut stranger = database.connect()?;
+    stranger.batch_execute(&format!("SET ROLE {role}"))?;
+    stranger.batch_execute(FORGERIES)?;
+    let tried = try_forgeries(&mut owner, &mut stranger);
+    owner.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}"))?;
+    tried.map(|()| Outcome::Passed)
+}
+
+fn try_forgeries(owner: &mut Client, stranger: &mut Client) -> Result<()> {
+    for client in [&mut *owner, &mut *stranger] {
+        for statement in [
+            "INSERT INTO stolen VALUES (1, NULL, 'one text of several words, number 1')",
+            "INSERT INTO odd VALUES (1, 'one text')",
+        ] {
+            let written = client.batch_execute(statement).err();
+            let error = written.with_context(|| format!("{statement} notes something"))?;
+            let hint = error
+                .as_db_error()
+                .and_then(|error| error.hint())
+                .unwrap_or_default();
+            ensure!(
+                error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE)
+                    && !hint.contains("OWNER TO"),
+                "{error:?}"
+            );
+        }
+        client.batch_execute("SELECT * FROM near_dup_tracked")?;
+    }
+    let shown = "SELECT relation::regclass::text, problem FROM near_dup_tracked WHERE clusters = 'docs_clusters'::regclass";
+    let rows = owner.query(shown, &[])?;
+    ensure!(
+        rows.len() == 1
+            && rows[0].get::<_, &str>(0) == "docs"
+            && rows[0].get::<_, Option<&str>>(1).is_none(),
+        "other trackers are shown: {rows:?}"
+    );
+    let refreshed = stranger.batch_execute("SELECT near_dup_refresh('docs_clusters')");
+    ensure!(refreshed.is_err(), "a stranger refreshes clusters");
+    // The owner copies triggers, too.
+    owner.batch_execute(
+        &FORGERIES[..FORGERIES.find("CREATE TABLE odd").unwrap_or(0)].replace("stolen", "copied"),
+    )?;
+    owner.batch_execute("INSERT INTO docs VALUES (50, NULL, 'a text of its own')")?;
+    for rebuild in [false, true] {
+        owner.execute("SELECT near_dup_refresh('docs_clusters', $1)", &[&rebuild])?;
+    }
+    let kept: i64 = owner
+        .query_one("SELECT count(*) FROM docs_clusters", &[])?
+        .get(0);
+    ensure!(kept == 21, "{kept} rows in the clusters");
+    stranger.batch_execute("DROP TABLE stolen")?;
+    owner.batch_execute("DROP TABLE copied")?;
+    let left =
+        "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'docs'::regclass AND NOT tgisinternal";
+    let left: i64 = owner.query_one(left, &[])?.get(0);
+    ensure!(left == 2, "{left} triggers are left");
+    stranger.batch_execute(&FORGERIES[..FORGERIES.find("CREATE TABLE odd").unwrap_or(0)])?;
+    owner
+        .batch_execute("SELECT near_dup_untrack('docs_clusters'); INSERT INTO docs VALUES (51)")?;
     Ok(())
 }

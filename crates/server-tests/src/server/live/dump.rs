@@ -9,7 +9,7 @@ use crate::live::{Compared, Kept, TYPES};
 
 const KEPT: Kept = Kept {
     table: "docs",
-    key: "(id, place)",
+    key: "id",
     scope: None,
     clusters: "docs_clusters",
     threshold: 0.8,
@@ -20,7 +20,7 @@ const TABLE: &str =
     "CREATE TABLE docs (id int, place int, body text, PRIMARY KEY (id, place){definition});
     CREATE INDEX ON docs USING neardup ({column} {class});
     INSERT INTO docs SELECT i, i % 5, make_text(i % 7, i % 10) FROM generate_series(1, 100) i;
-    SELECT near_dup_track('docs', '{column}', {threshold 0.8}, 'place DESC'{arguments});
+    SELECT near_dup_track('docs', '{column}', {threshold 0.8}, 'place DESC', key => 'id'{arguments});
     DELETE FROM docs WHERE id % 10 = 0";
 
 const CHANGES: &str = "UPDATE docs SET body = make_text(1, 1) WHERE id % 7 = 0;

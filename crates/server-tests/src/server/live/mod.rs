@@ -4,6 +4,6 @@ mod altered;
 mod dump;
 mod histories;
 
-pub use altered::altered;
+pub use altered::{altered, forged};
 pub use dump::restored;
 pub use histories::random;

@@ -1,0 +1,273 @@
+//! The triggers of a tracker: how they are made, and whether they note every change.
+
+use crate::live::tracker::{Tables, Tracker};
+use crate::options::cut_texts;
+use crate::pg::encoding::utf8;
+use crate::pg::relation::Relation;
+use crate::pg::statement::Connection;
+use crate::pg::{condition, names, nodes};
+use pgrx::{IntoDatum, PgList, pg_sys};
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+
+const ROW: u32 = pg_sys::TRIGGER_TYPE_ROW;
+const UPDATE: u32 = pg_sys::TRIGGER_TYPE_UPDATE;
+/// The kinds of triggers, as in `pg_trigger.tgtype`: for each row, after INSERT or DELETE, and after UPDATE.
+const ROWS: u32 = ROW | pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_DELETE;
+const UPDATES: u32 = ROW | UPDATE;
+
+/// Makes the triggers that note changes of the table, and of the exceptions.
+pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
+    let naming = condition::naming(&tracker.tables.all());
+    let function = tracker.function("near_dup_track");
+    let create = |table: &str, suffix: &str, event: &str, when: &str, arguments: &str| {
+        let trigger = names::identifier(&names::derived(name, suffix));
+        // Logical replication fires no others than those that always fire.
+        connection.execute(&format!(
+            "CREATE TRIGGER {trigger} AFTER {event} ON {table} FOR EACH ROW
+                 WHEN ({naming}{when}) EXECUTE FUNCTION {function}({arguments});
+             ALTER TABLE {table} ENABLE ALWAYS TRIGGER {trigger}"
+        ));
+    };
+    let table = names::relation(tracker.relation);
+    create(&table, "note_rows", "INSERT OR DELETE", "", "");
+    let changes = differs(tracker) + &keeping(tracker);
+    create(
+        &table,
+        "note_updates",
+        "UPDATE",
+        &changes,
+        &arguments(tracker),
+    );
+    if let Some(exceptions) = tracker.tables.exceptions {
+        let table = names::relation(exceptions);
+        create(&table, "note_exceptions", "INSERT OR DELETE", "", "");
+        let keys = ["NEW.a".to_owned(), "NEW.b".to_owned()];
+        let keys = format!(" AND {}", condition::keeping(&keys));
+        create(&table, "note_exception_updates", "UPDATE", &keys, "");
+    }
+}
+
+/// Returns the columns whose changes have to be noted, by number.
+fn read_columns(tracker: &Tracker) -> BTreeSet<i16> {
+    let own = [&tracker.key, &tracker.value]
+        .into_iter()
+        .chain(&tracker.scope);
+    let terms = tracker.order.terms.iter().map(|term| &term.expression);
+    let of_expressions = terms
+        .chain(&tracker.condition)
+        .flat_map(|expression| &expression.columns);
+    own.map(|column| column.number)
+        .chain(of_expressions.copied())
+        .collect()
+}
+
+/// Returns the condition, beginning with AND, that an UPDATE changes a bit of a column that the tracker reads:
+/// values that operators find equal can have different places in the order.
+fn differs(tracker: &Tracker) -> String {
+    let columns = read_columns(tracker);
+    let of = |version: &str| {
+        let columns = columns.iter();
+        let names = columns.filter_map(|&number| names::column(tracker.relation, number));
+        let columns = names.map(|name| format!("{version}.{}", names::identifier(&name)));
+        columns.collect::<Vec<_>>().join(", ")
+    };
+    // Operators on two rows would be taken apart when a dump is restored.
+    format!(
+        " AND pg_catalog.record_image_ne(ROW({}), ROW({}))",
+        of("OLD"),
+        of("NEW")
+    )
+}
+
+/// Returns the columns that a condition of [`differs`] compares.
+///
+/// # Safety
+/// The node is valid.
+unsafe fn compared(node: *mut pg_sys::Node) -> Option<BTreeSet<i16>> {
+    // SAFETY: vouched for by the caller; the tags tell the types.
+    unsafe {
+        let (function, arguments) = nodes::call(node)?;
+        let is_comparison = function == pg_sys::Oid::from(pg_sys::F_RECORD_IMAGE_NE);
+        let rows = nodes::elements::<2>(arguments).filter(|_| is_comparison)?;
+        let versions = [pg_sys::PRS2_OLD_VARNO, pg_sys::PRS2_NEW_VARNO];
+        let mut columns = rows.into_iter().zip(versions).map(|(row, version)| {
+            let row = nodes::cast::<pg_sys::RowExpr>(row, pg_sys::NodeTag::T_RowExpr)?;
+            let elements = PgList::<pg_sys::Node>::from_pg((*row).args);
+            let column = |node| {
+                let var = nodes::cast::<pg_sys::Var>(node, pg_sys::NodeTag::T_Var)?;
+                ((*var).varno as u32 == version).then_some((*var).varattno)
+            };
+            elements.iter_ptr().map(column).collect::<Option<Vec<_>>>()
+        });
+        let (old, new) = (columns.next()??, columns.next()??);
+        (old == new).then(|| old.into_iter().collect())
+    }
+}
+
+/// Returns the condition, beginning with AND, by which the trigger for updates keeps columns and expressions, so
+/// that the tracker follows when columns are renamed.
+fn keeping(tracker: &Tracker) -> String {
+    let columns = [&tracker.key, &tracker.value]
+        .into_iter()
+        .chain(&tracker.scope);
+    let columns = columns.map(|column| format!("NEW.{}", column.name));
+    let keep = named_term(tracker).map(|term| &term.expression);
+    let expressions = keep.into_iter().chain(&tracker.condition);
+    let expressions = expressions.map(|expression| expression.of_new.clone());
+    let kept: Vec<String> = columns.chain(expressions).collect();
+    format!(" AND {}", condition::keeping(&kept))
+}
+
+/// Returns the arguments of the trigger for updates.
+fn arguments(tracker: &Tracker) -> String {
+    let fixed = [
+        tracker.measure.threshold().to_string(),
+        tracker.scope.len().to_string(),
+        u8::from(tracker.condition.is_some()).to_string(),
+    ];
+    let cut = tracker.measure.shingling().into_iter().flat_map(cut_texts);
+    let direction = named_term(tracker).map(|term| term.direction().to_owned());
+    let arguments = fixed.into_iter().chain(cut).chain(direction);
+    let arguments: Vec<String> = arguments.map(|text| names::literal(&text)).collect();
+    arguments.join(", ")
+}
+
+/// Returns the term of the order that the user has named; the key follows it.
+fn named_term(tracker: &Tracker) -> Option<&crate::live::order::Term> {
+    let first = tracker.order.terms.first()?;
+    let is_key = first.expression.sql == tracker.key.name && first.direction().is_empty();
+    (!is_key).then_some(first)
+}
+
+/// Returns the triggers of an open table that note changes for the tracker with these tables.
+pub fn noting<'t>(
+    note: pg_sys::Oid,
+    table: &'t Relation,
+    tables: &Tables,
+) -> impl Iterator<Item = &'t pg_sys::Trigger> {
+    let triggers = table
+        .triggers()
+        .iter()
+        .filter(move |trigger| trigger.tgfoid == note);
+    triggers.filter(move |trigger| Tables::of(trigger).as_ref() == Some(tables))
+}
+
+/// Returns the trigger among [`noting`] for updates, which keeps the columns.
+pub fn for_updates<'t>(
+    note: pg_sys::Oid,
+    table: &'t Relation,
+    tables: &Tables,
+) -> Option<&'t pg_sys::Trigger> {
+    noting(note, table, tables).find(|trigger| trigger.tgtype as u32 & UPDATE != 0)
+}
+
+/// Returns the columns of a table that the trigger for updates keeps first.
+pub fn kept_columns(trigger: &pg_sys::Trigger) -> Vec<i16> {
+    // SAFETY: the condition is the trigger's.
+    unsafe {
+        let kept = condition::kept(trigger.tgqual)
+            .unwrap_or_default()
+            .into_iter();
+        kept.map_while(|node| condition::column(node)).collect()
+    }
+}
+
+pub fn name_of(trigger: &pg_sys::Trigger) -> String {
+    // SAFETY: the names of triggers are NUL-terminated.
+    utf8(unsafe { CStr::from_ptr(trigger.tgname) })
+}
+
+/// Returns a text that stays the same as long as every change of the tracked rows and of the exceptions is noted:
+/// the tables that hold them, with their files and triggers. Returns None where it is not certain that every change
+/// is noted, or was since the transaction began.
+pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
+    let mut leaves = Leaves::default();
+    let root = Relation::open_table(tracker.relation);
+    if !is_whole(tracker, &root, true) || !add_leaves(tracker, &root, &mut leaves) {
+        return None;
+    }
+    if let Some(exceptions) = tracker.tables.exceptions {
+        let exceptions = Relation::open_table(exceptions);
+        if !is_whole(tracker, &exceptions, false) || !add_leaves(tracker, &exceptions, &mut leaves)
+        {
+            return None;
+        }
+    }
+    leaves.add(tracker, &root);
+    let arguments = [leaves.tables.into_datum(), leaves.triggers.into_datum()];
+    let types = [pg_sys::OIDARRAYOID; 2];
+    let mut noted = None;
+    connection
+        .prepare_kept(NOTED, &types)
+        .run(&arguments, &mut |row| noted = row.name(1));
+    noted
+}
+
+/// Tables that hold rows, and their triggers that note changes.
+#[derive(Default)]
+struct Leaves {
+    tables: Vec<pg_sys::Oid>,
+    triggers: Vec<pg_sys::Oid>,
+}
+
+impl Leaves {
+    fn add(&mut self, tracker: &Tracker, table: &Relation) {
+        self.tables.push(table.oid());
+        let triggers = noting(tracker.note, table, &tracker.tables);
+        self.triggers.extend(triggers.map(|trigger| trigger.tgoid));
+    }
+}
+
+/// Tables with their files, and with some of their triggers by the transactions that made or changed these.
+const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oid, c.relfilenode, t.triggers), ', ' ORDER BY c.oid)
+    FROM pg_catalog.pg_class c CROSS JOIN LATERAL (
+        SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', t.oid, t.xmin), ' ' ORDER BY t.oid) AS triggers
+        FROM pg_catalog.pg_trigger t
+        WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid AND t.oid OPERATOR(pg_catalog.=) ANY ($2)) t
+    WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
+
+/// Returns whether the triggers of a table are as they were made; `is_tracked` for the tracked table, false for the
+/// exceptions.
+fn is_whole(tracker: &Tracker, table: &Relation, is_tracked: bool) -> bool {
+    let has = |kind: u32, is_whole: &dyn Fn(&[*mut pg_sys::Node]) -> bool| {
+        let mut triggers = noting(tracker.note, table, &tracker.tables);
+        triggers.any(|trigger| {
+            // SAFETY: the condition is the trigger's.
+            let conditions = unsafe { condition::conjuncts(trigger.tgqual) };
+            trigger.tgtype as u32 == kind && trigger.tgnattr == 0 && is_whole(&conditions)
+        })
+    };
+    let compares = |node| {
+        // SAFETY: the condition is a trigger's.
+        let compared = unsafe { compared(node) };
+        compared.is_some_and(|compared| compared.is_superset(&read_columns(tracker)))
+    };
+    has(ROWS, &|conditions| conditions.len() == 1)
+        && has(UPDATES, &|conditions| match (is_tracked, conditions) {
+            (true, [_, differs, _]) => compares(*differs),
+            (false, [_, _]) => true,
+            _ => false,
+        })
+}
+
+/// Adds the tables that hold the rows of a table. Returns false where a change would not be noted, or was not.
+fn add_leaves(tracker: &Tracker, table: &Relation, leaves: &mut Leaves) -> bool {
+    if table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
+        let mut partitions = table.partitions().into_iter();
+        return partitions.all(|leaf| add_leaves(tracker, &Relation::open_table(leaf), leaves));
+    }
+    leaves.add(tracker, table);
+    // Sessions that apply changes of others fire no triggers but those that always fire.
+    let fires = |kind: u32| {
+        let mut triggers = noting(tracker.note, table, &tracker.tables);
+        triggers.any(|trigger| {
+            trigger.tgenabled as u8 == pg_sys::TRIGGER_FIRES_ALWAYS && trigger.tgtype as u32 == kind
+        })
+    };
+    // TRUNCATE empties a file of the transaction's own instead of making another.
+    table.kind() == pg_sys::RELKIND_RELATION
+        && !table.has_new_file()
+        && fires(ROWS)
+        && fires(UPDATES)
+}
