@@ -124,6 +124,7 @@ fn search_finds_the_likely(
         keys,
         needed,
         minima,
+        by_size: None,
         is_exact: true,
         most,
     };
@@ -148,27 +149,51 @@ fn sets_found(
 ) -> [BTreeSet<u64>; 2] {
     let keys = |set: &BTreeSet<i64>| set.iter().map(key).collect::<Vec<u32>>();
     let (rows, query): (Rows, _) = ((0..).zip(rows.iter().map(keys)).collect(), keys(query));
-    let is_enough = |row: u64, shared: u32| needed.is_reached(shared as usize, rows[&row].len());
-    let mut store = Store::new(8140);
-    let segment = store.write(1, 0, rows.len() as u64, &postings(&rows, 0));
-    let found = store
-        .find(&SegmentGroup::alone(&segment), &query, needed.least())
-        .unwrap();
-    let in_segment = found
-        .into_iter()
-        .filter(|(row, shared)| is_enough(*row, *shared));
-    let in_segment = in_segment.map(|(row, _)| row).collect();
     let log_query = needed.log_query(&query).unwrap();
-    let in_log = rows.iter().filter(|(row, keys)| {
+    let in_log = rows.iter().filter(|(_, keys)| {
         let mut page = vec![0; 8140];
         log::init(&mut page);
         log::append(&mut page, keys)
             .unwrap()
             .expect("an empty page has room");
         let shared = log_query.shared(Log::parse(&page).unwrap().iter().next().unwrap().unwrap());
-        shared as usize >= needed.least() && is_enough(**row, shared)
+        shared as usize >= needed.least() && needed.is_reached(shared as usize, keys.len())
     });
-    [in_segment, in_log.map(|(row, _)| *row).collect()]
+    let in_log = in_log.map(|(row, _)| *row).collect();
+    [in_segment(&rows, &query, needed, 8140, u32::MAX), in_log]
+}
+
+/// Rows that a search finds that knows how many keys each row has.
+fn in_segment(
+    rows: &Rows,
+    query: &[u32],
+    needed: Needed,
+    capacity: usize,
+    most: u32,
+) -> BTreeSet<u64> {
+    let mut store = Store::new(capacity);
+    let segment = store.write(1, 0, rows.len() as u64, &postings(rows, 0));
+    store.sizes = rows.iter().map(|(row, keys)| (*row, keys.len())).collect();
+    let found = [true, false].map(|is_exact| {
+        let query = KeyQuery {
+            keys: query,
+            needed: needed.least(),
+            minima: needed.minima(query.len()),
+            by_size: needed.depends_on_row().then_some(needed),
+            is_exact,
+            most,
+        };
+        let found = store
+            .search(&[SegmentGroup::alone(&segment)], &query)
+            .unwrap();
+        let rows = found.iter().map(|(row, shared)| {
+            assert!(needed.is_reached(*shared as usize, rows[row].len()));
+            *row
+        });
+        rows.collect()
+    });
+    assert_eq!(found[0], found[1]);
+    found.into_iter().next().expect("two searches")
 }
 
 proptest! {
@@ -213,6 +238,55 @@ proptest! {
                     prop_assert_eq!(&found, &expected);
                 }
             }
+        }
+    }
+}
+
+/// Rows of a template: parts of it, with elements of their own, and some strangers.
+fn templates() -> impl Strategy<Value = Vec<BTreeSet<i64>>> {
+    let row = (0..40i64, 0..30i64, 0..12i64, any::<i32>());
+    prop::collection::vec(row, 100..500).prop_map(|rows| {
+        let set = |(from, len, own, seed): (i64, i64, i64, i32)| {
+            let template = (from..40).take(len as usize + 20);
+            let own = (0..own).map(move |i| 1000 + (i64::from(seed) + i) % 3000);
+            template.chain(own).collect()
+        };
+        rows.into_iter().map(set).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Lists are long, on one leaf or on many, and most candidates are excluded by their sizes.
+    #[test]
+    fn rows_of_a_template_are_found_by_shares_and_resemblance(
+        rows in templates(),
+        row in any::<prop::sample::Index>(),
+        threshold in prop_oneof![0.05..=1.0f64, Just(0.5), Just(0.8), Just(1.0)],
+        capacity in prop_oneof![Just(80usize), 100usize..600, Just(8140)],
+        most in prop_oneof![1u32..600, Just(u32::MAX)],
+    ) {
+        let list = |set: &BTreeSet<i64>| set.iter().copied().collect::<Vec<i64>>();
+        let share = |a: &BTreeSet<i64>, b: &BTreeSet<i64>| containment(&list(a), &list(b), &mut || ());
+        let query = row.get(&rows);
+        let keys = |set: &BTreeSet<i64>| set.iter().map(|e| element_key(*e)).collect::<Vec<u32>>();
+        let numbered: Rows = (0..).zip(rows.iter().map(keys)).collect();
+        let least = Occurrence::contained(query.len(), threshold).map(|found| found.needed());
+        let directions: [(_, &dyn Fn(&BTreeSet<i64>) -> f64); 3] = [
+            (least.map(Needed::Elements), &|row| share(query, row)),
+            (Some(Needed::OwnShare(threshold)), &|row| share(row, query)),
+            (least.map(|least| Needed::Resembling {
+                similarity: threshold,
+                members: query.len(),
+                least,
+            }), &|row| jaccard(&list(row), &list(query), &mut || ())),
+        ];
+        for (needed, measure) in directions {
+            let near = (0..).zip(&rows).filter(|(_, row)| measure(row) >= threshold);
+            let near: BTreeSet<u64> = near.map(|(row, _)| row).collect();
+            let found = needed.map(|needed| in_segment(&numbered, &keys(query), needed, capacity, most));
+            prop_assert_eq!(found.unwrap_or_default(), near, "{:?}", needed);
         }
     }
 }
@@ -262,6 +336,7 @@ fn search_finds(
             keys,
             needed,
             minima: minima(keys.len(), needed),
+            by_size: None,
             is_exact,
             most,
         };

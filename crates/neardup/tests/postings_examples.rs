@@ -218,6 +218,7 @@ fn a_search_waits_twice_for_the_leaves_of_all_segments() {
             keys: &keys,
             needed: NEEDED,
             minima: minima(keys.len(), NEEDED),
+            by_size: None,
             is_exact: false,
             most: u32::MAX,
         };

@@ -1,13 +1,12 @@
 //! The candidates of a search: rows that share enough keys with the query.
 
-use super::ahead::PageReader;
 use super::candidates::{FoundRow, SearchCandidates};
 use super::hold;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, RowEntry, RowTable};
-use super::segment::{SearchedGroup, Stop, groups};
+use super::segment::{SearchPages, SearchedGroup, Stop, groups};
 use crate::index::classes::KeySearch;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::settings::work_mem_bytes;
@@ -132,7 +131,7 @@ fn candidates(
         Ok(())
     })?;
     let mut found = SearchCandidates::new();
-    let mut pages = PageReader::new(*index);
+    let mut pages = SearchPages::new(*index, meta);
     let most = (work_mem_bytes() / COUNTED).clamp(LEAST_COUNTED, u32::MAX as usize) as u32;
     let mut searched = groups(index, meta);
     if from >= meta.log_start {
@@ -143,7 +142,8 @@ fn candidates(
         keys,
         needed: needed.least(),
         minima: needed.minima(keys.len()),
-        is_exact: is_exact || needed.depends_on_row(),
+        by_size: needed.depends_on_row().then_some(*needed),
+        is_exact,
         most,
     };
     postings::search(&mut pages, &groups, &query, &mut |row, shared| {

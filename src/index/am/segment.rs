@@ -3,9 +3,11 @@
 use super::ahead::PageReader;
 use super::meta::{Meta, StoredMerge, StoredSegment};
 use super::page::{Index, PageType, raise_corrupted};
+use super::rows::{self, RowTable};
 use crate::pg::error::{check_interrupts, out_of_memory};
 use neardup::postings::{
-    self, Damaged, Directory, Leaf, MergeOutput, PageAhead, PageKind, Pages, Posting, SegmentGroup,
+    self, Damaged, Directory, Leaf, MergeOutput, PageAhead, PageKind, Pages, Posting, RowSizes,
+    SegmentGroup,
 };
 
 /// Why a search or a merge ended early.
@@ -84,6 +86,70 @@ impl Pages for PageReader<'_> {
 
     fn interrupt(&mut self) -> Result<(), Stop> {
         check_interrupts();
+        Ok(())
+    }
+}
+
+/// The pages of a search: those of segments, and the row table.
+pub struct SearchPages<'a> {
+    reader: PageReader<'a>,
+    rows: RowTable<'a>,
+}
+
+impl<'a> SearchPages<'a> {
+    pub fn new(index: Index<'a>, meta: &Meta) -> Self {
+        Self {
+            reader: PageReader::new(index),
+            rows: RowTable::new(index, meta),
+        }
+    }
+}
+
+impl Pages for SearchPages<'_> {
+    type Error = Stop;
+
+    fn announce<T>(
+        &mut self,
+        pages: &mut [T],
+        ahead: impl Fn(&T) -> PageAhead,
+    ) -> Result<(), Stop> {
+        self.reader.announce(pages, ahead)
+    }
+
+    fn read<R>(
+        &mut self,
+        segment: &postings::Segment,
+        kind: PageKind,
+        block: u32,
+        look: impl FnOnce(&[u8]) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        self.reader.read(segment, kind, block, look)
+    }
+
+    fn interrupt(&mut self) -> Result<(), Stop> {
+        self.reader.interrupt()
+    }
+}
+
+impl RowSizes for SearchPages<'_> {
+    fn sizes(&mut self, rows: &[u64], look: &mut dyn FnMut(usize, usize)) -> Result<(), Stop> {
+        let same_page = |a: &u64, b: &u64| rows::page_of(*a) == rows::page_of(*b);
+        let pages = rows.chunk_by(same_page);
+        let mut starts = Vec::new();
+        let mut start = 0;
+        for here in pages {
+            starts.push((start, here));
+            start += here.len();
+        }
+        let firsts: Vec<u64> = starts.iter().map(|(_, here)| here[0]).collect();
+        self.rows.for_each_page(&firsts, &mut |_, number, page| {
+            let (start, here) = starts[number];
+            for (place, row) in (start..).zip(here) {
+                if let Some(entry) = rows::live_entry(page, *row) {
+                    look(place, entry.keys.into());
+                }
+            }
+        });
         Ok(())
     }
 }

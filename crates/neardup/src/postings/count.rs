@@ -39,11 +39,22 @@ pub(super) struct RowTally {
     is_full: bool,
 }
 
-/// A row, by its offset, and the number of lists that it was found in.
+/// A row, by its offset, the number of lists that it was found in, and how many it must be in.
 #[derive(Clone, Copy)]
 pub(super) struct CountedRow {
     pub offset: u32,
     pub count: u32,
+    pub needed: u32,
+}
+
+impl CountedRow {
+    fn new(offset: u32, count: u32) -> Self {
+        Self {
+            offset,
+            count,
+            needed: 0,
+        }
+    }
 }
 
 impl RowTally {
@@ -119,10 +130,7 @@ impl RowTally {
         let mut candidates = Vec::new();
         for same in self.offsets.chunk_by(|a, b| a == b) {
             if same.len() >= least as usize {
-                candidates.try_push(CountedRow {
-                    offset: same[0],
-                    count: same.len() as u32,
-                })?;
+                candidates.try_push(CountedRow::new(same[0], same.len() as u32))?;
             }
         }
         Ok(candidates)
@@ -139,7 +147,7 @@ impl RowTally {
             for (place, &count) in counts.iter().enumerate() {
                 if count >= least {
                     let offset = self.rows.start + (window * WINDOW + place) as u32;
-                    candidates.try_push(CountedRow { offset, count })?;
+                    candidates.try_push(CountedRow::new(offset, count))?;
                 }
             }
         }
@@ -181,7 +189,7 @@ impl RowTally {
                     for (offset, count) in (first..).zip(&mut counts[start..start + BLOCK]) {
                         let count = u32::from(std::mem::take(count));
                         if count >= least {
-                            candidates.try_push(CountedRow { offset, count })?;
+                            candidates.try_push(CountedRow::new(offset, count))?;
                         }
                     }
                 }

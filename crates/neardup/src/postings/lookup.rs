@@ -25,8 +25,8 @@ impl PageForKeys {
     }
 
     /// Passes the pages below a directory to `put`. Calls `goes_on` for every key whose list continues on further
-    /// children, with the key's place and the number of these children. `key` returns the key at a place; keys
-    /// ascend.
+    /// children, with the key's place and the number of these children; if it returns true, the key is left out.
+    /// `key` returns the key at a place; keys ascend.
     ///
     /// # Errors
     /// Those of `put`; a directory without entries.
@@ -36,7 +36,7 @@ impl PageForKeys {
         part: &SegmentPart,
         key: impl Fn(usize) -> u32,
         mut put: impl FnMut(Self) -> Result<(), Error>,
-        mut goes_on: impl FnMut(usize, usize),
+        mut goes_on: impl FnMut(usize, usize) -> Result<bool, Error>,
     ) -> Result<(), E> {
         let (mut child, mut end) = (0, None);
         let mut open: Option<Self> = None;
@@ -44,11 +44,21 @@ impl PageForKeys {
             let Some((first, last)) = part.range(key(place)) else {
                 continue;
             };
+            let is_here = open.is_some() && end.is_none_or(|end| first < end);
+            if !is_here {
+                child = directory.child_of(first);
+                end = directory.get(child + 1).map(|entry| entry.first);
+            }
+            let further = match end {
+                Some(end) if end <= last => directory.child_of(last).saturating_sub(child),
+                _ => 0,
+            };
+            // Later keys begin on another child, so that a key that is left out is not within a range.
+            let is_left_out = further > 0 && goes_on(place, further)?;
             match &mut open {
-                Some(page) if end.is_none_or(|end| first < end) => page.keys.end = place + 1,
+                _ if is_left_out => {}
+                Some(page) if is_here => page.keys.end = place + 1,
                 _ => {
-                    child = directory.child_of(first);
-                    end = directory.get(child + 1).map(|entry| entry.first);
                     let page = Self {
                         page: directory.child(child)?,
                         next: end.or(self.next),
@@ -56,9 +66,6 @@ impl PageForKeys {
                     };
                     open.replace(page).map_or(Ok(()), &mut put)?;
                 }
-            }
-            if end.is_some_and(|end| end <= last) {
-                goes_on(place, directory.child_of(last).saturating_sub(child));
             }
         }
         Ok(open.map_or(Ok(()), put)?)

@@ -39,7 +39,7 @@ pub use estimate::Estimate;
 pub use leaf::{Leaf, LeafBuilder};
 pub use log::{Log, LogQuery};
 pub use merge::{FilledLeaf, Merge};
-pub use needed::Needed;
+pub use needed::{MOST_OWN, Needed};
 pub use part::split_of_input;
 pub use passed::passed;
 pub use search::{KeyQuery, search};
@@ -202,4 +202,18 @@ pub trait Pages {
     /// # Errors
     /// An error if the caller wants to stop.
     fn interrupt(&mut self) -> Result<(), Self::Error>;
+}
+
+/// Pages of segments whose rows have a known number of keys.
+pub trait RowSizes: Pages {
+    /// Calls `look` with the place among `rows`, which ascend, of every row that is not known to be dead, and the
+    /// number of keys that it has itself, at most [`MOST_OWN`].
+    ///
+    /// # Errors
+    /// Fails if a page cannot be read.
+    fn sizes(
+        &mut self,
+        rows: &[u64],
+        look: &mut dyn FnMut(usize, usize),
+    ) -> Result<(), Self::Error>;
 }

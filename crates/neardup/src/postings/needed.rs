@@ -5,6 +5,9 @@ use crate::bands::Occurrence;
 use crate::bands::occurrence::{Minimum, minima};
 use crate::set::reaches;
 
+/// The number of a row's own keys above which it is not known exactly.
+pub const MOST_OWN: usize = u16::MAX as usize;
+
 /// How many of a query's keys every match has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Needed {
@@ -44,6 +47,27 @@ impl Needed {
     /// Returns whether the number of keys that a row needs depends on the row's own number of keys.
     pub fn depends_on_row(&self) -> bool {
         matches!(self, Self::OwnShare(_) | Self::Resembling { .. })
+    }
+
+    /// Returns the least number of keys, 1 or more, that a row of `own` keys must share; None if it has too few.
+    /// [`MOST_OWN`] keys stand for as many or more.
+    pub fn of_row(&self, own: usize) -> Option<usize> {
+        let nearly = match *self {
+            Self::Bands(_) | Self::Elements(_) => self.least() as f64,
+            Self::OwnShare(share) => share * own as f64,
+            Self::Resembling {
+                similarity,
+                members,
+                ..
+            } => similarity / (1.0 + similarity) * (own + members) as f64,
+        };
+        // The product may be rounded the wrong way.
+        let nearly = nearly as usize;
+        let least = self.least();
+        let of_row = (nearly.saturating_sub(1)..=nearly.saturating_add(2))
+            .map(|shared| shared.max(least))
+            .find(|&shared| self.is_reached(shared, own))?;
+        (of_row <= own || own >= MOST_OWN).then_some(of_row)
     }
 
     /// Returns whether a row has enough of the keys: it shares `shared` of them, which is at least [`Self::least`],

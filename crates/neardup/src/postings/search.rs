@@ -3,19 +3,23 @@
 //! Any T - 1 of the lists can be left unread: a row that is in no other list has fewer than T keys. Candidates that
 //! can still reach T are looked up in the unread lists (Li, Lu, Lu, 'Efficient merging and filtering algorithms for
 //! approximate string searches', ICDE 2008). Lists are usually short, and are counted as they are found; then it
-//! does not matter which are left unread. If there are long lists, of keys that many rows share, the longest are
-//! left unread. Candidates are looked up in these from the shortest to the longest.
+//! does not matter which are left unread. Long lists, of keys that many rows share, are left unread as far as
+//! possible: the directory names those of more than a leaf, so that others are looked up in their place. Candidates
+//! are looked up in unread long lists from the shortest to the longest.
+//!
+//! If the number of keys that a row needs depends on the row's own number, rows that cannot reach theirs are excluded
+//! before any unread list is looked at: of rows that share a template, those whose own parts differ.
 //!
 //! All groups are searched together, level by level, so that a search waits for its storage once a level, not once a
 //! page.
 
-use super::count::{RowCounts, RowTally};
-use super::key_list::{KeyList, fewest, lists};
+use super::count::{CountedRow, RowCounts, RowTally};
+use super::key_list::{KeyList, lists};
 use super::long::{probe, scan};
 use super::lookup::PageForKeys;
 use super::part::{SegmentPart, offsets_of, parts};
 use super::walk::{read_directory, read_leaf};
-use super::{AHEAD, MAX_DEPTH, PageAhead, Pages, Posting, SegmentGroup};
+use super::{AHEAD, MAX_DEPTH, Needed, PageAhead, Pages, Posting, RowSizes, SegmentGroup};
 use crate::bands::occurrence::Minimum;
 use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
@@ -28,6 +32,12 @@ const SHORT: usize = 128;
 const CHILDREN_LOG2: u32 = 9;
 const POSTINGS_LOG2: u32 = 11;
 
+/// Postings of long lists that are read in the time in which a further list is looked up.
+const INSTEAD: u64 = 256;
+
+/// Rows whose sizes are looked up at a time.
+const SIZES: usize = 512;
+
 /// A query for [`search`].
 #[derive(Debug, Clone, Copy)]
 pub struct KeyQuery<'q> {
@@ -36,21 +46,23 @@ pub struct KeyQuery<'q> {
     pub needed: usize,
     /// Ascending numbers of keys: after each, rows with fewer of these keys are left out.
     pub minima: [Minimum; 2],
+    /// How many keys a row needs by its own number of keys, if that matters.
+    pub by_size: Option<Needed>,
     /// True if all keys of found rows are counted, not only those that decide that the rows are found.
     pub is_exact: bool,
     /// The most rows to count at a time if more postings than this are read, 1 or more.
     pub most: u32,
 }
 
-/// Calls `found` with every row of the groups that has at least as many keys as a query needs, and the number of
-/// keys that it is known to have. Rows come in the order of the groups, ascending within each.
+/// Calls `found` with every row of the groups that has at least as many keys as it needs, and the number of keys that
+/// it is known to have. Rows come in the order of the groups, ascending within each.
 ///
 /// Without long lists, reads one leaf for each key of the first minimum, and every directory page on the way once.
 /// Leaves for other keys are read only if there are candidates. Memory: 16 bytes for each of `most` rows.
 ///
 /// # Errors
 /// Those of `pages` and `found`; damaged pages; too little memory.
-pub fn search<P: Pages>(
+pub fn search<P: RowSizes>(
     pages: &mut P,
     groups: &[SegmentGroup],
     query: &KeyQuery,
@@ -65,7 +77,7 @@ pub fn search<P: Pages>(
         let (lo, parts) = parts::<P::Error>(group)?;
         searches.push(GroupSearch::new(lo, parts, query, share)?);
     }
-    count_short(pages, &mut searches, query)?;
+    count(pages, &mut searches, query)?;
     for (group, counted) in groups.iter().zip(searches) {
         if counted.finish(pages, found)? {
             continue;
@@ -76,7 +88,7 @@ pub fn search<P: Pages>(
             let window = start..start.saturating_add(query.most).min(end);
             let within = collected(parts.iter().filter_map(|part| part.within(&window)))?;
             let mut alone = [GroupSearch::new(lo, within, query, query.most)?];
-            count_short(pages, &mut alone, query)?;
+            count(pages, &mut alone, query)?;
             for counted in alone {
                 counted.finish(pages, found)?;
             }
@@ -85,55 +97,75 @@ pub fn search<P: Pages>(
     Ok(())
 }
 
-/// Counts the short lists of searches, as far as they decide which rows are found.
-fn count_short<P: Pages>(
+/// Reads lists of searches until no row but their candidates can be found, then the other lists that are not long as
+/// far as these decide about candidates.
+fn count<P: RowSizes>(
     pages: &mut P,
     searches: &mut [GroupSearch],
     query: &KeyQuery,
 ) -> Result<(), P::Error> {
-    let Some(first) = searches.first() else {
-        return Ok(());
-    };
-    let all = first.lists.len();
-    let ends = query.minima.map(|minimum| {
-        let rest = (query.keys.len() as u32).saturating_sub(minimum.of);
-        fewest(&first.lists, rest)
-    });
-    let mut start = 0;
-    for (end, minimum) in ends.into_iter().zip(&query.minima) {
-        look_up(pages, searches, start..end)?;
-        for search in searches.iter_mut() {
-            search.keep_candidates(pages, end, minimum.shared)?;
-        }
-        start = end;
+    let [first, second] = query.minima;
+    look_up(pages, searches, |search| search.first_lists(first.of))?;
+    for search in searches.iter_mut() {
+        search.find_candidates(pages, first)?;
     }
-    look_up(pages, searches, start..all)
+    if query.by_size.is_none() {
+        look_up(pages, searches, |search| search.further_lists(second.of))?;
+        for search in searches.iter_mut() {
+            search.keep_candidates(second);
+        }
+    }
+    look_up(pages, searches, |search| search.further_lists(u32::MAX))
 }
 
-/// Looks up lists in the searches that want more of them. All pages of a level are announced together.
+/// Looks up lists in all searches until `next` names no more for any. All pages of a level are announced together.
 fn look_up<P: Pages>(
     pages: &mut P,
     searches: &mut [GroupSearch],
-    lists: Range<usize>,
+    next: impl Fn(&mut GroupSearch) -> Range<usize>,
 ) -> Result<(), P::Error> {
     let mut levels: [Vec<PageVisit>; MAX_DEPTH as usize + 1] = Default::default();
-    for (number, search) in searches.iter().enumerate() {
-        search.push_roots(number, &lists, &mut levels)?;
-    }
-    for level in (0..levels.len()).rev() {
-        let mut visits = std::mem::take(&mut levels[level]);
-        for together in visits.chunks_mut(AHEAD) {
-            pages.announce(together, |visit| visit.ahead(&searches[visit.search].lists))?;
-            for visit in together {
-                pages.interrupt()?;
-                let search = &mut searches[visit.search];
-                match level.checked_sub(1) {
-                    Some(below) => {
-                        search.look_at_directory(pages, visit, level, &mut levels[below])?;
-                    }
-                    None => search.look_at_leaf(pages, visit)?,
-                }
+    loop {
+        // Lists that a directory shows to be long are replaced by others before the leaves are read.
+        loop {
+            let mut is_done = true;
+            for (number, search) in searches.iter_mut().enumerate() {
+                let lists = next(search);
+                is_done &= lists.is_empty();
+                search.push_roots(number, &lists, &mut levels)?;
             }
+            if is_done {
+                break;
+            }
+            for level in (1..levels.len()).rev() {
+                let mut visits = std::mem::take(&mut levels[level]);
+                look_at(pages, searches, &mut visits, |pages, search, visit| {
+                    search.look_at_directory(pages, visit, level, &mut levels[level - 1])
+                })?;
+            }
+        }
+        let mut leaves = std::mem::take(&mut levels[0]);
+        if leaves.is_empty() {
+            return Ok(());
+        }
+        look_at(pages, searches, &mut leaves, |pages, search, visit| {
+            search.look_at_leaf(pages, visit)
+        })?;
+    }
+}
+
+/// Calls `look` with the pages of a level.
+fn look_at<'g, P: Pages>(
+    pages: &mut P,
+    searches: &mut [GroupSearch<'g>],
+    visits: &mut [PageVisit],
+    mut look: impl FnMut(&mut P, &mut GroupSearch<'g>, &PageVisit) -> Result<(), P::Error>,
+) -> Result<(), P::Error> {
+    for together in visits.chunks_mut(AHEAD) {
+        pages.announce(together, |visit| visit.ahead(&searches[visit.search].lists))?;
+        for visit in together {
+            pages.interrupt()?;
+            look(pages, &mut searches[visit.search], visit)?;
         }
     }
     Ok(())
@@ -159,10 +191,12 @@ struct GroupSearch<'g> {
     lo: u64,
     parts: Vec<SegmentPart<'g>>,
     lists: Vec<KeyList>,
+    /// The lists before this one have been looked up.
+    end: usize,
     needed: u32,
+    by_size: Option<Needed>,
     is_exact: bool,
-    /// The number of the query's keys that unread lists may have.
-    most_unread: u32,
+    /// Long lists that have not been read.
     long: Vec<Long>,
     counts: RowCounts,
 }
@@ -174,49 +208,187 @@ impl<'g> GroupSearch<'g> {
         query: &KeyQuery,
         most: u32,
     ) -> crate::Result<Self> {
-        let lists = lists(query.keys)?;
-        let needed = query.needed as u32;
         Ok(Self {
             lo,
             counts: RowCounts::All(RowTally::new(offsets_of(&parts), most as usize)),
             parts,
-            lists,
-            needed,
+            lists: lists(query.keys)?,
+            end: 0,
+            needed: query.needed as u32,
+            by_size: query.by_size,
             is_exact: query.is_exact,
-            most_unread: needed - 1,
             long: Vec::new(),
         })
     }
 
-    /// Keeps as candidates the rows that have at least `shared` of the lists before list `end`, once all of these
-    /// lists are short.
-    fn keep_candidates<P: Pages>(
+    /// Takes lists to look up until those that are not long have `of` of the query's keys, or reading long ones takes
+    /// less time.
+    fn first_lists(&mut self, of: u32) -> Range<usize> {
+        if self.counts.is_full() {
+            return self.end..self.end;
+        }
+        let looked_up = self.lists[..self.end].iter();
+        let short = looked_up.filter(|list| !list.is_long());
+        let (lists, weight) = short.fold((0, 0), |(lists, weight), list| {
+            (lists + 1, weight + list.weight)
+        });
+        let missing = of.saturating_sub(weight);
+        let all_to_short = self.end.max(1) as f64 / f64::from(lists.max(1));
+        let wanted = (f64::from(missing) * all_to_short).ceil() as u32;
+        match self.postings_instead(missing) {
+            Some(postings) if postings <= u64::from(wanted) * INSTEAD => self.end..self.end,
+            _ => self.take_lists(wanted),
+        }
+    }
+
+    /// Returns how many postings the shortest long lists have that have `missing` of the query's keys together; None
+    /// if all have fewer.
+    fn postings_instead(&self, mut missing: u32) -> Option<u64> {
+        let long = self.lists[..self.end].iter().filter(|list| list.is_long());
+        let mut long: Vec<(u64, u32)> = long
+            .map(|list| (list.long_postings.get(), list.weight))
+            .collect();
+        long.sort_unstable();
+        let mut postings = 0;
+        for (length, weight) in long {
+            if missing == 0 {
+                break;
+            }
+            postings += length;
+            missing = missing.saturating_sub(weight);
+        }
+        (missing == 0).then_some(postings)
+    }
+
+    /// Takes lists to look up until all that have been looked up have `of` of the query's keys; none if no further
+    /// list can decide about a candidate.
+    fn further_lists(&mut self, of: u32) -> Range<usize> {
+        let wants_more = match &self.counts {
+            RowCounts::All(_) => false,
+            RowCounts::Of(candidates) => candidates
+                .iter()
+                .any(|candidate| self.is_exact || candidate.count < candidate.needed),
+        };
+        if !wants_more {
+            return self.end..self.end;
+        }
+        let before = self.weight(..self.end);
+        self.take_lists(of.saturating_sub(before))
+    }
+
+    /// Takes the next lists that have `wanted` of the query's keys together.
+    fn take_lists(&mut self, mut wanted: u32) -> Range<usize> {
+        let start = self.end;
+        while wanted > 0
+            && let Some(list) = self.lists.get(self.end)
+        {
+            wanted = wanted.saturating_sub(list.weight);
+            self.end += 1;
+        }
+        start..self.end
+    }
+
+    fn weight(&self, lists: impl std::slice::SliceIndex<[KeyList], Output = [KeyList]>) -> u32 {
+        self.lists[lists].iter().map(|list| list.weight).sum()
+    }
+
+    /// Reads the shortest long lists until lists with `first.of` of the query's keys have been read, and keeps as
+    /// candidates the rows that have `first.shared` of these and can have enough of all.
+    fn find_candidates<P: RowSizes>(
         &mut self,
         pages: &mut P,
-        end: usize,
-        shared: u32,
+        first: Minimum,
     ) -> Result<(), P::Error> {
-        let (looked_up, rest) = self.lists.split_at(end);
-        let long = looked_up.iter().filter(|list| list.long_postings.get() > 0);
-        let uncounted: u32 = long.map(|list| list.weight).sum();
-        if let RowCounts::Of(candidates) = &mut self.counts {
-            candidates.retain(|candidate| candidate.count + uncounted >= shared);
-        } else if self.long.is_empty() && !self.counts.is_full() {
-            self.most_unread = rest.iter().map(|list| list.weight).sum();
-            let candidates = self.counts.candidates(shared, &mut || pages.interrupt())?;
-            self.counts = RowCounts::Of(candidates);
+        self.sort_long();
+        let short = self.lists[..self.end].iter().filter(|list| !list.is_long());
+        let mut read: u32 = short.map(|list| list.weight).sum();
+        let mut pieces = 0;
+        for same_list in self.long.chunk_by(|a, b| a.list == b.list) {
+            if read >= first.of || self.counts.is_full() {
+                break;
+            }
+            let list = &self.lists[same_list[0].list];
+            for long in same_list {
+                scan(pages, &self.parts[long.part], list, &mut self.counts)?;
+            }
+            read += list.weight;
+            pieces += same_list.len();
         }
+        if self.counts.is_full() {
+            return Ok(());
+        }
+        self.long.drain(..pieces);
+        let unread = self.weight(..) - read;
+        let least = match read >= first.of {
+            true => first.shared,
+            false => 1,
+        };
+        let least = self.needed.saturating_sub(unread).max(least);
+        let candidates = self.counts.candidates(least, &mut || pages.interrupt())?;
+        self.counts = RowCounts::Of(candidates);
+        self.exclude(pages, unread)
+    }
+
+    /// Sets how many keys each candidate needs, and keeps those that can have as many if they have all of the
+    /// `unread` ones.
+    fn exclude<P: RowSizes>(&mut self, pages: &mut P, unread: u32) -> Result<(), P::Error> {
+        let RowCounts::Of(candidates) = &mut self.counts else {
+            return Ok(());
+        };
+        let Some(by_size) = &self.by_size else {
+            for candidate in candidates {
+                candidate.needed = self.needed;
+            }
+            return Ok(());
+        };
+        let (mut kept, mut start) = (0, 0);
+        let mut rows = with_room(SIZES.min(candidates.len()))?;
+        while start < candidates.len() {
+            pages.interrupt()?;
+            let end = candidates.len().min(start + SIZES);
+            let numbers = candidates[start..end].iter();
+            rows.clear();
+            rows.extend(numbers.map(|candidate| self.lo + u64::from(candidate.offset)));
+            pages.sizes(&rows, &mut |place, own| {
+                let candidate = candidates[start + place];
+                let needed = by_size.of_row(own).map(|needed| needed as u32);
+                if let Some(needed) = needed.filter(|needed| candidate.count + unread >= *needed) {
+                    candidates[kept] = CountedRow {
+                        needed,
+                        ..candidate
+                    };
+                    kept += 1;
+                }
+            })?;
+            start = end;
+        }
+        candidates.truncate(kept);
         Ok(())
     }
 
-    /// Returns whether further lists can decide about rows.
-    fn wants_more(&self) -> bool {
-        match &self.counts {
-            RowCounts::All(_) => !self.counts.is_full(),
-            RowCounts::Of(candidates) => candidates
-                .iter()
-                .any(|candidate| self.is_exact || candidate.count < self.needed),
+    /// Keeps the candidates that can have at least `second.shared` of the lists looked up, if these have `second.of`
+    /// of the query's keys.
+    fn keep_candidates(&mut self, second: Minimum) {
+        self.sort_long();
+        let uncounted = self.unread_weight();
+        if self.weight(..self.end) >= second.of
+            && let RowCounts::Of(candidates) = &mut self.counts
+        {
+            candidates.retain(|candidate| candidate.count + uncounted >= second.shared);
         }
+    }
+
+    /// Orders the unread long lists by their length.
+    fn sort_long(&mut self) {
+        let lists = &self.lists;
+        self.long
+            .sort_unstable_by_key(|long| (lists[long.list].long_postings.get(), long.list));
+    }
+
+    /// Returns how many of the query's keys the unread long lists have, which are in order.
+    fn unread_weight(&self) -> u32 {
+        let unread = self.long.chunk_by(|a, b| a.list == b.list);
+        unread.map(|same| self.lists[same[0].list].weight).sum()
     }
 
     /// Adds the roots of the parts in which lists must be looked up.
@@ -226,9 +398,6 @@ impl<'g> GroupSearch<'g> {
         lists: &Range<usize>,
         levels: &mut [Vec<PageVisit>],
     ) -> crate::Result<()> {
-        if !self.wants_more() {
-            return Ok(());
-        }
         for (place, part) in self.parts.iter().enumerate() {
             let (first, last) = (Posting::from(part.first).key, Posting::from(part.last).key);
             let among = &self.lists[lists.clone()];
@@ -248,18 +417,26 @@ impl<'g> GroupSearch<'g> {
     }
 
     fn look_at_directory<P: Pages>(
-        &self,
+        &mut self,
         pages: &mut P,
         visit: &PageVisit,
         level: usize,
         below: &mut Vec<PageVisit>,
     ) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
-        let key = |number: usize| self.lists[number].key;
+        let (lists, long) = (&self.lists, &mut self.long);
+        let key = |number: usize| lists[number].key;
         let put = |lists| below.try_push(PageVisit { lists, ..*visit });
+        // The list of the last child but one, and those before it, is all of one key; that of the last may be short.
         let goes_on = |number: usize, children: usize| {
-            let leaves = (children as u64) << (CHILDREN_LOG2 * (level - 1) as u32);
-            self.lists[number].lengthen(leaves << POSTINGS_LOG2);
+            let whole = children as u64 - 1;
+            let of_child = 1 << (CHILDREN_LOG2 * (level - 1) as u32 + POSTINGS_LOG2).min(48);
+            if whole > 0 {
+                lists[number].lengthen(whole.saturating_mul(of_child));
+                let part = visit.part;
+                long.try_push(Long { list: number, part })?;
+            }
+            Ok(whole > 0)
         };
         let page = visit.lists.page;
         read_directory(pages, part.segment, level as u8, page, |directory| {
@@ -290,57 +467,36 @@ impl<'g> GroupSearch<'g> {
         })
     }
 
-    /// Reads the long lists, and calls `found` with the rows that have enough keys, ascending. Returns false,
-    /// without any call, if both the postings read and the rows are more than the limit.
+    /// Calls `found` with the rows that have enough keys, ascending. Returns false, without any call, if both the
+    /// postings read and the rows are more than the limit.
     fn finish<P: Pages>(
         mut self,
         pages: &mut P,
         found: &mut impl FnMut(u64, u32) -> Result<(), P::Error>,
     ) -> Result<bool, P::Error> {
-        let mut unread = self.leave_unread();
-        for long in &self.long {
-            let list = &self.lists[long.list];
-            if !list.unread && !self.counts.is_full() {
-                scan(pages, &self.parts[long.part], list, &mut self.counts)?;
-            }
-        }
-        if self.counts.is_full() {
+        self.sort_long();
+        let mut unread = self.unread_weight();
+        let RowCounts::Of(mut candidates) = self.counts else {
             return Ok(false);
-        }
-        let reached = self.needed.saturating_sub(unread).max(1);
-        let mut candidates = self.counts.candidates(reached, &mut || pages.interrupt())?;
+        };
+        candidates.retain(|candidate| candidate.count + unread >= candidate.needed);
         for same_list in self.long.chunk_by(|a, b| a.list == b.list) {
-            let list = &self.lists[same_list[0].list];
-            if !list.unread || candidates.is_empty() {
-                continue;
+            let wants_more =
+                |candidate: &CountedRow| self.is_exact || candidate.count < candidate.needed;
+            if !candidates.iter().any(wants_more) {
+                break;
             }
+            let list = &self.lists[same_list[0].list];
             for long in same_list {
                 probe(pages, &self.parts[long.part], list, &mut candidates)?;
             }
             unread -= list.weight;
-            candidates.retain(|candidate| candidate.count + unread >= self.needed);
+            candidates.retain(|candidate| candidate.count + unread >= candidate.needed);
         }
         for candidate in candidates {
             found(self.lo + u64::from(candidate.offset), candidate.count)?;
         }
         Ok(true)
-    }
-
-    /// Marks the longest lists that may be left unread, and returns their number of keys of the query. Orders the
-    /// long parts by the length of their lists.
-    fn leave_unread(&mut self) -> u32 {
-        let lists = &mut self.lists;
-        self.long
-            .sort_unstable_by_key(|long| (lists[long.list].long_postings.get(), long.list));
-        let mut unread = 0;
-        for long in self.long.iter().rev() {
-            let list = &mut lists[long.list];
-            if !list.unread && list.weight <= self.most_unread - unread {
-                list.unread = true;
-                unread += list.weight;
-            }
-        }
-        unread
     }
 }
 

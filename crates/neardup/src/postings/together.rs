@@ -172,7 +172,7 @@ impl Hits {
                 let mut below = Vec::new();
                 read_directory(pages, part.segment, level, visit.page, |directory| {
                     let put = |page| below.try_push(page);
-                    visit.below(&directory, part, key, put, |_, _| ())
+                    visit.below(&directory, part, key, put, |_, _| Ok(false))
                 })?;
                 self.look_at(pages, part, keys, level - 1, &mut below)?;
             }

@@ -5,8 +5,8 @@ use neardup::bands::occurrence::minima;
 use neardup::postings::directory::{self, Directories, DirectoryEntry};
 use neardup::postings::{
     AHEAD, Damaged, Directory, KeyAndRow, KeyQuery, Leaf, LeafBuilder, Merge, MergeOutput,
-    PageAhead, PageKind, Pages, Posting, Segment, SegmentGroup, passed, search, split_of_input,
-    sweep,
+    PageAhead, PageKind, Pages, Posting, RowSizes, Segment, SegmentGroup, passed, search,
+    split_of_input, sweep,
 };
 use std::collections::HashMap;
 
@@ -53,6 +53,8 @@ pub struct Store {
     pub waits: usize,
     /// After how many waits leaves that have been asked for are there.
     there: HashMap<u32, usize>,
+    /// The number of keys of each row that is not dead, for searches that depend on it.
+    pub sizes: HashMap<u64, usize>,
 }
 
 impl Store {
@@ -66,6 +68,7 @@ impl Store {
             directories_read: 0,
             waits: 0,
             there: HashMap::new(),
+            sizes: HashMap::new(),
         }
     }
 
@@ -166,6 +169,7 @@ impl Store {
             keys,
             needed: needed.max(1),
             minima: minima(keys.len(), needed.max(1)),
+            by_size: None,
             is_exact: true,
             most: u32::MAX,
         };
@@ -293,6 +297,18 @@ impl Pages for Store {
     }
 
     fn interrupt(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+impl RowSizes for Store {
+    fn sizes(&mut self, rows: &[u64], look: &mut dyn FnMut(usize, usize)) -> Result<(), Failure> {
+        assert!(rows.is_sorted());
+        for (place, row) in rows.iter().enumerate() {
+            if let Some(&size) = self.sizes.get(row) {
+                look(place, size);
+            }
+        }
         Ok(())
     }
 }
