@@ -78,6 +78,7 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
         | Subject::Planning
         | Subject::Live
         | Subject::Groups
+        | Subject::Templates
         | Subject::Adopting
         | Subject::Passages
         | Subject::Calibration

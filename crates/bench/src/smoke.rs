@@ -12,7 +12,7 @@ use crate::peers::{self, Peers};
 use crate::report::table::Table;
 use crate::subjects::{
     adopting, bursts, cold, containment, cores, documents, groups, guard, index, live, lookup,
-    pairs, passages, pipelines, planning, scale,
+    pairs, passages, pipelines, planning, scale, templates,
 };
 
 /// Measures ourselves alone, with so few documents that this only tests the measurements.
@@ -52,6 +52,7 @@ pub fn run(server: &Server) -> Result<()> {
         pipelines::measure,
         planning::measure,
         containment::measure,
+        templates::measure,
         scale::measure,
         cold::measure,
     ] {

@@ -30,6 +30,7 @@ pub mod scale;
 mod scripts;
 pub mod shards;
 mod signature;
+pub mod templates;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -54,6 +55,7 @@ pub enum Subject {
     Adopting,
     Passages,
     Containment,
+    Templates,
     Quality,
     Calibration,
     Scale,
@@ -102,6 +104,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (Subject::Adopting, "adopting", &[adopting::measure]),
     (Subject::Passages, "passages", &[passages::measure]),
     (Subject::Containment, "containment", &[containment::measure]),
+    (Subject::Templates, "templates", &[templates::measure]),
     (
         Subject::Quality,
         "quality",
