@@ -273,7 +273,8 @@ proptest! {
         let keys = |set: &BTreeSet<i64>| set.iter().map(|e| element_key(*e)).collect::<Vec<u32>>();
         let numbered: Rows = (0..).zip(rows.iter().map(keys)).collect();
         let least = Occurrence::contained(query.len(), threshold).map(|found| found.needed());
-        let directions: [(_, &dyn Fn(&BTreeSet<i64>) -> f64); 3] = [
+        type Measure<'m> = &'m dyn Fn(&BTreeSet<i64>) -> f64;
+        let directions: [(Option<Needed>, Measure); 3] = [
             (least.map(Needed::Elements), &|row| share(query, row)),
             (Some(Needed::OwnShare(threshold)), &|row| share(row, query)),
             (least.map(|least| Needed::Resembling {
