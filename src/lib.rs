@@ -43,6 +43,4 @@ pub extern "C-unwind" fn _PG_init() {
     pg::progress::define_setting();
     index::planner::hook::install();
     guard::places::install();
-    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
-    index::am::explain::install();
 }

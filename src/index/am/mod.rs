@@ -19,10 +19,7 @@ mod build;
 mod cache;
 mod candidates;
 mod check;
-mod compact;
 mod cost;
-#[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
-pub mod explain;
 mod fetch;
 mod find;
 pub mod hold;

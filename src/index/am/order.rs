@@ -78,8 +78,6 @@ pub struct Ordered<'a> {
     read: Option<SortedRows>,
     /// The least distance of the tail; None once it has been read, or if it does not match.
     tail: Option<f64>,
-    /// Rows of the tail that have been read.
-    pub beyond: u64,
 }
 
 impl<'a> Ordered<'a> {
@@ -114,7 +112,6 @@ impl<'a> Ordered<'a> {
             known: BinaryHeap::new(),
             read: None,
             tail,
-            beyond: 0,
         }
     }
 
@@ -225,7 +222,6 @@ impl<'a> Ordered<'a> {
             others.retain(|(row, _)| !self.candidates.take_until(*row));
             // SAFETY: the scan is going on.
             unsafe { count(self.index.as_ptr(), 0, others.len() as i64) };
-            self.beyond += others.len() as u64;
             for (_, RowEntry { tid, .. }) in &others {
                 self.table.ensure_in_table(tid);
                 let order = &*self.order;

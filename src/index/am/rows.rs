@@ -115,8 +115,7 @@ pub fn put(image: &mut Image, row: u64, entry: &RowEntry) {
     image.set_used(used);
 }
 
-/// Reads the row table. Blocks of the directory are remembered; a page that has been moved is looked up
-/// anew.
+/// Reads the row table. Pages of the directory stay where they are, so their blocks are remembered.
 pub struct RowTable<'a> {
     index: Index<'a>,
     tops: [u32; TOPS],
@@ -149,60 +148,46 @@ impl<'a> RowTable<'a> {
         }
     }
 
-    /// Finds the block of a page of the table, and that of the directory page that says so.
-    fn find(&mut self, page: u64) -> PagePlace {
-        match self.directory_of(page) {
-            Ok(directory) => self.block_on(directory, PageType::RowsDirectory, page),
-            Err(other) => other,
-        }
+    /// Finds the block of a page of the table; None if there is none, or none any more.
+    fn find(&mut self, page: u64) -> Option<u32> {
+        let directory = self.directory_of(page)?;
+        self.block_on(directory, PageType::RowsDirectory, page)
     }
 
     /// Does [`Self::find`] for pages, ascending, looking once into each page of the directory.
-    fn find_all(&mut self, pages: &[u64]) -> Vec<PagePlace> {
+    fn find_all(&mut self, pages: &[u64]) -> Vec<Option<u32>> {
         let mut found = Vec::with_capacity(pages.len());
         for pages in pages.chunk_by(|a, b| a / FANOUT == b / FANOUT) {
-            match self.directory_of(pages[0]) {
-                Ok(directory) => {
-                    let directory = self.index.read(directory);
-                    let places = pages
-                        .iter()
-                        .map(|page| place_on(&directory, PageType::RowsDirectory, *page));
-                    found.extend(places);
-                }
-                Err(other) => found.extend(pages.iter().map(|_| other)),
-            }
+            let directory = self.directory_of(pages[0]);
+            let directory = directory.map(|directory| self.index.read(directory));
+            found.extend(pages.iter().map(|page| {
+                place_on(
+                    &self.index,
+                    directory.as_ref()?,
+                    PageType::RowsDirectory,
+                    *page,
+                )
+            }));
         }
         found
     }
 
-    /// Returns the block of the page of the directory that leads to a page of the table, or where else that
-    /// is.
-    fn directory_of(&mut self, page: u64) -> Result<u32, PagePlace> {
+    /// Returns the block of the page of the directory that leads to a page of the table.
+    fn directory_of(&mut self, page: u64) -> Option<u32> {
         let place = page / FANOUT;
         if let Some((_, block)) = self.directory.filter(|(known, _)| *known == place) {
-            return Ok(block);
+            return Some(block);
         }
-        match self.find_directory(place) {
-            PagePlace::At { block, .. } => {
-                self.directory = Some((place, block));
-                Ok(block)
-            }
-            other => Err(other),
-        }
-    }
-
-    /// Finds the block of a page of the directory, and that of the highest page that says so.
-    fn find_directory(&self, place: u64) -> PagePlace {
         let top = self.tops[(place / FANOUT) as usize % TOPS];
-        self.block_on(top, PageType::RowsTop, place)
+        let block = self.block_on(top, PageType::RowsTop, place)?;
+        self.directory = Some((place, block));
+        Some(block)
     }
 
     /// Finds the block that a page of the directory names for a page of the level below.
-    fn block_on(&self, parent: u32, kind: PageType, below: u64) -> PagePlace {
-        match parent {
-            NO_BLOCK => PagePlace::Nowhere,
-            parent => place_on(&self.index.read(parent), kind, below),
-        }
+    fn block_on(&self, parent: u32, kind: PageType, below: u64) -> Option<u32> {
+        let parent = (parent != NO_BLOCK).then(|| self.index.read(parent))?;
+        place_on(&self.index, &parent, kind, below)
     }
 
     /// Returns the places of the pages that the table has at this moment.
@@ -216,7 +201,7 @@ impl<'a> RowTable<'a> {
         let places = self.places(meta);
         let is_there = |place: &u64| {
             check_interrupts();
-            matches!(self.find(*place), PagePlace::At { .. })
+            self.find(*place).is_some()
         };
         let pages = places.clone().filter(is_there).count() as u64;
         let directories = places.end.div_ceil(FANOUT);
@@ -230,23 +215,21 @@ impl<'a> RowTable<'a> {
         let places: Vec<u64> = rows.iter().map(|row| page_of(*row)).collect();
         let found = self.find_all(&places);
         hold::point("row_table_finds_page");
-        let ahead = |(row, found): (&u64, &PagePlace)| match *found {
-            PagePlace::At { block, .. } => Some(PageAhead {
-                block,
+        let ahead = |(row, found): (&u64, &Option<u32>)| {
+            Some(PageAhead {
+                block: (*found)?,
                 place: place_of(*row) as f32 / ROWS_PER_PAGE as f32,
-            }),
-            _ => None,
+            })
         };
         let ahead: Vec<PageAhead> = rows.iter().zip(&found).filter_map(ahead).collect();
         let mut pages = PageReader::new(self.index);
         pages.announce_pages(ahead.into_iter()).or_raise();
         for (number, (place, found)) in places.into_iter().zip(found).enumerate() {
             check_interrupts();
-            let announced = match found {
-                PagePlace::At { block, .. } => Some(pages.page(block)),
-                PagePlace::Nowhere => continue,
-                PagePlace::Moved(_) => None,
+            let Some(block) = found else {
+                continue;
             };
+            let announced = Some(pages.page(block));
             let is_there = |page: &Page| page.is(PageType::Rows, place);
             if let Some(page) = announced.filter(is_there).or_else(|| self.page(place)) {
                 look(self, number, &page);
@@ -286,66 +269,22 @@ impl<'a> RowTable<'a> {
         self.page_at(place, Index::lock)
     }
 
-    /// Looks anew where a page is not where it was: VACUUM may have moved it towards the front, or removed
-    /// it, in one record with the page that leads to it.
+    /// Looks anew once where a page is not there any more: VACUUM removes it in one record with the page that leads
+    /// to it.
     fn page_at(&mut self, place: u64, lock: fn(&Index<'a>, u32) -> Page<'a>) -> Option<Page<'a>> {
         let mut before = None;
         loop {
-            let block = match self.find(place) {
-                PagePlace::Nowhere => return None,
-                PagePlace::At { block, .. } => {
-                    hold::point("row_table_finds_page");
-                    let page = lock(&self.index, block);
-                    if page.is(PageType::Rows, place) {
-                        return Some(page);
-                    }
-                    block
-                }
-                PagePlace::Moved(block) => block,
-            };
-            if before == Some(block) {
+            let block = self.find(place)?;
+            hold::point("row_table_finds_page");
+            let page = lock(&self.index, block);
+            if page.is(PageType::Rows, place) {
+                return Some(page);
+            }
+            drop(page);
+            if before.replace(block) == Some(block) {
                 Stop::Restart(block).raise(&self.index);
             }
-            check_interrupts();
-            self.tops = Meta::read(&self.index).row_tops;
-            self.directory = None;
-            before = Some(block);
         }
-    }
-}
-
-/// Where a page of the table is.
-#[derive(Clone, Copy)]
-enum PagePlace {
-    /// There is none, or none any more.
-    Nowhere,
-    /// In a block, which a block of the directory names.
-    At { parent: u32, block: u32 },
-    /// A block that was remembered holds another page now.
-    Moved(u32),
-}
-
-/// Returns the page of the directory that leads to a page of the table or of its directory, locked for a
-/// change, and the place there that says so; None if nothing does. The metapage is locked, and `meta`
-/// its contents.
-pub fn parent<'a>(
-    index: &Index<'a>,
-    meta: &Meta,
-    block: u32,
-    kind: PageType,
-    number: u64,
-) -> Option<(Page<'a>, u64)> {
-    let mut table = RowTable::new(*index, meta);
-    let (found, kind) = match kind {
-        PageType::Rows => (table.find(number), PageType::RowsDirectory),
-        _ => (table.find_directory(number), PageType::RowsTop),
-    };
-    match found {
-        PagePlace::At { parent, block: at } if at == block => {
-            let page = known_page(index, parent, kind, number / FANOUT);
-            Some((page, number % FANOUT))
-        }
-        _ => None,
     }
 }
 
@@ -423,7 +362,8 @@ pub fn remove_page(index: &Index, place: u64) {
     if place == meta.last_rows_page {
         return;
     }
-    let PagePlace::At { parent, block } = RowTable::new(*index, &meta).find(place) else {
+    let mut table = RowTable::new(*index, &meta);
+    let (Some(parent), Some(block)) = (table.directory_of(place), table.find(place)) else {
         return;
     };
     let mut directory = known_page(index, parent, PageType::RowsDirectory, place / FANOUT);
@@ -446,7 +386,7 @@ pub fn remove_page(index: &Index, place: u64) {
 }
 
 /// Lets a page of the directory lead to a block.
-pub fn put_block(image: &mut Image, place: u64, block: u32) {
+fn put_block(image: &mut Image, place: u64, block: u32) {
     let start = place as usize * size_of::<u32>();
     let end = start + size_of::<u32>();
     image.payload()[start..end].copy_from_slice(&block.to_ne_bytes());
@@ -454,17 +394,19 @@ pub fn put_block(image: &mut Image, place: u64, block: u32) {
     image.set_used(used);
 }
 
-/// Finds the block that a page which may be one of the directory names for a page of the level below.
-fn place_on(parent: &Page, kind: PageType, below: u64) -> PagePlace {
-    if !parent.is(kind, below / FANOUT) {
-        return PagePlace::Moved(parent.block());
-    }
-    match block_at(parent, below % FANOUT) {
-        NO_BLOCK => PagePlace::Nowhere,
-        block => PagePlace::At {
-            parent: parent.block(),
-            block,
-        },
+/// Finds the block that a page of the directory names for a page of the level below.
+fn place_on(index: &Index, parent: &Page, kind: PageType, below: u64) -> Option<u32> {
+    ensure_directory(index, parent, kind, below / FANOUT);
+    Some(block_at(parent, below % FANOUT)).filter(|block| *block != NO_BLOCK)
+}
+
+fn ensure_directory(index: &Index, page: &Page, kind: PageType, number: u64) {
+    if !page.is(kind, number) {
+        raise_corrupted(
+            index,
+            Some(page.block()),
+            "it is no page of the row table's directory",
+        );
     }
 }
 
@@ -477,12 +419,6 @@ fn block_at(page: &Page, place: u64) -> u32 {
 
 fn known_page<'a>(index: &Index<'a>, block: u32, kind: PageType, number: u64) -> Page<'a> {
     let page = index.lock(block);
-    if !page.is(kind, number) {
-        raise_corrupted(
-            index,
-            Some(block),
-            "it is no page of the row table's directory",
-        );
-    }
+    ensure_directory(index, &page, kind, number);
     page
 }

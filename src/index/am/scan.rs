@@ -21,8 +21,6 @@ struct Scan<'a> {
     /// The memory context of the scan.
     context: pg_sys::MemoryContext,
     left: RowsLeft<'a>,
-    /// Rows that orders have read beyond the index's own bound.
-    beyond: u64,
 }
 
 impl Scan<'_> {
@@ -134,7 +132,6 @@ pub unsafe extern "C-unwind" fn begin_scan(
             row_keys: RowKeys::of_index(relation),
             context: pg_sys::CurrentMemoryContext,
             left: RowsLeft::Start,
-            beyond: 0,
         };
         (*scan).opaque = PgMemoryContexts::CurrentMemoryContext
             .leak_and_drop_on_delete(state)
@@ -178,24 +175,6 @@ unsafe fn state<'s>(scan: &mut pg_sys::IndexScanDescData) -> &'s mut Scan<'s> {
     unsafe { &mut *scan.opaque.cast() }
 }
 
-/// Returns the number of rows that a scan by distance has read beyond the index's own bound; None
-/// for other scans, and scans of other access methods.
-///
-/// # Safety
-/// An open scan, or NULL.
-#[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
-pub unsafe fn rows_beyond(scan: pg_sys::IndexScanDesc) -> Option<u64> {
-    // SAFETY: vouched for by the caller; the function that begins a scan tells whose it is.
-    unsafe {
-        let scan = scan.as_mut().filter(|scan| scan.numberOfOrderBys > 0)?;
-        let begin = (*(*scan.indexRelation).rd_indam).ambeginscan?;
-        if begin as usize != begin_scan as *const () as usize {
-            return None;
-        }
-        Some(state(scan).beyond)
-    }
-}
-
 /// Implements `amgettuple`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn get_tuple(
@@ -218,11 +197,7 @@ pub unsafe extern "C-unwind" fn get_tuple(
             state.left = start(scan, &state.row_keys);
         }
         let next = match &mut state.left {
-            RowsLeft::Ordered(ordered) => {
-                let next = ordered.next(&state.row_keys, conditions(scan));
-                state.beyond += std::mem::take(&mut ordered.beyond);
-                next
-            }
+            RowsLeft::Ordered(ordered) => ordered.next(&state.row_keys, conditions(scan)),
             RowsLeft::Unordered(left) => left.next(&state.row_keys).map(|tid| (tid, None)),
             RowsLeft::Start => None,
         };

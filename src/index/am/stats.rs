@@ -6,7 +6,7 @@ use super::open::Opened;
 use super::page::{BLOCK_LEN, Index};
 use super::rows::RowTable;
 use super::segment::plain;
-use super::vacuum::{Dead, free_pages};
+use super::vacuum::Dead;
 use crate::pg::call::Call;
 use crate::pg::error::check_interrupts;
 use neardup::postings::policy;
@@ -38,7 +38,7 @@ fn near_dup_index_stats(fcinfo: pg_sys::FunctionCallInfo) {
         (meta.segments().len() as i32).into_datum(),
         (meta.merges().len() as i32).into_datum(),
         (i64::from(index.blocks()) * BLOCK_LEN as i64).into_datum(),
-        next_vacuum(&index, &meta, purges).into_datum(),
+        next_vacuum(&meta, purges).into_datum(),
     ]);
 }
 
@@ -54,9 +54,7 @@ fn live_rows(index: &Index, meta: &Meta) -> u64 {
     live
 }
 
-fn next_vacuum(index: &Index, meta: &Meta, purges: usize) -> String {
-    let free = free_pages(index);
-    let is_shortened = policy::is_to_be_shortened(free, index.blocks());
+fn next_vacuum(meta: &Meta, purges: usize) -> String {
     let crowded = policy::crowded(&plain(meta.segments()), policy::VACUUM_TIMES);
     let steps = [
         ("write", purges, "segments anew"),
@@ -67,11 +65,6 @@ fn next_vacuum(index: &Index, meta: &Meta, purges: usize) -> String {
             "pages of the log",
         ),
         ("merge", crowded.map_or(0, |range| range.len()), "segments"),
-        (
-            "give back",
-            if is_shortened { free as usize } else { 0 },
-            "pages",
-        ),
     ];
     let steps = steps.into_iter().filter(|(_, count, _)| *count > 0);
     let steps = steps.map(|(verb, count, noun)| format!("{verb} {count} {noun}"));

@@ -1,7 +1,6 @@
 //! VACUUM: blanks dead rows in the row table; drops their postings where they are many; merges;
 //! frees pages that nothing refers to.
 
-use super::compact;
 use super::hold;
 use super::matches;
 use super::merge::Merging;
@@ -10,7 +9,7 @@ use super::page::{Index, META_BLOCK, Page, PageChanges, PageType};
 use super::rows::{self, RowTable};
 use super::segment::plain;
 use crate::pg::error::{OrRaise, vacuum_delay};
-use neardup::memory::{Grow, filled};
+use neardup::memory::filled;
 use neardup::postings::policy::{self, LEAVES_AT_ONCE, MAX_MERGES, VACUUM_TIMES};
 use pgrx::prelude::*;
 use std::collections::HashSet;
@@ -117,10 +116,8 @@ pub unsafe extern "C-unwind" fn cleanup(
         let free_before = free_pages(&index);
         tidy(&index);
         matches::sample(&index);
-        if has_deleted || policy::is_to_be_shortened(free_pages(&index), index.blocks()) {
-            let (free, count) = reclaim(&index.read_once((*info).strategy));
-            hold::point("vacuum_finds_free_pages");
-            compact::compact(&index, free, count);
+        if has_deleted {
+            reclaim(&index.read_once((*info).strategy));
         }
         pg_sys::IndexFreeSpaceMapVacuum(index.as_ptr());
         let free = free_pages(&index);
@@ -253,7 +250,7 @@ fn drive(index: &Index, merge: &StoredMerge) {
 }
 
 /// Returns about how many pages are free: those that are not known to be in use.
-pub fn free_pages(index: &Index) -> u32 {
+fn free_pages(index: &Index) -> u32 {
     let meta = Meta::read(index);
     let merged = meta.merges().iter().map(|merge| &merge.output);
     let of_segments = meta.segments().iter().chain(merged);
@@ -265,19 +262,16 @@ pub fn free_pages(index: &Index) -> u32 {
     index.blocks().saturating_sub(used)
 }
 
-/// Finds pages that nothing refers to, such as a crash leaves behind, and frees them. Returns free
-/// blocks, ascending, as many as maintenance_work_mem has room for, and how many there are in all.
-fn reclaim(index: &Index) -> (Vec<u32>, u32) {
-    // SAFETY: reads a setting of the backend.
-    let most = unsafe { pg_sys::maintenance_work_mem } as usize * 1024 / size_of::<u32>();
-    let (mut free, mut count) = (Vec::new(), 0);
+/// Finds pages that nothing refers to, such as a crash leaves behind, and frees them. Puts all free pages on the map
+/// of free space, which may have lost them in a crash.
+fn reclaim(index: &Index) {
     meta::release_kept(index);
     let mut block = META_BLOCK + 1;
     loop {
         vacuum_delay();
         let end = index.blocks().min(block + PAGES_AT_ONCE);
         if block >= end {
-            return (free, count);
+            return;
         }
         let meta = Meta::read(index);
         let is_lost = |block: &u32| is_orphan(&index.read(*block), &meta);
@@ -289,10 +283,6 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
         for found in (block..end).filter(|block| index.read(*block).is_free()) {
             // SAFETY: the relation is open.
             unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), found) };
-            count += 1;
-            if free.len() < most {
-                free.try_push(found).or_raise();
-            }
         }
         block = end;
     }

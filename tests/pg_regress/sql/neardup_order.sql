@@ -85,20 +85,6 @@ SELECT pg_stat_get_xact_tuples_returned('docs_sig'::regclass) - :before AS rows_
 SELECT count(*) FROM (SELECT id FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20) LIMIT 30) x;
 SELECT pg_stat_get_xact_tuples_returned('docs_sig'::regclass) - :before > 300 AS has_read_all;
 COMMIT;
--- So does EXPLAIN ANALYZE from PostgreSQL 18 on.
-CREATE FUNCTION tells_rows_beyond(query text, has_some boolean) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-        IF line ~ 'Rows Read Beyond Bound' THEN
-            RETURN line ~ 'Bound: [1-9]' = has_some;
-        END IF;
-    END LOOP;
-    RETURN current_setting('server_version_num')::int < 180000;
-END $$;
-SELECT tells_rows_beyond('SELECT id FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20) LIMIT 2', false),
-       tells_rows_beyond('SELECT id FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20) LIMIT 30', true);
 -- A cursor does not see what is done while it is open.
 BEGIN;
 DECLARE nearest CURSOR FOR SELECT id FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20);

@@ -74,21 +74,6 @@ pub fn append(payload: &mut [u8], entry: DirectoryEntry) -> Result<Option<usize>
     Ok(Some(used + ENTRY))
 }
 
-/// Makes an entry point to the block to which its page has been moved.
-///
-/// # Errors
-/// Damage, if the payload is no directory or has no such entry.
-pub fn redirect(payload: &mut [u8], index: usize, block: u32) -> Result<(), Damaged> {
-    let entries = Directory::parse(payload)?.len();
-    let end = HEADER + (index + 1) * ENTRY;
-    let place = payload.get_mut(end - size_of::<u32>()..end);
-    match place.filter(|_| index < entries) {
-        Some(place) => place.copy_from_slice(&block.to_le_bytes()),
-        None => return Err(Damaged("directory page shorter than its entries")),
-    }
-    Ok(())
-}
-
 /// The entries of a directory page.
 #[derive(Clone, Copy)]
 pub struct Directory<'a> {

@@ -1,5 +1,5 @@
-//! The policy of segments: when the log becomes a segment, which segments are merged, and when dead rows and free
-//! pages are worth a pass. This module has all rules and limits, and does none of the work.
+//! The policy of segments: when the log becomes a segment, which segments are merged, and when dead rows are
+//! worth a pass. This module has all rules and limits, and does none of the work.
 //!
 //! Segments are in the order of their rows. Inserting sessions merge in small shares ([`due`]); VACUUM merges
 //! further ([`crowded`]); a build merges whole segments before it writes more ([`of_build`]).
@@ -50,12 +50,6 @@ const MERGED_BY_BUILD: usize = 32;
 
 /// A segment is rewritten if a larger share of its rows is dead.
 const DEAD_SHARE: f64 = 0.15;
-
-/// Pages are given back if at least one in this many of the file's pages is free.
-const FREE_SHARE: u32 = 8;
-
-/// The fewest pages that are given back.
-const FEWEST_PAGES: u32 = 16;
 
 /// Returns whether the rows of neighboring segments are close enough to be numbered in one segment.
 fn fit_together(segments: &[Segment]) -> bool {
@@ -154,11 +148,6 @@ pub fn of_build(segments: &[Segment]) -> Option<Range<usize>> {
 /// Returns whether VACUUM rewrites a segment that had `rows` rows, of which `live` are left.
 pub fn is_to_be_purged(rows: u64, live: u64) -> bool {
     (live as f64) < rows as f64 * (1.0 - DEAD_SHARE)
-}
-
-/// Returns whether VACUUM gives back `free` pages of a file of `pages` pages.
-pub fn is_to_be_shortened(free: u32, pages: u32) -> bool {
-    free >= FEWEST_PAGES && free >= pages / FREE_SHARE
 }
 
 #[cfg(test)]

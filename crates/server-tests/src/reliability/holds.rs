@@ -23,7 +23,7 @@ const TABLE: &str = "
         SELECT array(SELECT hashint8extended(e, number % 10) FROM generate_series(1, length) e) $$;
     CREATE TABLE pool AS SELECT i AS place, made(i, CASE WHEN i > 5 THEN 5 ELSE 6000 END) AS elements
         FROM generate_series(1, 1019) i;
-    CREATE TABLE sets (id bigserial, elements bigint[]) WITH (vacuum_truncate = off);
+    CREATE TABLE sets (id bigserial, elements bigint[]);
     CREATE INDEX sets_elements ON sets USING neardup (elements);
     CREATE FUNCTION differing() RETURNS bigint LANGUAGE sql AS $$
         WITH queries AS MATERIALIZED (SELECT made(i, 5) AS query FROM generate_series(0, 1) i),
@@ -112,14 +112,11 @@ impl Holds {
             self.client
                 .batch_execute("INSERT INTO sets (elements) SELECT elements FROM pool")?;
         }
-        let shortens = cases.iter().any(|(_, point)| point.starts_with("compact"));
-        let option = if shortens { "on" } else { "off" };
-        self.client.batch_execute(&format!(
-            "ALTER TABLE sets SET (vacuum_truncate = {option});
-             WITH queue AS (INSERT INTO sets (elements) SELECT elements FROM pool LIMIT 1013 RETURNING id)
+        self.client.batch_execute(
+            "WITH queue AS (INSERT INTO sets (elements) SELECT elements FROM pool LIMIT 1013 RETURNING id)
              SELECT setval('sets_id_seq', max(id)) FROM queue;
-             DELETE FROM sets WHERE id > (SELECT max(id) FROM sets) - 1013"
-        ))?;
+             DELETE FROM sets WHERE id > (SELECT max(id) FROM sets) - 1013",
+        )?;
         Ok(())
     }
 

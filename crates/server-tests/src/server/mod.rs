@@ -10,7 +10,6 @@ mod check;
 mod citus;
 mod cold;
 mod collections;
-mod compaction;
 mod constraint;
 mod containment;
 mod distinct;
@@ -37,6 +36,7 @@ mod partitions;
 mod passages;
 mod planning;
 pub mod python;
+mod reuse;
 mod scopes;
 mod sessions;
 mod shards;
@@ -135,21 +135,13 @@ const ALL: &[Test] = &[
         format::pages_are_as_they_were,
     ),
     ("neardup_build_of_many_sizes", neardup::build_of_many_sizes),
-    ("compaction_shortens_file", compaction::shortens_file),
+    ("reuse_keeps_the_file", reuse::keeps_the_file),
     (
-        "compaction_lookups_after_portions",
-        compaction::lookups_after_portions,
+        "reuse_lookups_after_portions",
+        reuse::lookups_after_portions,
     ),
-    ("compaction_remembered_pages", compaction::remembered_pages),
-    ("compaction_beside_a_scan", compaction::beside_a_scan),
-    (
-        "compaction_respects_settings",
-        compaction::respects_settings,
-    ),
-    (
-        "compaction_beside_everything",
-        compaction::beside_everything,
-    ),
+    ("reuse_beside_a_scan", reuse::beside_a_scan),
+    ("reuse_beside_everything", reuse::beside_everything),
     ("cold_lookups", cold::lookups),
     ("cold_inserts", cold::inserts),
     ("scopes_equal_scan", scopes::equal_scan),

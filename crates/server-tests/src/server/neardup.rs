@@ -206,7 +206,6 @@ pub fn old_map_of_free_space(server: &Server) -> Result<Outcome> {
         format!("INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, {rows}) i")
     };
     client.batch_execute(&insert(8000))?;
-    client.batch_execute("ALTER TABLE sigs SET (vacuum_truncate = off)")?;
     client.batch_execute("DELETE FROM sigs WHERE id % 4 > 0")?;
     client.batch_execute("VACUUM sigs")?;
     for rows in (50..500).step_by(50) {
