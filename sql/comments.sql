@@ -68,21 +68,15 @@ COMMENT ON FUNCTION minhash_import(bigint[], text) IS
 
 COMMENT ON FUNCTION minhash_interval(minhash_signature, minhash_signature, float8) IS
     'estimated Jaccard similarity and the limits between which the true one lies with this confidence';
-COMMENT ON FUNCTION minhash_margin(integer, float8) IS
-    'half the width of the widest interval of estimates from that number of slots';
-COMMENT ON FUNCTION minhash_relax(float8, integer, float8) IS
-    'threshold on minhash_sim that a pair of different documents at the given true similarity reaches with probability recall';
 COMMENT ON FUNCTION minhash_containment(minhash_signature, minhash_signature) IS
     'estimated share of a that is in b, 0 to 1, useful if b is at most 8 times as large as a; NULL if no slot is informative';
 COMMENT ON FUNCTION minhash_cardinality(minhash_signature) IS
     'estimated number of distinct shingles or elements';
 
 COMMENT ON FUNCTION minhash_bands(minhash_signature, double precision) IS
-    'band keys of a signature for a B-tree; similar signatures share at least minhash_intact of them';
+    'band keys of a signature for a B-tree; of b keys, signatures of k slots at or above t share at least b - (1 - t) k';
 COMMENT ON FUNCTION minhash_bands(minhash_signature, integer, integer) IS
     'keys of the classic scheme: bands of rows slots each; similar documents probably share one';
-COMMENT ON FUNCTION minhash_intact(integer, double precision, double precision, integer) IS
-    'least number of band keys made for index_threshold that two signatures at or above threshold share';
 COMMENT ON FUNCTION minhash_probe(minhash_signature, double precision, double precision) IS
     'fewest keys such that every signature at or above threshold has at least one, made for index_threshold';
 COMMENT ON FUNCTION minhash_shared_band(minhash_signature, minhash_signature, double precision) IS

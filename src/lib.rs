@@ -1,8 +1,8 @@
 //! The PostgreSQL binding of the `neardup` crate. It knows no algorithm; the algorithms know no
 //! PostgreSQL.
 //!
-//! The modules follow the pipeline: text, signatures, indexes, collections, what guards a table, what keeps its
-//! clusters, and what fills its columns. Each imports only from those above it in this list.
+//! The modules follow the pipeline: text, signatures, indexes, collections, what guards a table, and what keeps its
+//! clusters. Each imports only from those above it in this list.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod pg;
@@ -22,8 +22,6 @@ mod collection;
 mod guard;
 
 mod live;
-
-mod backfill;
 
 // Every other `cfg` names the versions before a change, so that a new version has what the newest one here has.
 #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18")))]

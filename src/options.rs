@@ -113,14 +113,6 @@ pub fn slots(slots: i32) -> usize {
     arguments::slots(i64::from(slots)).or_raise()
 }
 
-/// Returns the number of bits of a slot.
-///
-/// # Errors
-/// ERROR `invalid_parameter_value` unless it is a power of two up to 32.
-pub fn slot_bits(bits: i32) -> u32 {
-    arguments::slot_bits(i64::from(bits)).or_raise()
-}
-
 /// Returns a similarity threshold.
 ///
 /// # Errors

@@ -1,6 +1,5 @@
-//! Index searches: operator classes, balls, planner support, the path hook, advice.
+//! Index searches: operator classes, balls, planner support, the path hook.
 
-pub mod advise;
 pub mod am;
 pub mod ball;
 pub mod ball_functions;

@@ -10,8 +10,8 @@ use neardup::bands::{self, Bands, Occurrence, band_keys};
 use neardup::minhash::Header;
 use pgrx::prelude::*;
 
-/// Returns the band keys of a signature: two signatures whose `minhash_sim` reaches t share at
-/// least `minhash_intact(slots, threshold, t)` of them. None for an empty document.
+/// Returns the band keys of a signature: of b keys, two signatures of k slots whose `minhash_sim` reaches t share at
+/// least b - (1 - t) k. None for an empty document.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -58,33 +58,12 @@ fn minhash_bands_classic(m: StoredSignature<'_>, bands: i32, rows: i32) -> Vec<i
     band_keys(&signature, &bands).collect()
 }
 
-/// Returns how many band keys two signatures at or above `threshold` share at least, where the keys
-/// were made for `index_threshold`.
-///
-/// # Errors
-/// `invalid_parameter_value` for arguments out of range, and where keys made for
-/// `index_threshold` would miss answers at `threshold`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
-fn minhash_intact(
-    slots: i32,
-    index_threshold: f64,
-    threshold: f64,
-    slot_bits: default!(i32, 32),
-) -> i32 {
-    let bits = options::slot_bits(slot_bits);
-    let bands = Bands::for_threshold(
-        options::slots(slots),
-        bits,
-        options::threshold(index_threshold),
-    );
-    occurrence(&bands, bits, index_threshold, threshold).needed() as i32
-}
-
 /// Returns the fewest keys that find every signature at or above `threshold`: each has at least one among
 /// its own, which were made for `index_threshold`. None for an empty document.
 ///
 /// # Errors
-/// As `minhash_intact`.
+/// `invalid_parameter_value` for arguments out of range, and where keys made for
+/// `index_threshold` would miss answers at `threshold`.
 #[pg_extern(immutable, parallel_safe, strict, cost = 150)]
 fn minhash_probe(m: StoredSignature<'_>, index_threshold: f64, threshold: f64) -> Vec<i64> {
     let signature = m.read();

@@ -1,10 +1,8 @@
 //! Intervals, containment and cardinality from signatures.
 
 use crate::minhash::datum::StoredSignature;
-use crate::options;
 use crate::pg::error::OrRaise;
 use crate::pg::srf::Record;
-use neardup::bands;
 use neardup::minhash::{interval, measures};
 use pgrx::prelude::*;
 
@@ -30,25 +28,6 @@ fn minhash_interval(
 ) -> IntervalRecord {
     let limits = interval::interval(&a.read(), &b.read(), confidence).or_raise();
     Record((limits.low, limits.estimate, limits.high))
-}
-
-/// Returns half the width of the widest interval that estimates from `slots` slots have.
-///
-/// # Errors
-/// `invalid_parameter_value` for slots outside 1 to 1024 and a confidence outside 0 < confidence < 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 400)]
-fn minhash_margin(slots: default!(i32, 128), confidence: default!(f64, 0.95)) -> f64 {
-    interval::margin(options::slots(slots), confidence).or_raise()
-}
-
-/// Returns the threshold on `minhash_sim` that pairs of true Jaccard `threshold` reach with a
-/// probability of at least `recall`.
-///
-/// # Errors
-/// `invalid_parameter_value` for arguments out of range, and where only a threshold of 0 would do.
-#[pg_extern(immutable, parallel_safe, strict, cost = 200)]
-fn minhash_relax(threshold: f64, slots: default!(i32, 128), recall: default!(f64, 0.999)) -> f64 {
-    bands::relax(threshold, i64::from(slots), recall).or_raise()
 }
 
 /// Returns the estimated share of the set behind a that is in the set behind b, 1 for subsets. 0 if

@@ -30,7 +30,6 @@ pub mod statement;
 pub mod stored_texts;
 pub mod temporary_file;
 pub mod text;
-pub mod transaction;
 pub mod tsvector;
 pub mod value;
 pub mod varlena;

@@ -8,7 +8,7 @@ use crate::pg::names;
 use crate::pg::progress::Progress;
 use crate::pg::query_errors::{QueryErrors, Work};
 use crate::pg::settings::Settings;
-use crate::pg::statement::{Connection, Tuple, estimate, server_text, text_datum, visit_returned};
+use crate::pg::statement::{Connection, Tuple, estimate, visit_returned};
 use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char};
@@ -131,12 +131,6 @@ impl Query {
             &QueryParameters::of_call(call),
             options,
         )
-    }
-
-    /// Starts a query of the extension's own.
-    pub fn of_sql(sql: &str) -> Self {
-        let text = text_datum(server_text(sql).to_bytes());
-        Self::start(text, &QueryParameters::default(), 0)
     }
 
     /// Starts the query in `text`, a datum of type text, with further options of a cursor.

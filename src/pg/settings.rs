@@ -31,11 +31,6 @@ impl Settings {
     }
 }
 
-/// Changes a setting until the end of the transaction.
-pub fn set_for_transaction(name: &CStr, value: &CStr) {
-    set(name, value, pg_sys::GucAction::GUC_ACTION_LOCAL);
-}
-
 fn set(name: &CStr, value: &CStr, action: pg_sys::GucAction::Type) {
     // SAFETY: the strings are NUL-terminated.
     unsafe {

@@ -22,20 +22,8 @@ impl Connection {
     /// # Errors
     /// ERROR `internal_error`.
     pub fn open() -> Self {
-        Self::open_with(0)
-    }
-
-    /// Returns a connection of a procedure that may commit.
-    ///
-    /// # Errors
-    /// ERROR `internal_error`.
-    pub fn open_nonatomic() -> Self {
-        Self::open_with(pg_sys::SPI_OPT_NONATOMIC as i32)
-    }
-
-    fn open_with(options: i32) -> Self {
         // SAFETY: closed by `close`, or by PostgreSQL after an ERROR.
-        if unsafe { pg_sys::SPI_connect_ext(options) } != pg_sys::SPI_OK_CONNECT as i32 {
+        if unsafe { pg_sys::SPI_connect_ext(0) } != pg_sys::SPI_OK_CONNECT as i32 {
             let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
             raise(code, "SPI_connect failed", "");
         }
@@ -65,16 +53,6 @@ impl Connection {
         self.release();
         // SAFETY: the connection is open.
         unsafe { pg_sys::SPI_finish() };
-    }
-
-    /// Commits the transaction, begins a new one, and closes the connection.
-    ///
-    /// # Errors
-    /// ERROR `invalid_transaction_termination` where the transaction is not the procedure's to end.
-    pub fn commit(self) {
-        // SAFETY: the connection is open.
-        unsafe { pg_sys::SPI_commit() };
-        self.close();
     }
 
     /// Prepares a statement for arguments of these types.

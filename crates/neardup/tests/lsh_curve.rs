@@ -1,7 +1,8 @@
 //! S-curves, the choice of (b, r), and relaxed thresholds, against published and exact values.
 
-use neardup::bands::{lsh_params, lsh_probability, relax};
+use neardup::bands::{lsh_params, lsh_probability};
 use neardup::minhash::equal_slots_needed;
+use neardup::minhash::interval::share_limits;
 
 #[test]
 fn the_curve_of_the_textbook() {
@@ -64,11 +65,9 @@ fn areas_are_the_integrals() {
 fn bad_parameters_are_rejected() {
     for threshold in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
         assert!(lsh_params(threshold, 128, 0.5, 0.5).is_err(), "{threshold}");
-        assert!(relax(threshold, 128, 0.999).is_err(), "{threshold}");
     }
     for slots in [0, -1, 1025, i64::MIN] {
         assert!(lsh_params(0.5, slots, 0.5, 0.5).is_err(), "{slots}");
-        assert!(relax(0.5, slots, 0.999).is_err(), "{slots}");
     }
     for (fp, fn_) in [
         (0.0, 0.0),
@@ -78,43 +77,41 @@ fn bad_parameters_are_rejected() {
     ] {
         assert!(lsh_params(0.5, 128, fp, fn_).is_err(), "{fp} {fn_}");
     }
-    for recall in [0.0, 1.0, -0.5, f64::NAN] {
-        assert!(relax(0.5, 128, recall).is_err(), "{recall}");
-    }
     for similarity in [-0.1, 1.1, f64::NAN] {
         assert!(lsh_probability(similarity, 20, 5).is_err(), "{similarity}");
     }
     assert!(lsh_probability(0.5, 0, 5).is_err());
     assert!(lsh_probability(0.5, 5, -1).is_err());
-    assert!(relax(0.01, 1, 0.999).is_err());
 }
 
+/// The table in docs/minhash.md: sizes, the widest interval, and the thresholds that keep 99.9 % of the pairs.
 #[test]
-fn relaxed_thresholds() {
-    assert_eq!(relax(0.8, 128, 0.999).unwrap(), 0.68);
-    assert_eq!(relax(1.0, 128, 0.999).unwrap(), 1.0);
-    for slots in [1, 2, 10, 64, 128, 200, 1024] {
-        for threshold in [0.3, 0.5, 0.8, 0.95] {
-            for recall in [0.5, 0.9, 0.999, 0.999_999] {
-                let Ok(relaxed) = relax(threshold, slots, recall) else {
-                    let some = 1.0 - (1.0 - threshold).powi(slots as i32);
-                    assert!(some < recall, "{threshold} of {slots} keeps {recall}");
-                    continue;
-                };
-                let equal = equal_slots_needed(slots as usize, 32, relaxed);
-                let kept = at_least(equal, slots as usize, threshold);
-                let kept_above = at_least(equal + 1, slots as usize, threshold);
-                assert!(
-                    kept >= recall - 1e-12,
-                    "{threshold} {slots} {recall}: {kept}"
-                );
-                assert!(
-                    kept_above < recall,
-                    "{threshold} {slots} {recall}: {kept_above}"
-                );
-            }
+fn documented_bounds() {
+    let page = include_str!("../../../docs/minhash.md");
+    let rows = page
+        .lines()
+        .skip_while(|line| !line.starts_with("| slots | bytes |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let mut seen = 0;
+    for row in rows {
+        let cells: Vec<f64> = row
+            .trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim_matches([' ', '\u{b1}']).parse().unwrap())
+            .collect();
+        let slots = cells[0] as usize;
+        assert_eq!(cells[1], (16 + 4 * slots) as f64);
+        let (low, high) = share_limits((slots / 2) as f64, slots as f64, 0.95);
+        assert!(((high - low) / 2.0 - cells[2]).abs() < 5e-4, "{row}");
+        for (threshold, relaxed) in [0.7, 0.8, 0.9].into_iter().zip(&cells[3..]) {
+            let equal = equal_slots_needed(slots, 32, *relaxed);
+            assert!(at_least(equal, slots, threshold) >= 0.999, "{row}");
+            assert!(at_least(equal + 1, slots, threshold) < 0.999, "{row}");
         }
+        seen += 1;
     }
+    assert_eq!(seen, 5);
 }
 
 /// P[Binomial(n, p) >= least] by building the distribution up one trial at a time.

@@ -2,8 +2,6 @@
 //! result as ever.
 
 use neardup::align::{self, Costs, Matching};
-use neardup::bands::Bands;
-use neardup::bands::advise::Sample;
 use neardup::candidates::{Frequencies, Tokens};
 use neardup::cluster::UnionFind;
 use neardup::memory::Grow;
@@ -344,15 +342,6 @@ fn collections() {
             tokens.meet_first(x, y, met)
         })?;
         Ok(u64::from(sets.find(7)))
-    });
-    reject_each("an advised index", &|| {
-        let sample = Sample::new((0..20_000).map(|row| [row / 4, 7]), 1e6)?;
-        let bands = Bands {
-            slots: 128,
-            bands: 30,
-        };
-        let candidates = sample.candidates(&bands, 5, &mut || ())?;
-        Ok(digest((candidates.to_bits(), sample.crowded(1)?.to_bits())))
     });
 }
 

@@ -1,7 +1,7 @@
 //! Points between the reads of a session and the lock under which it acts on them, where tests hold
 //! sessions so that others come in between.
 
-use crate::pg::transaction::sleep;
+use crate::pg::error::check_interrupts;
 use pgrx::pg_sys;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -25,6 +25,7 @@ fn wait(directory: &Path, name: &str) {
     // SAFETY: reads the backend's own state.
     let file = directory.join(format!("{}.{name}", unsafe { pg_sys::MyProcPid }));
     while file.exists() {
-        sleep(Duration::from_millis(1));
+        check_interrupts();
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -5,21 +5,16 @@ SELECT cardinality(minhash_bands(minhash('some text'), 0.8)) AS b_08,
        cardinality(minhash_bands(minhash(''), 0.8)) AS b_empty,
        minhash_bands(NULL, 0.8) IS NULL AS b_null;
 
--- b - m(t), with m(t) the most slots that may differ: 25 at 0.8, 12 at 0.9 of 128.
-SELECT minhash_intact(128, 0.8, 0.8), minhash_intact(128, 0.8, 0.9), minhash_intact(128, 0.8, 1.0),
-       minhash_intact(128, 0.9, 0.9), minhash_intact(1, 1, 1);
-
 -- 0.55 * 200 is 110.00000000000001 in float8: ceil would demand 111 slots, but 110 / 200 >= 0.55.
 SELECT (110 / 200::float8) >= 0.55 AS reached, ceil(0.55::float8 * 200) AS ceil,
-       cardinality(minhash_bands(minhash('some text', slots => 200), 0.55)) AS bands,
-       minhash_intact(200, 0.55, 0.55) AS intact;
+       cardinality(minhash_bands(minhash('some text', slots => 200), 0.55)) AS bands;
 
 -- A probe is the first m(t) + 1 keys.
 SELECT t, cardinality(minhash_probe(minhash('some text'), 0.8, t)) AS probes,
        minhash_probe(minhash('some text'), 0.8, t) <@ minhash_bands(minhash('some text'), 0.8) AS among
 FROM (VALUES (0.8), (0.85), (0.9), (1.0)) v (t);
 
--- Lookup = sequential scan.
+-- Lookup = sequential scan: of b keys, b - m(t) are shared, with m(t) the most slots that may differ.
 CREATE TABLE docs (id int PRIMARY KEY, sig minhash_signature);
 INSERT INTO docs
 SELECT i, minhash(string_agg('w' || CASE WHEN (w * 7919 + i * 104729) % 100 < i % 40 THEN i * 1000 + w ELSE w + i % 5 * 1000 END, ' ' ORDER BY w))
@@ -35,7 +30,7 @@ WITH scan AS (
     SELECT t, q.id AS q, d.id
     FROM (VALUES (0.5), (0.6), (0.8), (1.0)) v (t), docs q,
     LATERAL (SELECT b.id FROM doc_bands b WHERE b.band = ANY (minhash_bands(q.sig, 0.5))
-             GROUP BY b.id HAVING count(*) >= minhash_intact(128, 0.5, t)) c
+             GROUP BY b.id HAVING count(*) >= cardinality(minhash_bands(q.sig, 0.5)) - floor((1 - t) * 128)) c
     JOIN docs d USING (id) WHERE minhash_sim(q.sig, d.sig) >= t
 ), probed AS (
     SELECT t, q.id AS q, d.id
@@ -71,7 +66,5 @@ SELECT minhash_shared_band(minhash('some text'), minhash('some text'), 0);
 SELECT minhash_bands(minhash('some text'), 0);
 SELECT minhash_bands(minhash('some text'), 1.01);
 SELECT minhash_bands(minhash('some text'), 'NaN');
-SELECT minhash_intact(0, 0.8, 0.8);
-SELECT minhash_intact(128, 0.8, 0.5);
 SELECT minhash_probe(minhash('some text'), 0.8, 0.5);
 \echo :LAST_ERROR_SQLSTATE

@@ -1,4 +1,4 @@
--- Intervals, margins, thresholds.
+-- Intervals.
 SELECT low, estimate, high FROM minhash_interval(minhash('a b c d e f'), minhash('a b c d e f'));
 SELECT round(low::numeric, 4) AS low, estimate, high
 FROM minhash_interval(minhash('a b c d e f'), minhash('x y z'), 0.99);
@@ -11,8 +11,6 @@ WITH m AS (
 )
 SELECT round(low::numeric, 3) AS low, estimate, round(high::numeric, 3) AS high
 FROM m, minhash_interval(a, b);
-SELECT round(minhash_margin()::numeric, 4) AS m128, round(minhash_margin(1024, 0.99)::numeric, 4) AS m1024;
-SELECT minhash_relax(0.8) AS r128, minhash_relax(0.8, 256, 0.99) AS r256;
 
 -- The true similarity lies within the interval: 100 pairs of 60 to 100 % common elements.
 WITH pair AS (
@@ -131,7 +129,6 @@ SELECT minhash_import('{1,-1}');
 SELECT minhash_import('{1,NULL}');
 SELECT minhash_interval(minhash('a'), minhash('a'), 1);
 SELECT minhash_interval(minhash('a'), minhash('a'), 'NaN');
-SELECT minhash_margin(0);
 SELECT minhash_union(m) FROM (VALUES (minhash('a b c')), (minhash('a b c', 2))) v (m);
 SELECT minhash_union(minhash_pack(minhash('a b c'), 8));
 SELECT minhash_agg(i, i) FROM generate_series(1, 3) i;

@@ -19,7 +19,6 @@ SELECT near_dup_refresh('owned.docs_clusters');
 SELECT near_dup_untrack('owned.docs_clusters');
 SELECT near_dup_index_check('owned.docs_sig');
 SELECT near_dup_protect('owned.docs', 'sig', 0.8);
-CALL near_dup_backfill('owned.docs', 'sig', 'minhash(body)');
 SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM owned.docs', 0.8);
 SELECT * FROM near_dup_tracked;
 -- Triggers of a tracker on a table of its own reach no tables of another's.

@@ -28,6 +28,15 @@ const TABLE: &str = "ALTER TABLE docs SET LOGGED; ALTER TABLE docs ADD PRIMARY K
     BEGIN
         new.sig := minhash(new.body);
         RETURN new;
+    END $$;
+    CREATE PROCEDURE fill(batch int) LANGUAGE plpgsql AS $$
+    BEGIN
+        FOR part IN 0 .. (SELECT max(id) FROM docs) / batch LOOP
+            WITH free AS (SELECT id FROM docs WHERE id BETWEEN part * batch AND (part + 1) * batch - 1
+                          FOR NO KEY UPDATE SKIP LOCKED)
+            UPDATE docs d SET sig = minhash(d.body) FROM free WHERE d.id = free.id;
+            COMMIT;
+        END LOOP;
     END $$";
 
 /// Steps and their statements.
@@ -41,10 +50,7 @@ const STEPS: &[(&str, &str)] = &[
         "CREATE TRIGGER",
         "CREATE TRIGGER sign BEFORE INSERT OR UPDATE OF body ON docs FOR EACH ROW EXECUTE FUNCTION sign()",
     ),
-    (
-        "CALL near_dup_backfill",
-        "CALL near_dup_backfill('docs', 'sig', 'minhash(body)')",
-    ),
+    ("filling it in batches", "CALL fill(1000)"),
     (
         "CREATE INDEX CONCURRENTLY",
         "CREATE INDEX CONCURRENTLY docs_sig ON docs USING neardup (sig)",

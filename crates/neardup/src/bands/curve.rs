@@ -1,14 +1,12 @@
-//! The S-curve of classic bands, the best (b, r) for a threshold, and the threshold on estimates.
+//! The S-curve of classic bands, and the best (b, r) for a threshold.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
     reason = "a number for each of POINTS or of 1024 slots"
 )]
 
-use super::tail::least_shared;
 use crate::arguments;
 use crate::error::out_of_range;
-use crate::minhash::equal_slots_needed;
 use crate::{Error, Result};
 
 /// Midpoints for integrating each side of the threshold. With 1000, the areas are within 1e-6 of their limits for
@@ -107,36 +105,4 @@ fn next_mean(powers: &mut [f64], misses: &[f64]) -> f64 {
         }
     }
     sums.iter().sum::<f64>() / POINTS as f64
-}
-
-/// Returns the threshold on the estimate of `slots` full-width slots that pairs of true Jaccard `threshold` reach
-/// with a probability of at least `recall`. It is the greatest number of equal slots with this property, expressed
-/// as the roundest threshold that demands this number. Equal slots are treated as binomial, which is the worst case.
-///
-/// # Errors
-/// `Invalid` for a threshold outside (0, 1], slots outside 1 to 1024, a recall outside (0, 1), or if only a
-/// threshold of 0 would have this recall.
-pub fn relax(threshold: f64, slots: i64, recall: f64) -> Result<f64> {
-    arguments::threshold(threshold)?;
-    let slots = arguments::slots(slots)?;
-    if !(recall > 0.0 && recall < 1.0) {
-        return Err(out_of_range("recall", &recall, "above 0 and below 1"));
-    }
-    match least_shared(slots, threshold, 1.0 - recall) {
-        0 => Err(Error::invalid(
-            format!("no threshold on {slots} slots keeps a share of {recall} of the pairs"),
-            "Use more slots, a higher threshold or a lower recall.",
-        )),
-        equal => Ok(roundest_threshold(equal, slots)),
-    }
-}
-
-/// Returns the number with the fewest decimals for which `equal` slots are needed.
-fn roundest_threshold(equal: usize, slots: usize) -> f64 {
-    let share = equal as f64 / slots as f64;
-    (1..=15)
-        .map(|decimals| 10f64.powi(decimals))
-        .map(|scale| (share * scale).floor() / scale)
-        .find(|&t| t > 0.0 && equal_slots_needed(slots, 32, t) == equal)
-        .unwrap_or(share)
 }

@@ -7,13 +7,9 @@
 //! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
 //! - [`DocumentKeys`]: the keys of documents, whose answers are complete except with a probability of 1e-9;
 //! - [`Scope`]: keys of rows that are compared only within a group such as a tenant;
-//! - [`curve`]: the S-curve of classic bands, the choice of (b, r), and the threshold on estimates that keeps a
-//!   share of the true pairs;
-//! - [`plan`]: the bands that find all similar pairs of a collection;
-//! - [`advise`]: the cost and the candidates of an index of keys, estimated from a sample;
-//! - [`recall`]: the share of the similar pairs that a threshold finds.
+//! - [`curve`]: the S-curve of classic bands, and the choice of (b, r);
+//! - [`plan`]: the bands that find all similar pairs of a collection.
 
-pub mod advise;
 pub mod curve;
 mod document;
 mod element;
@@ -22,11 +18,10 @@ mod key;
 pub mod occurrence;
 mod pigeonhole;
 pub mod plan;
-pub mod recall;
 mod scope;
 mod tail;
 
-pub use curve::{LshParams, lsh_params, lsh_probability, relax};
+pub use curve::{LshParams, lsh_params, lsh_probability};
 pub use document::{BANDS as DOCUMENT_BANDS, DocumentKeys, LOWEST_THRESHOLD};
 pub use element::element_key;
 pub use hamming::{HammingBlocks, MAX_BLOCKS, MAX_KEYS};

@@ -12,12 +12,10 @@ mod frequencies;
 mod group_sizes;
 mod hot;
 mod prefix;
-mod sample;
 mod tokens;
 
 pub use frequencies::Frequencies;
 pub use group_sizes::GroupSizes;
 pub use hot::{Prefixes, choose_prefix};
 pub use prefix::rarest;
-pub use sample::for_each_pair;
 pub use tokens::{Sides, TokenCounts, Tokens, choose, keys, pairs_of_row, token};

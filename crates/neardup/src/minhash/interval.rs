@@ -36,17 +36,6 @@ pub fn interval(a: &Signature<'_>, b: &Signature<'_>, confidence: f64) -> Result
     })
 }
 
-/// Returns half the width of the widest interval of estimates from `slots` full-width slots, which is that of an
-/// estimate of one half.
-///
-/// # Errors
-/// `Invalid` for a confidence outside (0, 1).
-pub fn margin(slots: usize, confidence: f64) -> Result<f64> {
-    check_confidence(confidence)?;
-    let (low, high) = share_limits((slots / 2) as f64, slots as f64, confidence);
-    Ok((high - low) / 2.0)
-}
-
 fn check_confidence(confidence: f64) -> Result<()> {
     if confidence > 0.0 && confidence < 1.0 {
         return Ok(());

@@ -35,7 +35,6 @@ const STATEMENTS: &[&str] = &[
     "SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs', 0.3) ORDER BY 1",
     "SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, hash FROM images', 20) ORDER BY 1, 2",
     "SELECT * FROM connected_components(NULL::text, $$VALUES ('a', 'b'), ('b', 'c')$$) ORDER BY 1",
-    "SELECT rows, sampled, true_pairs FROM near_dup_advise('docs', 'sig', document_column => 'body')",
     "SELECT minhash_union(sig) = minhash_union(sig || sig) FROM docs",
 ];
 

@@ -117,21 +117,6 @@ const REJECTED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
-        "near_dup_advise",
-        "SELECT near_dup_advise('z', 's')",
-        SqlState::DATATYPE_MISMATCH,
-    ),
-    (
-        "near_dup_advise",
-        "SELECT near_dup_advise('z', 'z')",
-        SqlState::DATATYPE_MISMATCH,
-    ),
-    (
-        "near_dup_advise",
-        "SELECT near_dup_advise('z', 's', document_column => 'd')",
-        SqlState::DATATYPE_MISMATCH,
-    ),
-    (
         "near_dup_calibrate",
         "SELECT near_dup_calibrate('SELECT d, d, true FROM z')",
         SqlState::DATATYPE_MISMATCH,
@@ -213,11 +198,6 @@ const REJECTED: &[(&str, &str, SqlState)] = &[
         SqlState::E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
     ),
     (
-        "near_dup_backfill",
-        "CALL near_dup_backfill('z', 's', 'minhash(''a'')')",
-        SqlState::DATATYPE_MISMATCH,
-    ),
-    (
         "near_dup_index_stats",
         "SELECT near_dup_index_stats('z_k')",
         SqlState::WRONG_OBJECT_TYPE,
@@ -240,7 +220,6 @@ const READS: &[&str] = &[
     "SELECT count(*) FROM copied_passages(NULL::int, 'SELECT id, body FROM private.docs')",
     "SELECT count(*) FROM frequent_passages('SELECT body FROM private.docs')",
     "SELECT count(*) FROM common_shingles('SELECT body FROM private.docs', 2)",
-    "SELECT count(*) FROM near_dup_advise(DOCS, 'sig')",
     "SELECT count(*) FROM near_dup_protect(DOCS, 'sig', 0.8)",
     "SELECT count(*) FROM near_dup_track(DOCS, 'sig')",
     "SELECT count(*) FROM near_dup_calibrate('SELECT body, body, true FROM private.docs')",
@@ -248,7 +227,6 @@ const READS: &[&str] = &[
     "SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM private.docs')",
     "SELECT count(*) FROM near_dup_index_stats(INDEX)",
     "SELECT count(*) FROM near_dup_index_check(INDEX)",
-    "CALL near_dup_backfill(DOCS, 'sig', 'minhash(body)')",
 ];
 
 /// Functions that a user can call and whose result depends on more than their arguments: those that

@@ -35,9 +35,11 @@ fn check_collection(client: &mut Client) -> Result<()> {
              ANALYZE sigs, bands, scan"
         ))?;
         for threshold in [0.8, 0.85, 0.9, 0.95, 1.0] {
+            // b keys, and at most (1 - t) k differing slots, of which each spoils one.
             let counted = format!(
                 "SELECT b.id FROM bands b WHERE b.band = ANY (minhash_bands(q.sig, 0.8))
-                 GROUP BY b.id HAVING count(*) >= minhash_intact({slots}, 0.8, {threshold})"
+                 GROUP BY b.id
+                 HAVING count(*) >= cardinality(minhash_bands(q.sig, 0.8)) - floor((1 - {threshold}) * {slots} + 1e-9)"
             );
             let probed = format!(
                 "SELECT DISTINCT b.id FROM bands b

@@ -3,8 +3,7 @@
 //! A test is a function listed in [`ALL`]. It gets the running server and makes its databases
 //! (`testbed::server::database`) and further clusters (`Server::scratch_cluster`).
 
-mod advise;
-mod backfill;
+mod adopting;
 mod bench;
 mod check;
 mod citus;
@@ -106,15 +105,7 @@ const ALL: &[Test] = &[
         documents::pairs_equal_comparison,
     ),
     ("documents_underrated_copies", documents::underrated_copies),
-    (
-        "advise_recall_covers_the_truth",
-        advise::recall_covers_the_truth,
-    ),
-    ("backfill_under_load", backfill::under_load),
-    ("backfill_waits_for_nobody", backfill::waits_for_nobody),
-    ("backfill_table_dropped", backfill::table_dropped),
-    ("backfill_waits_for_replicas", backfill::waits_for_replicas),
-    ("backfill_adopting_typed", backfill::adopting_typed),
+    ("adopting_typed", adopting::typed),
     ("containment_crash", containment::crash),
     ("neardup_crash", neardup::crash),
     (

@@ -18,11 +18,10 @@ const OBJECTS: &str = r#"
 
 /// Calls of functions that take a relation or a column, in an order in which each succeeds.
 const CALLS: &[&str] = &[
-    r#"CALL near_dup_backfill('"Bücher"."Größe"', 'Prägung', 'minhash("Text é")')"#,
+    r#"UPDATE "Bücher"."Größe" SET "Prägung" = minhash("Text é")"#,
     r#"CREATE INDEX "Größe_Prägung" ON "Bücher"."Größe" USING neardup ("Maß", "Prägung")"#,
     r#"SELECT near_dup_index_stats('"Bücher"."Größe_Prägung"')"#,
     r#"SELECT near_dup_index_check('"Bücher"."Größe_Prägung"')"#,
-    r#"SELECT near_dup_advise('"Bücher"."Größe"', 'Prägung', document_column => 'Text é')"#,
     r#"SELECT near_dup_track('"Bücher"."Größe"', 'Prägung', 0.8, '"Maß" DESC', 'Häufung', '{Maß}')"#,
     r#"UPDATE "Bücher"."Größe" SET "Text é" = 'é', "Prägung" = minhash('é') WHERE "Maß" = 1"#,
     r#"SELECT near_dup_refresh('"Bücher"."Häufung"')"#,
@@ -65,10 +64,6 @@ const REPORTS: &[(&str, &str)] = &[
     (
         r#"SELECT near_dup_index_check('"Bücher"."Größe"')"#,
         r#""Größe" is not a neardup index"#,
-    ),
-    (
-        r#"CALL near_dup_backfill('"Bücher"."Größe"', 'Prägüng', '1')"#,
-        r#"table "Bücher"."Größe" has no column "Prägüng" to fill"#,
     ),
     (
         r#"INSERT INTO "Bücher"."Größe" SELECT 99, "Text é", 1, "Prägung" FROM "Bücher"."Größe" WHERE "Maß" = 1 LIMIT 1"#,
