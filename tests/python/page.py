@@ -32,6 +32,7 @@ names = (
     "django operations",
     "pandas",
     "guard",
+    "exact",
     "signatures",
     "copy",
     "asyncpg",
@@ -156,6 +157,7 @@ orm = run("sqlalchemy", **alchemy)["rows"]
 assert orm == similarity, orm
 orm = run("django", **archive)["rows"]
 assert orm == similarity, orm
+run("exact")
 run("signatures")
 run("copy", psycopg=psycopg, neardup=neardup)
 similar = run("asyncpg", neardup=neardup)["similar"]

@@ -75,6 +75,61 @@ def compare_documents(documents):
     return count
 
 
+def compare_exact(documents):
+    """Exact measures of pairs of neighbors and of strangers, and shingles, equal the server's."""
+    few = documents[:120]
+    a = few + few
+    b = few[1:] + few[:1] + [None if text is None else text[3:] + " 12 " + text[:40] for text in few]
+    short = [None if text is None else text[:300] for text in a], [None if text is None else text[:300] for text in b]
+    conn.execute("CREATE TEMP TABLE pairs (id int PRIMARY KEY, a text, b text)")
+    with conn.cursor().copy("COPY pairs FROM STDIN") as copy:
+        for number, pair in enumerate(zip(a, b, strict=True)):
+            copy.write_row((number, *pair))
+    for unit, fold, k in itertools.product(UNITS, FOLDS, (1, 3)):
+        parameters = k, unit, fold
+        for name, ours in (("resemblance", neardup.resemblance), ("containment", neardup.containment)):
+            theirs = server(f"SELECT {name}(a, b, %s, %s, %s) FROM pairs ORDER BY id", *parameters)
+            equal(ours(a, b, *parameters), theirs, f"{name}, {parameters}")
+        query = "SELECT shingles(body, %s, %s, %s) FROM bodies WHERE id < 120 ORDER BY id"
+        equal(neardup.shingles(few, *parameters), server(query, *parameters), f"shingles, {parameters}")
+        query = "SELECT shingle_hashes(body, %s, %s, %s, 7) FROM bodies WHERE id < 120 ORDER BY id"
+        equal(neardup.shingle_hashes(few, *parameters, 7), server(query, *parameters), f"hashes, {parameters}")
+    for costs in ((1, 1, 1, None), (2, 3, 4, None), (1, 1, 2, 40)):
+        query = "SELECT edit_distance(left(a, 300), left(b, 300), %s, %s, %s, %s) FROM pairs ORDER BY id"
+        equal(neardup.edit_distance(*short, *costs), server(query, *costs), f"edit_distance, {costs}")
+    query = "SELECT (e).kind, (e).similarity, (e).words_only_in_a, (e).words_only_in_b FROM (SELECT id, near_dup_explain(a, b) AS e FROM pairs) e ORDER BY id"
+    theirs = [row if row[0] is not None else None for row in conn.execute(query).fetchall()]
+    explained = neardup.explain(a, b)
+    equal([None if found is None else tuple(found[:4]) for found in explained], theirs, "explain")
+    for one, other, found in zip(a, b, explained, strict=True):
+        if found is not None:
+            check_segments(one, other, found)
+    # Single texts, and other kinds of columns.
+    assert neardup.resemblance(None, "a") is neardup.explain("a", None) is neardup.edit_distance(None, None) is None
+    assert neardup.containment(None, "a") is neardup.shingles(None) is neardup.shingle_hashes(None) is None
+    for column in (tuple(few), iter(few), numpy.array(few, dtype=object), pandas.Series(few), pyarrow.array(few), polars.Series(few)):
+        assert neardup.resemblance(column, few) == neardup.resemblance(few, few)
+    for wrong in (few[1:], "a text", 5):
+        try:
+            neardup.resemblance(wrong, few)
+            raise AssertionError(f"{wrong} was taken")
+        except (TypeError, ValueError):
+            pass
+    return 20 * len(a)
+
+
+def check_segments(a, b, found):
+    """Both documents, cut without gaps, with the same common runs."""
+    runs = []
+    for text, segments in ((a, found.a), (b, found.b)):
+        assert "".join(segment.text for segment in segments) == text
+        runs.append({segment.chunk: neardup.shingles(segment.text, 1) for segment in segments if segment.chunk is not None})
+        for segment in segments:
+            assert (segment.chunk is not None) == (segment.standing in ("chunk", "moved")), segment
+            assert segment.chunk is None or segment.words >= 5, segment
+    assert runs[0] == runs[1], runs
+
+
 class Lacking(collections.UserList):
     """As a pandas Series is where pyarrow is missing."""
 
@@ -246,6 +301,12 @@ def compare_errors():
         f"SELECT minhash_bands('{a}', 20, 20)": lambda: neardup.bands(a, 20, 20),
         f"SELECT minhash_containment('{packed}', '{packed}')": lambda: neardup.containment(packed, packed),
         f"SELECT minhash_cardinality('{packed}')": lambda: neardup.cardinality(packed),
+        "SELECT resemblance('x', 'y', 0)": lambda: neardup.resemblance("x", "y", 0),
+        "SELECT containment('x', 'y', 3, 'page')": lambda: neardup.containment("x", "y", unit="page"),
+        "SELECT shingles('x', fold => 'all')": lambda: neardup.shingles("x", fold="all"),
+        "SELECT shingle_hashes('x', 257)": lambda: neardup.shingle_hashes(["x"], 257),
+        "SELECT edit_distance('x', 'y', -1)": lambda: neardup.edit_distance("x", "y", -1),
+        "SELECT diff_html('x', 'y', 0)": lambda: neardup.explain("x", "y", 0),
         "SELECT 'minhash:2'::minhash_signature": lambda: neardup.Signature.parse("minhash:2"),
         "SELECT '\\x0203'::bytea::minhash_signature": lambda: neardup.Signature(b"\x02\x03"),
     }
@@ -286,9 +347,10 @@ documents = ODD + server("SELECT body FROM docs ORDER BY id")
 count = compare_documents(documents)
 compare_columns(ODD)
 name_items()
+exact = compare_exact(documents)
 compare_values(documents)
 errors = compare_errors()
 interrupt()
 typed = pathlib.Path(neardup.__file__).with_name("py.typed")
 assert typed.exists() and neardup.__version__ == server("SELECT pg_neardup_version()")[0]
-print(f"{count} signatures and {errors} errors equal the server's")
+print(f"{count} signatures, {exact} exact values and {errors} errors equal the server's")

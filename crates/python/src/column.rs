@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyFloat, PyIterator, PyList, PyString, PyTuple};
 
 use crate::arrow::Array;
 use crate::error::at_item;
+use crate::parallel::Document;
 
 /// A column.
 pub enum Column<'py> {
@@ -32,6 +33,18 @@ impl Deref for Value<'_> {
             Self::Bytes(bytes) => bytes,
             Self::Arrow(value) => value,
         }
+    }
+}
+
+impl Document for Value<'_> {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Document for [Value<'_>; 2] {
+    fn bytes(&self) -> usize {
+        self.iter().map(|value| value.len()).sum()
     }
 }
 

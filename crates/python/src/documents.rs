@@ -10,11 +10,11 @@ use neardup::{Result, minhash::SignatureUnit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::column::{Column, reject_single, unexpected};
+use crate::column::{Column, Value, reject_single, unexpected};
 use crate::error::{integer, raised, seed};
 use crate::parallel;
 
-fn shingling(k: i64, unit: &str, fold: &str) -> PyResult<Shingling> {
+pub fn shingling(k: i64, unit: &str, fold: &str) -> PyResult<Shingling> {
     let cut = || Shingling::new(k, unit.parse()?, fold.parse()?);
     cut().map_err(raised)
 }
@@ -37,7 +37,7 @@ pub fn signatures<'py>(
         key: Key::from_seed(seed),
     };
     let column = Column::read(texts)?;
-    let sign = |text: &[u8]| signing.sign(text, &mut || {});
+    let sign = |text: &Value<'_>| signing.sign(text, &mut || {});
     parallel::map(py, column.texts(), sign, |signature| {
         made.call1((PyBytes::new(py, &signature),))
     })
@@ -95,7 +95,7 @@ pub fn simhashes(
     let weighting: Weighting = weighting.parse().map_err(raised)?;
     let key = Key::from_seed(seed);
     let column = Column::read(texts)?;
-    let hash = |text: &[u8]| {
+    let hash = |text: &Value<'_>| {
         let bits = document(text, &shingling, &key, width, weighting, &mut || ())?;
         let digit = |bit: bool| if bit { '1' } else { '0' };
         Ok(bits.map(|bits| bits.iter().by_vals().map(digit).collect::<String>()))
@@ -118,8 +118,43 @@ pub fn winnow(
     let window = within("window", window, 1, MAX_WINDOW as i64).map_err(raised)?;
     let key = Key::from_seed(seed);
     let column = Column::read(texts)?;
-    let select = |text: &[u8]| -> Result<Vec<i64>> {
+    let select = |text: &Value<'_>| -> Result<Vec<i64>> {
         shingle::winnow(text, &shingling, &key, window as usize, &mut || ())
     };
     parallel::map(py, column.texts(), select, Ok)
+}
+
+/// Bytes of the distinct shingles of a text, at most, as the server's.
+const MAX_SHINGLES: usize = 1 << 30;
+
+#[pyfunction]
+pub fn shingles(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = integer)] k: i64,
+    unit: &str,
+    fold: &str,
+) -> PyResult<Vec<Option<Vec<String>>>> {
+    let shingling = shingling(k, unit, fold)?;
+    let column = Column::read(texts)?;
+    let cut = |text: &Value<'_>| -> Result<Vec<String>> {
+        shingle::shingles(text, &shingling, MAX_SHINGLES, &mut || ())
+    };
+    parallel::map(py, column.texts(), cut, Ok)
+}
+
+#[pyfunction]
+pub fn shingle_hashes(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = integer)] k: i64,
+    unit: &str,
+    fold: &str,
+    #[pyo3(from_py_with = seed)] seed: i64,
+) -> PyResult<Vec<Option<Vec<i64>>>> {
+    let shingling = shingling(k, unit, fold)?;
+    let key = Key::from_seed(seed);
+    let column = Column::read(texts)?;
+    let hash = |text: &Value<'_>| shingle::shingle_hashes(text, &shingling, &key, &mut || ());
+    parallel::map(py, column.texts(), hash, Ok)
 }

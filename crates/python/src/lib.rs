@@ -5,6 +5,7 @@ mod arrow;
 mod column;
 mod documents;
 mod error;
+mod pairs;
 mod parallel;
 mod signatures;
 
@@ -16,7 +17,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::documents::{set_signature, signatures, simhashes, winnow};
+    use crate::documents::{
+        set_signature, shingle_hashes, shingles, signatures, simhashes, winnow,
+    };
+    #[pymodule_export]
+    use crate::pairs::{containments, edit_distances, explanations, resemblances};
     #[pymodule_export]
     use crate::signatures::{
         bands, cardinality, check, classic_bands, containment, describe, distances, interval,

@@ -4,7 +4,6 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
-use std::ops::Deref;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +25,12 @@ const AHEAD: usize = 4;
 /// The longest delay of Ctrl-C, in addition to a block.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// What a thread works on at once: a document, or several.
+pub trait Document {
+    /// Returns the number of bytes.
+    fn bytes(&self) -> usize;
+}
+
 /// Returns the values that `finish` makes from the result of `work` on each document; None for None. `work` runs in
 /// several threads without the interpreter's lock. Under the lock, documents are looked up and dropped, and results
 /// are finished.
@@ -33,10 +38,10 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// # Errors
 /// The first error of a document's lookup or of `work`, in the order of blocks; any exception of a signal handler.
 /// After an error, no more documents are looked up.
-pub fn map<D: Deref<Target = [u8]> + Send, T: Send, R>(
+pub fn map<D: Document + Send, T: Send, R>(
     py: Python<'_>,
     mut documents: impl Iterator<Item = PyResult<Option<D>>>,
-    work: impl Fn(&[u8]) -> Result<T> + Sync,
+    work: impl Fn(&D) -> Result<T> + Sync,
     finish: impl Fn(T) -> PyResult<R>,
 ) -> PyResult<Vec<Option<R>>> {
     let (queue, work) = (&Queue::default(), &work);
@@ -120,7 +125,7 @@ struct Done<D, T> {
     _documents: Vec<Option<D>>,
 }
 
-impl<D: Deref<Target = [u8]>> Block<D> {
+impl<D: Document> Block<D> {
     /// Returns the next block of documents, None after the last.
     fn next(
         first: usize,
@@ -129,7 +134,7 @@ impl<D: Deref<Target = [u8]>> Block<D> {
         let (mut block, mut bytes) = (Vec::new(), 0);
         for document in documents {
             let document = document?;
-            bytes += document.as_deref().map_or(0, <[u8]>::len);
+            bytes += document.as_ref().map_or(0, D::bytes);
             block.push(document);
             if bytes >= BLOCK_BYTES || block.len() >= BLOCK_DOCUMENTS {
                 break;
@@ -139,9 +144,9 @@ impl<D: Deref<Target = [u8]>> Block<D> {
         Ok((!documents.is_empty()).then_some(Self { first, documents }))
     }
 
-    fn run<T>(self, work: &impl Fn(&[u8]) -> Result<T>) -> Done<D, T> {
+    fn run<T>(self, work: &impl Fn(&D) -> Result<T>) -> Done<D, T> {
         let one = |(item, document): (usize, &Option<D>)| {
-            let result = document.as_deref().map(work).transpose();
+            let result = document.as_ref().map(work).transpose();
             result.map_err(|error| raised_at(item, error))
         };
         let results = (self.first..).zip(&self.documents).map(one).collect();
@@ -190,7 +195,7 @@ impl<D, T> Default for Queue<D, T> {
     }
 }
 
-impl<D: Deref<Target = [u8]>, T> Queue<D, T> {
+impl<D: Document, T> Queue<D, T> {
     fn lock(&self) -> MutexGuard<'_, State<D, T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -233,7 +238,7 @@ impl<D: Deref<Target = [u8]>, T> Queue<D, T> {
     }
 
     /// Works on blocks until the end.
-    fn help(&self, work: &impl Fn(&[u8]) -> Result<T>) {
+    fn help(&self, work: &impl Fn(&D) -> Result<T>) {
         let is_idle = |state: &mut State<D, T>| state.waiting.is_empty() && !state.is_ended;
         loop {
             let waited = self.changed.wait_while(self.lock(), is_idle);
@@ -259,9 +264,9 @@ impl<D, T> State<D, T> {
 }
 
 /// Ends a queue's helpers when it is dropped.
-struct End<'q, D: Deref<Target = [u8]>, T>(&'q Queue<D, T>);
+struct End<'q, D: Document, T>(&'q Queue<D, T>);
 
-impl<D: Deref<Target = [u8]>, T> Drop for End<'_, D, T> {
+impl<D: Document, T> Drop for End<'_, D, T> {
     fn drop(&mut self) {
         self.0.lock().is_ended = true;
         self.0.changed.notify_all();

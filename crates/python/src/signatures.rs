@@ -7,7 +7,7 @@ use neardup::{Result, arguments};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::column::Column;
+use crate::column::{Column, Value};
 use crate::error::{integer, raised, raised_for_text};
 use crate::parallel;
 
@@ -73,7 +73,7 @@ pub fn distances(
 ) -> PyResult<Vec<Option<f64>>> {
     read(signature)?;
     let column = Column::read(others)?;
-    let distance = |other: &[u8]| Ok(1.0 - estimate_stored(signature, other)?);
+    let distance = |other: &Value<'_>| Ok(1.0 - estimate_stored(signature, other)?);
     parallel::map(py, column.bytes(), distance, Ok)
 }
 

@@ -15,6 +15,7 @@ mod html;
 mod information;
 mod numbered;
 mod pace;
+mod segments;
 mod substring;
 mod suffix_array;
 mod suffixes;
@@ -26,6 +27,7 @@ pub use costs::{Costs, MAX_COST};
 pub use edit::edit_distance;
 pub use explain::{DifferenceKind, Explanation, explain};
 pub use html::{MAX_PAGE_INPUT, diff_html, diff_html_of_several};
+pub use segments::{Segment, Standing, explain_segments};
 pub use substring::{Substring, longest_common_substring};
 pub use suffixes::MAX_UNITS;
 

@@ -1,4 +1,4 @@
-"""MinHash and SimHash signatures, bit for bit those of the PostgreSQL extension pg_neardup.
+"""Exact measures of texts, and MinHash and SimHash signatures, bit for bit those of the extension pg_neardup.
 
 Functions take their arguments by the names and in the order that they have in SQL. ``texts`` is a
 column: a list or any other iterable of texts, a NumPy array, a pandas Series, or whatever offers the
@@ -19,22 +19,30 @@ from functools import reduce
 from typing import Any, NamedTuple, overload
 
 from . import _native
+from ._exact import Explanation, Segment, edit_distance, explain, resemblance, shingle_hashes, shingles
 from ._signature import Signature, made
 
 __version__ = _native.VERSION
 
 __all__ = [
+    "Explanation",
     "Interval",
+    "Segment",
     "Signature",
     "bands",
     "cardinality",
     "containment",
     "distance",
     "distances",
+    "edit_distance",
+    "explain",
     "interval",
     "near_dup",
     "pack",
+    "resemblance",
     "set_signature",
+    "shingle_hashes",
+    "shingles",
     "signature",
     "signatures",
     "sim",
@@ -134,13 +142,24 @@ def interval(a: bytes, b: bytes, confidence: float = 0.95) -> Interval:
     return Interval(*_native.interval(a, b, confidence))
 
 
-def containment(a: bytes, b: bytes) -> float | None:
-    """Return the estimated share of the set behind ``a`` that is in the one behind ``b``.
+@overload
+def containment(a: str, b: str, k: int = 3, unit: str = "word", fold: str = "case") -> float: ...
+@overload
+def containment(a: bytes, b: bytes) -> float | None: ...
+@overload
+def containment(a: object, b: object, k: int = 3, unit: str = "word", fold: str = "case") -> Any: ...
+def containment(a: Any, b: Any, k: int = 3, unit: str = "word", fold: str = "case") -> Any:
+    """Return the share of the first text's shingles that are in the second; 0 if one is empty, None for None.
 
-    0 if one of them is empty, None where no slot tells. Raises ValueError for packed signatures and
-    for those made with different parameters.
+    ``a`` and ``b`` may be columns of the same length; the result is a list then. Of two signatures, return the
+    estimated share of the set behind ``a`` that is in the one behind ``b``: None where no slot tells. Raises
+    ValueError for packed signatures and for those made with different parameters.
     """
-    return _native.containment(a, b)
+    if isinstance(a, bytes) and isinstance(b, bytes):
+        return _native.containment(a, b)
+    if (a is None or isinstance(a, str)) and (b is None or isinstance(b, str)):
+        return _native.containments([a], [b], k, unit, fold)[0]
+    return _native.containments(a, b, k, unit, fold)
 
 
 def cardinality(signature: bytes) -> float:
@@ -158,9 +177,8 @@ def bands(signature: bytes, bands: int, rows: int, /) -> list[int]: ...
 def bands(signature: bytes, threshold: float, rows: int | None = None, /) -> list[int]:
     """Return the band keys of a signature, as ``minhash_bands`` in SQL; none of an empty document.
 
-    ``bands(signature, threshold)``: keys of which signatures whose `sim` reaches the threshold share
-    at least ``minhash_intact(slots, threshold, threshold)``. ``bands(signature, bands, rows)``: those
-    of the classic scheme.
+    ``bands(signature, threshold)``: of b keys, signatures of k slots whose `sim` reaches the threshold
+    share at least b - (1 - threshold) k. ``bands(signature, bands, rows)``: those of the classic scheme.
     """
     if rows is None:
         return _native.bands(signature, threshold)

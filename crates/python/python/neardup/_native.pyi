@@ -8,13 +8,19 @@ __all__ = [
     "check",
     "classic_bands",
     "containment",
+    "containments",
     "describe",
     "distances",
+    "edit_distances",
+    "explanations",
     "interval",
     "near_dup",
     "pack",
     "parse",
+    "resemblances",
     "set_signature",
+    "shingle_hashes",
+    "shingles",
     "signatures",
     "sim",
     "simhashes",
@@ -35,6 +41,26 @@ def simhashes(
     texts: Any, k: int, unit: str, fold: str, bits: int, weighting: str, seed: int
 ) -> list[str | None]: ...
 def winnow(texts: Any, k: int, window: int, unit: str, fold: str, seed: int) -> list[list[int] | None]: ...
+def shingles(texts: Any, k: int, unit: str, fold: str) -> list[list[str] | None]: ...
+def shingle_hashes(texts: Any, k: int, unit: str, fold: str, seed: int) -> list[list[int] | None]: ...
+def resemblances(a: Any, b: Any, k: int, unit: str, fold: str) -> list[float | None]: ...
+def containments(a: Any, b: Any, k: int, unit: str, fold: str) -> list[float | None]: ...
+def edit_distances(
+    a: Any, b: Any, ins_cost: int, del_cost: int, sub_cost: int, max: int | None
+) -> list[int | None]: ...
+def explanations(
+    a: Any, b: Any, min_words: int
+) -> list[
+    tuple[
+        str,
+        float,
+        list[str],
+        list[str],
+        list[tuple[str, str, int | None, int]],
+        list[tuple[str, str, int | None, int]],
+    ]
+    | None
+]: ...
 def check(signature: bytes) -> None: ...
 def parse(text: str) -> bytes: ...
 def text(signature: bytes) -> str: ...
