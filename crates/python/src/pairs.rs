@@ -30,11 +30,14 @@ fn pairs<'a>(
     })
 }
 
+/// A measure of two sorted sets.
+type OfSets = fn(&[i64], &[i64], &mut dyn FnMut()) -> f64;
+
 fn measure(
     py: Python<'_>,
     columns: [&Bound<'_, PyAny>; 2],
     shingling: &Shingling,
-    of_sets: fn(&[i64], &[i64], &mut dyn FnMut()) -> f64,
+    of_sets: OfSets,
 ) -> PyResult<Vec<Option<f64>>> {
     let [a, b] = [Column::read(columns[0])?, Column::read(columns[1])?];
     let hashes = |doc: &[u8]| shingle_hashes(doc, shingling, &Key::from_seed(0), &mut || {});
