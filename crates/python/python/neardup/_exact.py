@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple, overload
 
 from . import _native
@@ -40,8 +39,6 @@ def shingles(texts: str, k: int = 3, unit: str = "word", fold: str = "case") -> 
 @overload
 def shingles(texts: None, k: int = 3, unit: str = "word", fold: str = "case") -> None: ...
 @overload
-def shingles(texts: Iterable[str], k: int = 3, unit: str = "word", fold: str = "case") -> list[list[str]]: ...
-@overload
 def shingles(texts: object, k: int = 3, unit: str = "word", fold: str = "case") -> Any: ...
 def shingles(texts: Any, k: int = 3, unit: str = "word", fold: str = "case") -> Any:
     """Return the distinct shingles of a text, or of each text of a column, in order of first appearance."""
@@ -54,10 +51,6 @@ def shingles(texts: Any, k: int = 3, unit: str = "word", fold: str = "case") -> 
 def shingle_hashes(texts: str, k: int = 3, unit: str = "word", fold: str = "case", seed: int = 0) -> list[int]: ...
 @overload
 def shingle_hashes(texts: None, k: int = 3, unit: str = "word", fold: str = "case", seed: int = 0) -> None: ...
-@overload
-def shingle_hashes(
-    texts: Iterable[str], k: int = 3, unit: str = "word", fold: str = "case", seed: int = 0
-) -> list[list[int]]: ...
 @overload
 def shingle_hashes(texts: object, k: int = 3, unit: str = "word", fold: str = "case", seed: int = 0) -> Any: ...
 def shingle_hashes(texts: Any, k: int = 3, unit: str = "word", fold: str = "case", seed: int = 0) -> Any:
