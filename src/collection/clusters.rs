@@ -1,5 +1,6 @@
 //! `near_dup_clusters`: clusters of similar rows.
 
+use crate::collection::exceptions::Exceptions;
 use crate::collection::matches::Matches;
 use crate::collection::reading::{Collection, PairMeasure};
 use crate::options;
@@ -12,8 +13,7 @@ enum Method {
     Connected,
 }
 
-/// Implements `near_dup_clusters(key, query, threshold, method, k, unit, fold, slots, seed,
-/// params)`.
+/// Implements `near_dup_clusters(key, query, threshold, method, k, unit, fold, slots, seed, exceptions, params)`.
 ///
 /// # Errors
 /// As `near_dup_pairs`, and `invalid_parameter_value` for an unknown method.
@@ -22,7 +22,9 @@ fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
     let method = method(call.argument(3, "method"));
-    let collection = Collection::of_query(&call, PairMeasure::Resemblance, 4);
+    let exceptions = Exceptions::of_call(&call, 9);
+    let mut collection = Collection::of_query(&call, PairMeasure::Resemblance, 4);
+    collection.except(exceptions);
     let mut rows = call.rows();
     // These are like nothing, not even themselves.
     for row in 0..collection.without.len() as u32 {

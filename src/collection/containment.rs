@@ -84,7 +84,7 @@ impl ContainmentSearch {
         for x in items.rows(a).filter(|&row| self.is_part(row)) {
             for y in items.rows(b).filter(|&row| self.is_whole(row)) {
                 check_interrupts();
-                if x != y {
+                if x != y && !self.collection.exceptions.contain([x, y]) {
                     visit([keys.get(x), keys.get(y)], share);
                 }
             }

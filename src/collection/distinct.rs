@@ -2,6 +2,7 @@
 
 use crate::collection::bit_strings;
 use crate::collection::documents::{DocumentKind, read_set};
+use crate::collection::exceptions::Exceptions;
 use crate::collection::rows::RowKind;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
@@ -27,7 +28,7 @@ const MOST_RETURNED: i32 = 10_000;
 /// The most rows read: the keys of repeats are arrays.
 const MOST_READ: usize = 100_000_000;
 
-/// Implements `near_dup_distinct(key, query, threshold, rows, k, unit, fold, params)`: returns in query order
+/// Implements `near_dup_distinct(key, query, threshold, rows, k, unit, fold, exceptions, params)`: returns in query order
 /// every row that is not similar to a row returned before, until there are `rows` of them. Every other row
 /// read is a repeat of the most similar row returned, the earliest of equals. NULL and empty values are
 /// similar to nothing.
@@ -42,10 +43,11 @@ fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
     let rows = call.argument(3, "rows").value() as i32;
     let wanted = options::within("rows", rows, 1, MOST_RETURNED) as usize;
     let shingling = options::shingling_arguments(&call, 4);
+    let exceptions = Exceptions::of_call(&call, 7);
     let query = Query::open_for_first_rows(&call, 1, "query");
     let (key, value, measure) = check_columns(&query, &call, shingling);
     let mut keys = Keys::new(call.argument_type(0));
-    let mut returned = Returned::new(measure);
+    let mut returned = Returned::new(measure, exceptions);
     let mut progress = Progress::begin("reading", None);
     let is_exhausted = query.for_each_while(&mut |row| {
         progress.step();
@@ -57,7 +59,7 @@ fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
             );
         }
         keys.push(row.get(key));
-        returned.take(number as u32, row.get(value));
+        returned.take((number as u32, row.get(key)), row.get(value));
         returned.rows.len() < wanted
     });
     put(returned, &keys, is_exhausted, &call);
@@ -67,8 +69,11 @@ fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
 /// time could leave PostgreSQL too little to report that there is no more.
 struct Returned {
     measure: ValueMeasure,
+    exceptions: Option<Exceptions>,
     /// Their places in the query, from 0.
     rows: Vec<u32>,
+    /// The places of their keys among those of the exceptions.
+    places: Vec<Option<u32>>,
     /// The values that are sets; empty for other values and NULL.
     sets: Parts<i64>,
     /// The values that are signatures or bit strings, as they are stored; empty for others.
@@ -78,10 +83,12 @@ struct Returned {
 }
 
 impl Returned {
-    fn new(measure: ValueMeasure) -> Self {
+    fn new(measure: ValueMeasure, exceptions: Option<Exceptions>) -> Self {
         Self {
             measure,
+            exceptions,
             rows: Vec::new(),
+            places: Vec::new(),
             sets: Parts::default(),
             records: Parts::default(),
             repeats: Vec::new(),
@@ -89,9 +96,13 @@ impl Returned {
     }
 
     /// Adds the next row of the query to the rows returned, or to the repeats of one.
-    fn take(&mut self, row: u32, value: Option<pg_sys::Datum>) {
+    fn take(&mut self, (row, key): (u32, Option<pg_sys::Datum>), value: Option<pg_sys::Datum>) {
         let value = value.map(|datum| self.measure.read(datum));
-        let similar = value.as_ref().and_then(|value| self.most_similar(value));
+        let exceptions = self.exceptions.as_ref();
+        let place = exceptions.and_then(|exceptions| exceptions.place(key));
+        let similar = value
+            .as_ref()
+            .and_then(|value| self.most_similar(place, value));
         if let Some(similar) = similar {
             return self.repeats.try_push((similar, row)).or_raise();
         }
@@ -104,13 +115,18 @@ impl Returned {
         self.sets.end().or_raise();
         self.records.end().or_raise();
         self.rows.try_push(row).or_raise();
+        self.places.try_push(place).or_raise();
     }
 
     /// Returns the number of the returned row that is most similar to a value, the first of equals; None if
-    /// none is similar.
-    fn most_similar(&self, value: &Value) -> Option<u32> {
+    /// none is similar. `place` is that of the value's key among those of the exceptions.
+    fn most_similar(&self, place: Option<u32>, value: &Value) -> Option<u32> {
         let mut best: Option<(f64, u32)> = None;
         for number in 0..self.rows.len() {
+            let pair = self.places[number].zip(place).zip(self.exceptions.as_ref());
+            if pair.is_some_and(|((a, b), exceptions)| exceptions.contain(a, b)) {
+                continue;
+            }
             let similarity = match value {
                 Value::Set(set) => self.measure.of_sets(self.sets.part(number), set),
                 Value::Record(record) => self.measure.of_records(self.records.part(number), record),

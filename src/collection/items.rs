@@ -1,4 +1,4 @@
-//! Identical rows as one: nothing below needs to look at copies one by one.
+//! Identical rows as one: nothing below needs to look at copies one by one. Rows with exceptions stay by themselves.
 
 use crate::collection::documents::{Documents, set_record};
 use crate::collection::outlines::{Digest, digest, read_digest};
@@ -28,7 +28,7 @@ pub struct Items {
 
 impl Items {
     /// Groups rows with the same value, and where there are documents with the same signature and set of
-    /// shingles.
+    /// shingles. A row with an exception is in no group.
     pub fn of(collection: &mut Collection) -> Self {
         let rows = collection.rows();
         let mut digests = digests_alike(&mut collection.outlines, rows);
@@ -36,6 +36,7 @@ impl Items {
         if let Some(documents) = &mut collection.documents {
             tell_sets_apart(&mut digests, documents, shingling);
         }
+        digests.retain(|(_, row)| !collection.exceptions.has(*row));
         Self::of_digests(&digests, rows as usize)
     }
 

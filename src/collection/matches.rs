@@ -11,6 +11,7 @@ use crate::collection::form::Test;
 use crate::collection::items::Items;
 use crate::collection::members::Members;
 use crate::collection::outlines::{Outlining, Verified};
+use crate::collection::partners::Lacking;
 use crate::collection::reading::Collection;
 use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};
@@ -51,9 +52,9 @@ pub struct Matches {
 }
 
 /// The items of a collection, and their similarity.
-struct Measured {
+pub struct Measured {
     collection: Collection,
-    items: Items,
+    pub items: Items,
     similarity: RowSimilarity,
     threshold: f64,
 }
@@ -126,6 +127,24 @@ impl Matches {
         });
     }
 
+    /// Visits pairs of similar rows, each once, the earlier row first, so that every row has up to `most` partners:
+    /// copies first. A row that others have as a partner can have more.
+    pub fn for_each_partner(&mut self, most: u32, visit: Visit<'_>) {
+        let keys = |collection: &Collection, x: u32, y: u32| {
+            [x.min(y), x.max(y)].map(|row| collection.keys.get(row))
+        };
+        let measured = &self.measured;
+        let mut lacking = Lacking::after_copies(&measured.items, most, &mut |x, y, similarity| {
+            visit(keys(&measured.collection, x, y), similarity);
+        });
+        self.for_each_batch(&mut |measured, batch| {
+            measured.compute_sets(&batch);
+            lacking.search(measured, &batch, &mut |measured, x, y, similarity| {
+                visit(keys(&measured.collection, x, y), similarity);
+            });
+        });
+    }
+
     /// Visits every row in query order with the canonical row of its star cluster.
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
         let mut members = Members::new(self.measured.collection.rows());
@@ -179,12 +198,20 @@ impl Matches {
 
 impl Measured {
     /// Returns the similarity of two kept items; None below the threshold or `least`.
-    fn kept_similarity(&mut self, batch: &Batch, (a, b): (u32, u32), least: f64) -> Option<f64> {
+    pub fn kept_similarity(
+        &mut self,
+        batch: &Batch,
+        (a, b): (u32, u32),
+        least: f64,
+    ) -> Option<f64> {
         check_interrupts();
         if !batch.passes(a, b) {
             return None;
         }
         let rows = [a, b].map(|kept| self.row(batch, kept));
+        if self.collection.exceptions.contain(rows) {
+            return None;
+        }
         let threshold = self.threshold.max(least);
         self.similarity
             .at_least(&mut self.collection, rows, threshold)
@@ -322,7 +349,9 @@ impl Measured {
     }
 
     fn visit_pair(&self, x: u32, y: u32, similarity: f64, visit: Visit<'_>) {
-        visit(self.keys(x, y), similarity);
+        if !self.collection.exceptions.contain([x, y]) {
+            visit(self.keys(x, y), similarity);
+        }
         check_interrupts();
     }
 }

@@ -2,15 +2,17 @@
 //! where one document contains the other.
 
 use crate::collection::containment;
+use crate::collection::exceptions::Exceptions;
 use crate::collection::matches::Matches;
 use crate::collection::reading::{Collection, PairMeasure};
 use crate::options;
 use crate::pg::call::Call;
+use crate::pg::error::invalid;
 use crate::pg::query::Query;
 use crate::pg::srf::ResultRows;
 use pgrx::prelude::*;
 
-/// Implements `near_dup_pairs(key, query, threshold, k, unit, fold, slots, seed, measure, params)`.
+/// Implements `near_dup_pairs(key, query, threshold, k, unit, fold, slots, seed, measure, exceptions, most, params)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for arguments out of range, an unknown measure or signatures made with
@@ -20,8 +22,25 @@ fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
     let measure = measure(call.argument(8, "measure"));
-    let collection = Collection::of_query(&call, measure, 3);
-    put_pairs(collection, false, call.rows());
+    let exceptions = Exceptions::of_call(&call, 9);
+    let mut collection = Collection::of_query(&call, measure, 3);
+    collection.except(exceptions);
+    let Some(most) = call.optional_argument(10) else {
+        return put_pairs(collection, false, call.rows());
+    };
+    let most = options::within("most", most.value() as i32, 1, MOST) as u32;
+    if measure == PairMeasure::Containment {
+        invalid(
+            "most does not go with measure containment",
+            "Use measure resemblance, or leave out most.",
+        );
+    }
+    let mut rows = call.rows();
+    if let Some(mut matches) = Matches::of(collection) {
+        matches.for_each_partner(most, &mut |[a, b], similarity| {
+            rows.put([a, b, similarity.into_datum()]);
+        });
+    }
 }
 
 /// Implements `near_dup_join(key, query_a, query_b, threshold, k, unit, fold, slots, seed, measure, params)`.
@@ -49,6 +68,9 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
     collection.read(second);
     put_pairs(collection, is_reversed, call.rows());
 }
+
+/// The most partners of a row.
+const MOST: i32 = 1000;
 
 /// Puts the pairs of a collection. If the two queries of a join were read in reverse, turns each pair round.
 fn put_pairs(collection: Collection, is_reversed: bool, mut rows: ResultRows) {

@@ -1,6 +1,7 @@
 //! The rows that a query yields, with all that a search for pairs needs of them.
 
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
+use crate::collection::exceptions::{ExceptedRows, Exceptions};
 use crate::collection::outlines::{Outlining, read_tokens};
 use crate::collection::rows::{OutlinedPiece, Piece, RecordKind, RowKind};
 use crate::index::kind::Bound;
@@ -61,6 +62,8 @@ pub struct Collection {
     pub outlining: Option<Outlining>,
     /// Rows that were added one by one, and are still to be outlined.
     waiting: Vec<(Keys, Piece)>,
+    /// The pairs of rows that count as not similar.
+    pub exceptions: ExceptedRows,
     /// Rows of the first query, where two are joined.
     pub first_side: Option<u32>,
     /// The tokens of these rows.
@@ -167,6 +170,7 @@ impl Collection {
             outlines: Records::new(share_of_work_mem_bytes()),
             outlining: None,
             waiting: Vec::new(),
+            exceptions: ExceptedRows::default(),
             first_side: None,
             first_tokens: None,
         }
@@ -174,6 +178,13 @@ impl Collection {
 
     pub fn rows(&self) -> u32 {
         self.keys.len() as u32
+    }
+
+    /// Lets pairs of rows, all of which have been read, count as not similar.
+    pub fn except(&mut self, exceptions: Option<Exceptions>) {
+        if let Some(exceptions) = exceptions {
+            self.exceptions = ExceptedRows::of(exceptions, &self.keys);
+        }
     }
 
     /// Ends the first of two queries that are joined. Rows of the second one are left out if they have too

@@ -4,6 +4,7 @@ use crate::pg::error::{OrRaise, raise};
 use crate::pg::value::{Keys, Layout};
 use neardup::memory::Grow;
 use pgrx::{PgSqlErrorCode, pg_sys};
+use std::cmp::Ordering;
 use std::ffi::CStr;
 use std::ptr::NonNull;
 
@@ -218,10 +219,31 @@ impl PairSort {
     }
 }
 
+/// The default order of the values of a type.
+pub struct ValueOrder(*mut pg_sys::TypeCacheEntry);
+
+impl ValueOrder {
+    /// # Errors
+    /// ERROR `undefined_function` if values of that type have no order.
+    pub fn of(value_type: pg_sys::Oid) -> Self {
+        Self(order_of(value_type))
+    }
+
+    /// Compares two values of the type.
+    pub fn compare(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> Ordering {
+        // SAFETY: both are of the type whose comparison function this is.
+        let order = unsafe {
+            let function = &mut (*self.0).cmp_proc_finfo;
+            pg_sys::FunctionCall2Coll(function, (*self.0).typcollation, a, b)
+        };
+        (order.value() as i32).cmp(&0)
+    }
+}
+
 /// Sorts values, each with a number.
 pub struct ValueSort {
     sort: PairSort,
-    order: *mut pg_sys::TypeCacheEntry,
+    order: ValueOrder,
 }
 
 impl ValueSort {
@@ -232,7 +254,7 @@ impl ValueSort {
         let memory = unsafe { pg_sys::work_mem };
         Self {
             sort: PairSort::begin(value_type, 1, memory),
-            order: order_of(value_type),
+            order: ValueOrder::of(value_type),
         }
     }
 
@@ -246,7 +268,7 @@ impl ValueSort {
         self.sort.sort();
         let mut last = None;
         while let Some((value, number)) = self.sort.next() {
-            if last.is_none_or(|last| !self.same(last, value)) {
+            if last.is_none_or(|last| self.order.compare(last, value).is_ne()) {
                 keys.push(Some(value));
                 self.hold(value, &mut last);
             }
@@ -259,22 +281,14 @@ impl ValueSort {
     fn hold(&self, value: pg_sys::Datum, held: &mut Option<pg_sys::Datum>) {
         // SAFETY: values are of the type of the sort; the one before was copied here.
         unsafe {
-            let (by_value, length) = ((*self.order).typbyval, (*self.order).typlen);
+            let order = self.order.0;
+            let (by_value, length) = ((*order).typbyval, (*order).typlen);
             let layout = Layout { by_value, length };
             let before = held.replace(layout.copy(value));
             if let Some(before) = before.filter(|_| !by_value) {
                 pg_sys::pfree(before.cast_mut_ptr());
             }
         }
-    }
-
-    fn same(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
-        // SAFETY: both are of the type whose comparison function this is.
-        let order = unsafe {
-            let function = &mut (*self.order).cmp_proc_finfo;
-            pg_sys::FunctionCall2Coll(function, (*self.order).typcollation, a, b)
-        };
-        order.value() as i32 == 0
     }
 }
 

@@ -409,12 +409,10 @@ fn copied(bytes: &[u8], starts: &[u64], min_words: usize) -> Result<u64> {
 
 #[test]
 fn passages_of_documents() {
-    // A few words, so that nearly all are copied.
-    let letters: Vec<u8> = document(2_000, 90)
-        .iter()
-        .flat_map(|byte| [b'a' + byte % 3, b' '])
-        .collect();
-    reject_each("copied_passages", &|| copied(&letters, &[0, 10_000], 6));
+    let mut twice = document(12_000, 90);
+    let half = twice.len() as u64;
+    twice.extend_from_within(..);
+    reject_each("copied_passages", &|| copied(&twice, &[0, half], 6));
     let doc = document(40_000, 90);
     let text = std::str::from_utf8(&doc).expect("a text");
     reject_each("cut_passages", &|| {

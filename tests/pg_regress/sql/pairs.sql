@@ -143,3 +143,21 @@ SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits WHERE false', 1)
 SET neardup.progress = on;
 SELECT count(*) FROM near_dup_pairs(NULL::int, $$VALUES (1, 'one two three'), (2, 'four five six')$$, 0.5);
 RESET neardup.progress;
+
+-- Exceptions: in either order, of identical texts, with keys of no row, and bad ones.
+CREATE TABLE texts (id int, body text);
+INSERT INTO texts SELECT i, 'one two three four five' FROM generate_series(1, 4) i;
+SELECT a, b FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM texts ORDER BY id', 0.8, exceptions => 'VALUES (2, 1), (3, 9), (NULL, 4)') ORDER BY a, b;
+SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, body FROM texts ORDER BY id', 0.8, exceptions => 'VALUES (2, 1)');
+SELECT key, repeat_keys FROM near_dup_distinct(NULL::int, 'SELECT id, body FROM texts ORDER BY id', 0.8, exceptions => 'VALUES (2, 1), (1, 4)');
+SELECT near_dup_pairs(NULL::int, 'SELECT id, body FROM texts', 0.8, exceptions => 'SELECT 1');
+SELECT near_dup_clusters(NULL::int, 'SELECT id, body FROM texts', 0.8, exceptions => 'SELECT 1, 2::bigint');
+SELECT near_dup_distinct(NULL::int, 'SELECT id, body FROM texts', 0.8, exceptions => 'SELECT nothing');
+SELECT near_dup_pairs(NULL::point, 'SELECT point(id, 0), body FROM texts', 0.8, exceptions => 'SELECT point(1, 0), point(2, 0)');
+SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM texts', 0.8, exceptions => 'VALUES ($1, $2)', params => ROW(1, 2));
+
+-- Few partners of each row.
+SELECT a, b FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM texts ORDER BY id', 0.8, most => 1) ORDER BY a, b;
+SELECT near_dup_pairs(NULL::int, 'SELECT id, body FROM texts', 0.8, most => 0);
+SELECT near_dup_pairs(NULL::int, 'SELECT id, body FROM texts', 0.8, most => 2, measure => 'containment');
+DROP TABLE texts;

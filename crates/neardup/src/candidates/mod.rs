@@ -11,11 +11,13 @@
 mod frequencies;
 mod group_sizes;
 mod hot;
+mod lists;
 mod prefix;
 mod tokens;
 
 pub use frequencies::Frequencies;
 pub use group_sizes::GroupSizes;
 pub use hot::{Prefixes, choose_prefix};
+pub use lists::KeyLists;
 pub use prefix::rarest;
 pub use tokens::{Sides, TokenCounts, Tokens, choose, keys, pairs_of_row, token};

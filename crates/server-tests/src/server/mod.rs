@@ -15,6 +15,7 @@ mod distinct;
 mod documents;
 mod equals_scan;
 mod estimates;
+mod exceptions;
 mod extension;
 mod format;
 mod guard;
@@ -185,6 +186,11 @@ const ALL: &[Test] = &[
     ),
     ("collections_templates", collections::clusters_of_templates),
     ("distinct_equals_definition", distinct::equals_definition),
+    (
+        "exceptions_count_as_not_similar",
+        exceptions::count_as_not_similar,
+    ),
+    ("exceptions_few_partners", exceptions::few_partners),
     ("passages_by_definition", passages::by_definition),
     ("helpers_change_no_answer", helpers::change_no_answer),
     (

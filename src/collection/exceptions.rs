@@ -1,0 +1,127 @@
+//! Pairs that count as not similar, whatever their values: they are named by the keys of their rows.
+
+use crate::pg::call::Call;
+use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::query::Query;
+use crate::pg::sort::{ValueOrder, ValueSort};
+use crate::pg::value::Keys;
+use bitvec::vec::BitVec;
+use neardup::memory::{Grow, filled};
+use pgrx::pg_sys;
+
+/// Pairs of keys. 8 bytes a pair, and the keys.
+pub struct Exceptions {
+    /// The distinct keys, ascending.
+    keys: Keys,
+    order: ValueOrder,
+    /// The pairs of their places, the smaller first, in order.
+    pairs: Vec<[u32; 2]>,
+}
+
+impl Exceptions {
+    /// Returns the pairs of the query in argument `number` of a call; None if it is NULL. Pairs with a NULL are left
+    /// out.
+    ///
+    /// # Errors
+    /// ERROR `datatype_mismatch` unless its columns are two keys of the type of the call's first argument,
+    /// `undefined_function` if this type has no order.
+    pub fn of_call(call: &Call, number: usize) -> Option<Self> {
+        call.optional_argument(number)?;
+        let key_type = call.argument_type(0);
+        let query = Query::open(call, number, "exceptions");
+        let [a, b] = query.exactly("Valid for exceptions are two columns: the keys of a pair.");
+        let columns = [
+            a.of_type(key_type, "first", "key"),
+            b.of_type(key_type, "second", "key"),
+        ];
+        let (mut sort, mut count) = (ValueSort::begin(key_type), 0);
+        query.for_each("reading exceptions", &mut |row| {
+            if let [Some(a), Some(b)] = columns.map(|column| row.get(column)) {
+                sort.put(a, 2 * count);
+                sort.put(b, 2 * count + 1);
+                count += 1;
+            }
+        });
+        let mut keys = Keys::new(key_type);
+        let mut pairs = filled([0; 2], count as usize).or_raise();
+        sort.for_each(&mut keys, &mut |place, end| {
+            pairs[end as usize / 2][end as usize % 2] = place;
+        });
+        pairs
+            .iter_mut()
+            .for_each(|pair: &mut [u32; 2]| pair.sort_unstable());
+        pairs.sort_unstable();
+        Some(Self {
+            keys,
+            order: ValueOrder::of(key_type),
+            pairs,
+        })
+    }
+
+    /// Returns the place of a key; None if no pair has it.
+    pub fn place(&self, key: Option<pg_sys::Datum>) -> Option<u32> {
+        let key = key?;
+        let (mut start, mut end) = (0, self.keys.len() as u32);
+        while start < end {
+            let middle = start.midpoint(end);
+            match self.order.compare(self.keys.get(middle)?, key) {
+                std::cmp::Ordering::Less => start = middle + 1,
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Greater => end = middle,
+            }
+        }
+        None
+    }
+
+    /// Returns whether two keys, given by their places, are a pair.
+    pub fn contain(&self, a: u32, b: u32) -> bool {
+        self.pairs.binary_search(&[a.min(b), a.max(b)]).is_ok()
+    }
+}
+
+/// The rows of a collection that have exceptions. One bit a row, and 8 bytes for each of these rows.
+#[derive(Default)]
+pub struct ExceptedRows {
+    exceptions: Option<Exceptions>,
+    has_some: BitVec,
+    /// Rows, ascending, with the places of their keys.
+    places: Vec<(u32, u32)>,
+}
+
+impl ExceptedRows {
+    /// Returns the rows with these keys that have exceptions.
+    pub fn of(exceptions: Exceptions, keys: &Keys) -> Self {
+        let words = filled(0, keys.len().div_ceil(usize::BITS as usize)).or_raise();
+        let (mut has_some, mut places) = (BitVec::from_vec(words), Vec::new());
+        for row in 0..keys.len() as u32 {
+            check_interrupts();
+            if let Some(place) = exceptions.place(keys.get(row)) {
+                has_some.set(row as usize, true);
+                places.try_push((row, place)).or_raise();
+            }
+        }
+        Self {
+            exceptions: Some(exceptions),
+            has_some,
+            places,
+        }
+    }
+
+    /// Returns whether a row has an exception.
+    pub fn has(&self, row: u32) -> bool {
+        self.has_some.get(row as usize).is_some_and(|has| *has)
+    }
+
+    /// Returns whether two rows are an exception.
+    pub fn contain(&self, [x, y]: [u32; 2]) -> bool {
+        if !self.has(x) || !self.has(y) {
+            return false;
+        }
+        let place = |row| {
+            let at = self.places.binary_search_by_key(&row, |place| place.0);
+            at.ok().map(|at| self.places[at].1)
+        };
+        let pairs = self.exceptions.as_ref().zip(place(x)).zip(place(y));
+        pairs.is_some_and(|((exceptions, x), y)| exceptions.contain(x, y))
+    }
+}

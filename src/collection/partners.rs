@@ -1,0 +1,136 @@
+//! Up to so many partners of every row, in time linear in the rows where copies abound.
+
+use crate::collection::batch::Batch;
+use crate::collection::items::Items;
+use crate::collection::matches::Measured;
+use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::progress::over;
+use bitvec::vec::BitVec;
+use neardup::candidates::KeyLists;
+use neardup::memory::{Grow, collected, filled};
+use std::ops::ControlFlow;
+
+/// Takes a pair of rows, and their similarity.
+type VisitCopies<'a> = &'a mut dyn FnMut(u32, u32, f64);
+type VisitRows<'a> = &'a mut dyn FnMut(&Measured, u32, u32, f64);
+
+const NONE: u32 = u32::MAX;
+
+/// The partners that the rows of each item still lack. 8 bytes an item.
+pub struct Lacking {
+    /// The number of rows of every item.
+    sizes: Vec<u32>,
+    lacking: Vec<u32>,
+}
+
+impl Lacking {
+    /// Pairs the rows of each item, so that each has `most` partners or all of them, and returns what they lack.
+    pub fn after_copies(items: &Items, most: u32, visit: VisitCopies<'_>) -> Self {
+        let (mut sizes, mut lacking) = (Vec::new(), Vec::new());
+        for item in over("pairing copies", 0..items.len()) {
+            let rows = collected(items.rows(item)).or_raise();
+            let others = rows.len() as u32 - 1;
+            sizes.try_push(others + 1).or_raise();
+            lacking.try_push(most.saturating_sub(others)).or_raise();
+            if others <= most {
+                items.for_each_pair_within(item, &mut |x, y| visit(x, y, 1.0));
+                continue;
+            }
+            // Each with the next half of `most`, in a circle.
+            for (place, x) in rows.iter().enumerate() {
+                check_interrupts();
+                for next in 1..=most.div_ceil(2) as usize {
+                    visit(*x, rows[(place + next) % rows.len()], 1.0);
+                }
+            }
+        }
+        Self { sizes, lacking }
+    }
+
+    /// Pairs rows of two similar items: as many as each row lacks.
+    fn pair(&mut self, items: &Items, (x, y): (u32, u32), visit: &mut dyn FnMut(u32, u32)) {
+        let [x, y] = [x, y].map(|item| item as usize);
+        let [of_x, of_y] = [(x, y), (y, x)].map(|(x, y)| self.lacking[x].min(self.sizes[y]));
+        // Items whose rows lack partners have few rows.
+        let first = |item: usize, most: u32| {
+            collected(items.rows(item as u32).take(most as usize)).or_raise()
+        };
+        let [rows_x, rows_y] = [(x, of_y, of_x), (y, of_x, of_y)].map(|(item, needed, lacks)| {
+            let all = if lacks > 0 { self.sizes[item] } else { 0 };
+            first(item, all.max(needed))
+        });
+        for (place, a) in (0..).zip(&rows_x) {
+            for (other, b) in (0..).zip(&rows_y) {
+                if other < of_x || place < of_y {
+                    visit(*a, *b);
+                }
+            }
+        }
+        self.lacking[x] -= of_x;
+        self.lacking[y] -= of_y;
+    }
+
+    /// Pairs the rows of a batch with similar ones until none lacks partners that there are. Rows are compared with
+    /// those under their rarest keys first.
+    pub fn search(&mut self, measured: &mut Measured, batch: &Batch, visit: VisitRows<'_>) {
+        let tokens = &batch.tokens;
+        let mut lists = KeyLists::new(tokens, &mut check_interrupts).or_raise();
+        let mut partners = Partners {
+            heads: filled(NONE, tokens.rows() as usize).or_raise(),
+            entries: Vec::new(),
+        };
+        let words = tokens.rows().div_ceil(usize::BITS) as usize;
+        let mut has_all: BitVec = BitVec::from_vec(filled(0, words).or_raise());
+        for kept in over("searching partners", 0..tokens.rows()) {
+            let item = batch.item(kept);
+            if self.lacking[item as usize] == 0 {
+                continue;
+            }
+            partners.for_each(kept, &mut |partner| lists.pass_over(kept, partner));
+            let searched = lists.for_each_partner(tokens, kept, &mut |other| {
+                if has_all[other as usize] {
+                    return ControlFlow::Continue(());
+                }
+                let pair = (kept.min(other), kept.max(other));
+                if let Some(similarity) = measured.kept_similarity(batch, pair, 0.0) {
+                    let items = (item, batch.item(other));
+                    let measured = &*measured;
+                    self.pair(&measured.items, items, &mut |a, b| {
+                        visit(measured, a, b, similarity);
+                    });
+                    partners.put(kept, other);
+                    partners.put(other, kept);
+                }
+                match self.lacking[item as usize] {
+                    0 => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                }
+            });
+            searched.or_raise();
+            has_all.set(kept as usize, self.lacking[item as usize] > 0);
+        }
+    }
+}
+
+/// The partners found: 8 bytes each, in chains.
+struct Partners {
+    heads: Vec<u32>,
+    entries: Vec<(u32, u32)>,
+}
+
+impl Partners {
+    fn put(&mut self, kept: u32, partner: u32) {
+        let head = &mut self.heads[kept as usize];
+        self.entries.try_push((partner, *head)).or_raise();
+        *head = self.entries.len() as u32 - 1;
+    }
+
+    fn for_each(&self, kept: u32, visit: &mut dyn FnMut(u32)) {
+        let mut entry = self.heads[kept as usize];
+        while entry != NONE {
+            let (partner, next) = self.entries[entry as usize];
+            visit(partner);
+            entry = next;
+        }
+    }
+}
