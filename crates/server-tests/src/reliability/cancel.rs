@@ -153,6 +153,10 @@ const STATEMENTS: &[(&str, &str)] = &[
         "SELECT count(*) FROM copied_passages(NULL::int, 'SELECT 1, body FROM big UNION ALL SELECT 2, other FROM big', 20)",
     ),
     (
+        "few partners",
+        "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT i, i || left(body, 1000) FROM big, generate_series(1, 100000) i', 0.8, most => 10)",
+    ),
+    (
         "passages of few words",
         "SELECT count(*) FROM copied_passages(NULL::int, 'SELECT i, body FROM big, generate_series(1, 4) i', 1)",
     ),

@@ -45,6 +45,8 @@ const STATEMENTS: &[&str] = &[
     "SELECT length(cut_passages(a, '{[5,10)}')) FROM big",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig, body FROM many', 0.5)",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM many', 0.5)",
+    "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM many', 0.5,
+                                         exceptions => 'SELECT id, id + 1 FROM many', most => 3)",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT i, a || i FROM big, generate_series(1, 4) i', 0.5)",
     "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
     "CREATE INDEX made ON big USING neardup (a); SELECT near_dup_index_check('made'); DROP INDEX made",

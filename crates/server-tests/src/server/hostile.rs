@@ -212,6 +212,7 @@ const REJECTED: &[(&str, &str, SqlState)] = &[
 /// Calls that read a table without a privilege for it.
 const READS: &[&str] = &[
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM private.docs', 0.5)",
+    "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT 1, md5(''a'')', 0.5, exceptions => 'SELECT id, id FROM private.docs')",
     "SELECT count(*) FROM near_dup_join(NULL::int, 'SELECT 1, minhash(''a'')', 'SELECT id, sig FROM private.docs', 0.5)",
     "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM private.docs', 0.5)",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, simhash(body) FROM private.docs', 3)",
