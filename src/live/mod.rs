@@ -9,6 +9,7 @@
 mod access;
 mod budget;
 mod create;
+mod exceptions;
 mod measure;
 mod neighborhood;
 mod note;

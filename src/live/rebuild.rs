@@ -3,6 +3,8 @@
 use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::index::kind::{Bound, Kind};
+use crate::live::exceptions;
+use crate::live::refresh::settings_of_lookups;
 use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows, duplicate_key};
 use crate::live::tracker::Tracker;
 use crate::pg::catalog::type_named;
@@ -43,6 +45,9 @@ pub fn run(connection: &Connection, tracker: &Tracker) -> (TrackedRows, Vec<u32>
         .prepare(&query(tracker), &[])
         .read("reading", &mut |tuple| rebuild.add(tuple));
     rebuild.place_scope();
+    let settings = settings_of_lookups();
+    exceptions::apply(connection, tracker, &mut rebuild.rows, &rebuild.order);
+    settings.restore();
     (rebuild.rows, rebuild.order)
 }
 

@@ -97,17 +97,7 @@ impl Refresh<'_> {
         let rows = self.state.rows.max(changed);
         // Reading half of the rows takes as long as computing all clusters anew.
         let anew = self.state.anew.filter(|_| changed <= FEW.max(rows / 2))?;
-        let settings = Settings::begin();
-        // Nobody knows how many rows are in the queue and near each other: what PostgreSQL assumes
-        // must not lead to a scan of the table, nor of another index with a look at every signature.
-        for (setting, value) in [
-            (c"enable_seqscan", c"off"),
-            (c"enable_hashjoin", c"off"),
-            (c"enable_mergejoin", c"off"),
-            (c"cpu_operator_cost", c"0.25"),
-        ] {
-            settings.set(setting, value);
-        }
+        let settings = settings_of_lookups();
         let budget = Budget::new(anew * rows as f64);
         let repaired = repaired(self.connection, self.tracker, &budget);
         let changes = repaired.map(|(rows, order)| {
@@ -168,6 +158,22 @@ impl Refresh<'_> {
         self.state
             .write(self.connection, self.tracker, self.started, looked_at);
     }
+}
+
+/// Returns settings under which rows near others are looked up, until they are restored. Nobody knows how many rows are
+/// in the queue and near each other: what PostgreSQL assumes must not lead to a scan of the table, nor of another index
+/// with a look at every signature.
+pub fn settings_of_lookups() -> Settings {
+    let settings = Settings::begin();
+    for (setting, value) in [
+        (c"enable_seqscan", c"off"),
+        (c"enable_hashjoin", c"off"),
+        (c"enable_mergejoin", c"off"),
+        (c"cpu_operator_cost", c"0.25"),
+    ] {
+        settings.set(setting, value);
+    }
+    settings
 }
 
 /// Rows that a refresh always begins to search around.

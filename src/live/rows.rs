@@ -184,7 +184,7 @@ impl Standing {
 
 impl After {
     /// Returns the canonical row of a row of this number that has been looked at; None if it is gone.
-    fn canonical(self, number: u32) -> Option<u32> {
+    pub fn canonical(self, number: u32) -> Option<u32> {
         match self {
             Self::There(standing) => Some(standing.canonical(number)),
             Self::Same | Self::Gone => None,

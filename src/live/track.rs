@@ -43,6 +43,12 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     check_owner(relation);
     check_table(relation);
     let request = Request::of(&call, relation);
+    if request.exceptions == Some(relation) {
+        invalid(
+            "exceptions are in a table of their own",
+            "It belongs to the owner, and has columns a and b of the key's type.",
+        );
+    }
     let mut connection = Connection::open();
     let table = names::relation(relation);
     connection.execute(&format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"));

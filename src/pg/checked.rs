@@ -3,6 +3,7 @@
 use crate::pg::error::not_ready;
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
+use crate::pg::rights::may_use;
 use pgrx::pg_sys;
 
 /// A column as the extension creates it.
@@ -110,6 +111,10 @@ fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
             "row security is forced on its owner",
         ),
         (
+            !has_rights(table, created),
+            "its owner lacks privileges on it or its schema",
+        ),
+        (
             !created.key.is_none_or(|key| has_key(table, key)),
             "it has another primary key",
         ),
@@ -137,6 +142,21 @@ fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
     }
     let mut pairs = columns.iter().zip(created.columns);
     pairs.find_map(|(column, created)| different_column(column, created))
+}
+
+/// Returns whether the owner may read a table, and write one of the extension's.
+fn has_rights(table: &Relation, created: &CreatedTable<'_>) -> bool {
+    let writes = pg_sys::ACL_INSERT | pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE;
+    let wanted = pg_sys::ACL_SELECT | if created.key.is_some() { writes } else { 0 };
+    let wanted = wanted as pg_sys::AclMode;
+    // SAFETY: looks the table up in the catalog.
+    let rights = unsafe {
+        let all = pg_sys::AclMaskHow::ACLMASK_ALL;
+        pg_sys::pg_class_aclmask(table.oid(), created.owner, wanted, all)
+    };
+    // SAFETY: the relation is open.
+    let schema = unsafe { (*(*table.as_ptr()).rd_rel).relnamespace };
+    rights == wanted && may_use(created.owner, schema)
 }
 
 /// Returns whether a trigger can change or leave out what is written.

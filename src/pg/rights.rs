@@ -70,6 +70,19 @@ pub fn check_owner(table: pg_sys::Oid) {
     }
 }
 
+/// Returns whether a role may name the objects of a schema.
+pub fn may_use(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {
+    let usage = pg_sys::ACL_USAGE as pg_sys::AclMode;
+    // SAFETY: looks the schema up in the catalog.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let result = pg_sys::pg_namespace_aclcheck(schema, role, usage);
+        #[cfg(not(feature = "pg15"))]
+        let result = pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, role, usage);
+        result == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
 /// Returns whether the current role owns a relation, or has the rights of its owner.
 pub fn owns(relation: pg_sys::Oid) -> bool {
     // SAFETY: looks the relation up in the catalog.

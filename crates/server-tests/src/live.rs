@@ -129,6 +129,9 @@ pub struct Kept {
     pub threshold: f64,
     /// The whole order.
     pub keep: &'static str,
+    /// The condition on rows, and the table of pairs that are no duplicates.
+    pub condition: &'static str,
+    pub exceptions: Option<&'static str>,
 }
 
 impl Kept {
@@ -141,6 +144,8 @@ impl Kept {
             clusters: "docs_clusters",
             threshold: 0.8,
             keep,
+            condition: "true",
+            exceptions: None,
         }
     }
 
@@ -179,20 +184,28 @@ impl Kept {
             clusters,
             threshold,
             keep,
+            condition,
+            exceptions,
             ..
         } = self;
         let (scope, same_scope) = match self.scope {
             Some(scope) => (scope, format!("AND x.{scope} = y.{scope}")),
             None => ("true", String::new()),
         };
+        let excepted = exceptions.map_or(String::new(), |exceptions| {
+            format!(
+                "AND NOT EXISTS (SELECT FROM {exceptions} e WHERE (e.a::text, e.b::text)
+                     IN ((x.key_of_row, y.key_of_row), (y.key_of_row, x.key_of_row)))"
+            )
+        });
         let computed = format!(
             "SELECT c.key, c.cluster, CASE WHEN t.is_near THEN c.similarity END AS similarity
              FROM star_clusters(NULL::text,
-                 $q$SELECT ({key})::text AS key_of_row FROM {table} ORDER BY {keep}$q$,
-                 $q$WITH t AS (SELECT *, ({key})::text AS key_of_row FROM {table})
+                 $q$SELECT ({key})::text AS key_of_row FROM {table} WHERE {condition} ORDER BY {keep}$q$,
+                 $q$WITH t AS (SELECT *, ({key})::text AS key_of_row FROM {table} WHERE {condition})
                      SELECT x.key_of_row, y.key_of_row, n.similarity
                      FROM t x JOIN near_texts n ON n.a = x.body JOIN t y ON n.b = y.body
-                     WHERE x.key_of_row < y.key_of_row AND n.nearness >= {threshold} {same_scope}$q$) c
+                     WHERE x.key_of_row < y.key_of_row AND n.nearness >= {threshold} {same_scope} {excepted}$q$) c
              JOIN (SELECT ({key})::text AS key, body <> '' AND {scope} IS NOT NULL AS is_near FROM {table}) t
                  USING (key)"
         );

@@ -1,10 +1,6 @@
 //! Refreshes of kept clusters, compared with computing the clusters anew.
 
-use std::thread;
-use std::time::Instant;
-
 use anyhow::Result;
-use postgres::{Client, Statement};
 use testbed::documents::generator::{Generator, Plan};
 use testbed::documents::load_generated;
 use testbed::progress::bar;
@@ -17,7 +13,7 @@ use crate::report::table::{Cell, Table, row};
 use crate::subjects::analytics;
 
 /// The number of rows changed before a refresh, and the number of rounds.
-const CHANGES: &[(u64, usize)] = &[(0, 25), (1, 25), (100, 9), (10_000, 3)];
+const CHANGES: &[(u64, usize)] = &[(1, 9), (10, 9), (100, 5), (1000, 3), (10_000, 3)];
 
 /// Trackers of one table: the name of the rows, the column that is compared, and the clusters.
 const COMPARED: [(&str, &str, &str); 2] = [
@@ -25,26 +21,25 @@ const COMPARED: [(&str, &str, &str); 2] = [
     (", documents", "body", "docs_by_text"),
 ];
 
-/// The part of the documents that make the largest group.
-const SHARE: u64 = 100;
-
-/// The part of the documents half of which are made from one template.
-const TEMPLATED_SHARE: u64 = 10;
-
-/// Tables that take rows one by one, and the tracker of each.
-const TRACKERS: &[(&str, &str)] = &[
-    ("not tracked", ""),
-    ("tracked", "SELECT near_dup_track('{}', 'sig', 0.8)"),
+/// Documents number `i`: a description, and their words. Two thirds of a listing are one template.
+const DOCUMENTS: &[(&str, &str)] = &[
     (
-        "tracked, immediate",
-        "SELECT near_dup_track('{}', 'sig', 0.8, immediate => true)",
+        "strangers",
+        "SELECT string_agg('own' || hashint8(i * 1000 + w), ' ') FROM generate_series(1, 180) w",
+    ),
+    (
+        "listings",
+        "SELECT string_agg(CASE WHEN w <= 60 THEN 'own' || hashint8(i * 1000 + w) ELSE 'footer' || w END, ' ')
+         FROM generate_series(1, 180) w",
+    ),
+    (
+        "one group",
+        "SELECT string_agg('copy' || w, ' ') || ' ' || i % 50 FROM generate_series(1, 180) w",
     ),
 ];
 
-/// Numbers of sessions at the same time; rows that they insert together in a turn, and turns.
-const SESSIONS: &[u64] = &[1, 16];
-const INSERTS: u64 = 800;
-const TURNS: u64 = 5;
+/// The part of the documents that make the largest group.
+const SHARE: u64 = 100;
 
 /// Groups whose first row is deleted: a description, and the words of row number `i`. 1024 slots are enough to
 /// distinguish a version's neighbor (0.85) from the next version (0.72).
@@ -66,47 +61,40 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let session = Session::open(&database)?;
     let documents = bench.scale.documents;
     let columns = ["what", "seconds", "share of anew"];
-    let about = format!(
-        "{documents} generated documents, threshold 0.8, and a tenth as many, half of them one template. Medians."
-    );
+    let about = format!("{documents} documents of each kind, threshold 0.8. Medians.");
     let mut refreshes = Table::new("live.refresh", about, &columns);
-    let few = documents / TEMPLATED_SHARE;
-    let plan = Plan::mixed(few).templated();
-    load_generated(
-        &mut session.client(),
-        "docs",
-        &Generator::new(bench.words, plan),
-    )?;
-    let templated = measure_changes(&session, few, ", half of them one template", &CHANGES[2..3])?;
-    session.execute("DROP TABLE docs")?;
+    for (what, words) in DOCUMENTS {
+        session.execute(&format!(
+            "CREATE UNLOGGED TABLE docs AS SELECT i AS id, ({words}) AS body FROM generate_series(1, {documents}::bigint) i"
+        ))?;
+        let rows = measure_changes(&session, documents, what)?;
+        rows.into_iter().for_each(|row| refreshes.push(row));
+        session.execute("DROP TABLE docs")?;
+    }
+    // The analytics are of documents some of which are copies.
     let generator = Generator::new(bench.words, Plan::mixed(documents));
     load_generated(&mut session.client(), "docs", &generator)?;
-    let rows = measure_changes(&session, documents, "", CHANGES)?;
-    rows.into_iter()
-        .chain(templated)
-        .for_each(|row| refreshes.push(row));
+    prepare(&session)?;
     Ok(vec![
         refreshes,
         measure_groups(&session, documents / SHARE)?,
-        measure_commits(bench, &database, &session)?,
         analytics::measure(&session)?,
     ])
 }
 
-/// Returns how long refreshes take after changes of some rows.
-/// Returns the rows of refreshes of both trackers after changes of the table `docs`.
-fn measure_changes(
-    session: &Session,
-    documents: u64,
-    of_table: &str,
-    changes: &[(u64, usize)],
-) -> Result<Vec<Vec<Cell>>> {
+/// Gives the table `docs` a key, signatures and indexes.
+fn prepare(session: &Session) -> Result<()> {
     session.execute(
         "ALTER TABLE docs ADD PRIMARY KEY (id), ADD sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED;
          CREATE INDEX ON docs USING neardup (sig); CREATE INDEX ON docs USING neardup (body)",
     )?;
-    session.vacuum("docs")?;
-    let rounds = changes.iter().filter(|(rows, _)| rows * 10 <= documents);
+    session.vacuum("docs")
+}
+
+/// Returns the rows of refreshes of both trackers after changes of the table `docs`, whose documents are `of_table`.
+fn measure_changes(session: &Session, documents: u64, of_table: &str) -> Result<Vec<Vec<Cell>>> {
+    prepare(session)?;
+    let rounds = CHANGES.iter().filter(|(rows, _)| rows * 10 <= documents);
     let progress = bar(6 + 2 * rounds.clone().count() as u64, "refreshes")?;
     let mut table = Vec::new();
     let anew = COMPARED.map(|(_, column, _)| {
@@ -118,7 +106,7 @@ fn measure_changes(
     let anew = [of_signatures?, of_documents?];
     let mut add = |what: String, seconds: [f64; 2]| {
         for (((of, ..), seconds), anew) in COMPARED.iter().zip(seconds).zip(anew) {
-            let what = format!("{what}{of}{of_table}");
+            let what = format!("{of_table}{of}: {what}");
             table.push(row![what, seconds, seconds / anew]);
             progress.inc(1);
         }
@@ -158,74 +146,6 @@ fn measure_changes(
     progress.finish_and_clear();
     session.execute("DROP TABLE docs_clusters, docs_by_text")?;
     Ok(table)
-}
-
-/// Returns how many transactions with one row each sessions commit in a second, by tracker.
-fn measure_commits(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Result<Table> {
-    let documents = bench.scale.documents;
-    let turns = TURNS.min(bench.scale.rounds as u64);
-    let columns = ["table", "sessions", "rows a second", "share of not tracked"];
-    let about = format!(
-        "Transactions that insert one of {documents} generated documents with its signature into a table of \
-         as many; medians of {turns} turns of {INSERTS} rows."
-    );
-    let mut table = Table::new("live.immediate", about, &columns);
-    let progress = bar(turns * SESSIONS.len() as u64, "transactions of one row")?;
-    for (number, (_, tracker)) in TRACKERS.iter().enumerate() {
-        let name = format!("target_{number}");
-        session.execute(&format!(
-            "CREATE TABLE {name} (id bigserial PRIMARY KEY, sig minhash_signature);
-             INSERT INTO {name} (sig) SELECT sig FROM docs;
-             CREATE INDEX ON {name} USING neardup (sig); {}",
-            tracker.replace("{}", &name)
-        ))?;
-        session.vacuum(&name)?;
-    }
-    for &sessions in SESSIONS {
-        let mut rates = vec![Vec::new(); TRACKERS.len()];
-        for turn in 0..turns {
-            for (number, rates) in rates.iter_mut().enumerate() {
-                let from = turn * INSERTS % documents.max(1);
-                rates.push(commits(
-                    database,
-                    &format!("target_{number}"),
-                    sessions,
-                    from,
-                )?);
-            }
-            progress.inc(1);
-        }
-        let medians: Vec<f64> = rates.iter().map(|rates| quantile(rates, 0.5)).collect();
-        for ((what, _), rate) in TRACKERS.iter().zip(&medians) {
-            table.push(row![*what, sessions as i64, *rate, rate / medians[0]]);
-        }
-    }
-    progress.finish_and_clear();
-    Ok(table)
-}
-
-/// Inserts documents from a number on, each in a transaction of its own. Returns the rows inserted in a second.
-fn commits(database: &Database<'_>, table: &str, sessions: u64, from: u64) -> Result<f64> {
-    let statement = format!("INSERT INTO {table} (sig) SELECT sig FROM docs WHERE id = $1");
-    let mut clients = Vec::new();
-    for _ in 0..sessions {
-        let mut client = database.connect()?;
-        let insert = client.prepare(&statement)?;
-        clients.push((client, insert));
-    }
-    let start = Instant::now();
-    thread::scope(|scope| {
-        let insert_some = |(place, (mut client, insert)): (u64, (Client, Statement))| {
-            let mut ids = (from + place..from + INSERTS).step_by(sessions as usize);
-            scope.spawn(move || {
-                ids.try_for_each(|id| client.execute(&insert, &[&(id as i64)]).map(drop))
-            })
-        };
-        let running: Vec<_> = (0..).zip(clients).map(insert_some).collect();
-        let mut ends = running.into_iter().map(|session| session.join());
-        ends.try_for_each(|end| end.expect("sessions do not panic"))
-    })?;
-    Ok(INSERTS as f64 / start.elapsed().as_secs_f64())
 }
 
 /// Returns how long refreshes take after the first row of a group has been deleted, for a large group and for one a

@@ -20,6 +20,7 @@ mod live;
 mod live_sessions;
 pub mod logical;
 pub mod major_upgrade;
+mod meddling;
 mod memory;
 mod out_of_memory;
 mod replica;
@@ -88,6 +89,7 @@ const ALL: &[Test] = &[
     ("live_survives_kills", live::survives_kills),
     ("soak_holds", soak::holds),
     ("live_many_writers", live_sessions::many_writers),
+    ("meddling_ends_in_errors", meddling::ends_in_errors),
 ];
 
 /// Returns every test at the given scale as a trial.

@@ -14,17 +14,23 @@ const KEPT: Kept = Kept {
     clusters: "docs_clusters",
     threshold: 0.8,
     keep: "place DESC, id",
+    condition: "place > 0",
+    exceptions: Some("distinct_docs"),
 };
 
 const TABLE: &str =
     "CREATE TABLE docs (id int, place int, body text, PRIMARY KEY (id, place){definition});
     CREATE INDEX ON docs USING neardup ({column} {class});
     INSERT INTO docs SELECT i, i % 5, make_text(i % 7, i % 10) FROM generate_series(1, 100) i;
-    SELECT near_dup_track('docs', '{column}', {threshold 0.8}, 'place DESC', key => 'id'{arguments});
+    CREATE TABLE distinct_docs (a int, b int);
+    INSERT INTO distinct_docs SELECT i, i + 70 FROM generate_series(1, 20) i;
+    SELECT near_dup_track('docs', '{column}', {threshold 0.8}, 'place DESC', key => 'id', condition => 'place > 0',
+        exceptions => 'distinct_docs'{arguments});
     DELETE FROM docs WHERE id % 10 = 0";
 
 const CHANGES: &str = "UPDATE docs SET body = make_text(1, 1) WHERE id % 7 = 0;
-    INSERT INTO docs VALUES (1000, 1, make_text(2, 2))";
+    INSERT INTO docs VALUES (1000, 1, make_text(2, 2));
+    DELETE FROM distinct_docs WHERE a < 5; INSERT INTO distinct_docs VALUES (7, 14)";
 
 /// Restored clusters have the numbers that they had, are kept on, and go as a whole.
 pub fn restored(server: &Server) -> Result<Outcome> {

@@ -27,6 +27,10 @@ const TABLES: &str = "
            near_dup_track('plain', '{column}', {threshold 0.5}, 'place DESC NULLS LAST', 'by_place'{arguments}),
            near_dup_track('plain', '{column}', {threshold 0.7}, 'body COLLATE \"C\" DESC', 'by body'{arguments}),
            near_dup_track('plain', '{column}', {threshold 0.6}, 'abs(id - 20) DESC', 'by number'{arguments});
+    CREATE TABLE distinct_docs (a int, b int, why text, PRIMARY KEY (a, b));
+    INSERT INTO distinct_docs VALUES (1, 2), (7, 6), (100, 101);
+    SELECT near_dup_track('plain', '{column}', {threshold 0.7}, 'place', 'excepting', condition => 'place > 1',
+        exceptions => 'distinct_docs'{arguments});
     CREATE TABLE parted (id int, place int, body text, tenant text{definition},
         code int GENERATED ALWAYS AS (id * 10 + place) STORED, PRIMARY KEY (id, place)) PARTITION BY RANGE (place);
     CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (3);
@@ -47,6 +51,8 @@ const KEPT: &[Kept] = &[
         clusters: "plain_clusters",
         threshold: 0.8,
         keep: "id",
+        condition: "true",
+        exceptions: None,
     },
     Kept {
         table: "plain",
@@ -55,6 +61,8 @@ const KEPT: &[Kept] = &[
         clusters: "by_place",
         threshold: 0.5,
         keep: "place DESC NULLS LAST, id",
+        condition: "true",
+        exceptions: None,
     },
     Kept {
         table: "plain",
@@ -63,6 +71,8 @@ const KEPT: &[Kept] = &[
         clusters: "\"by body\"",
         threshold: 0.7,
         keep: "body COLLATE \"C\" DESC, id",
+        condition: "true",
+        exceptions: None,
     },
     Kept {
         table: "plain",
@@ -71,6 +81,18 @@ const KEPT: &[Kept] = &[
         clusters: "\"by number\"",
         threshold: 0.6,
         keep: "abs(id - 20) DESC, id",
+        condition: "true",
+        exceptions: None,
+    },
+    Kept {
+        table: "plain",
+        key: "id",
+        scope: None,
+        clusters: "excepting",
+        threshold: 0.7,
+        keep: "place, id",
+        condition: "place > 1",
+        exceptions: Some("distinct_docs"),
     },
     Kept {
         table: "parted",
@@ -79,6 +101,8 @@ const KEPT: &[Kept] = &[
         clusters: "tenants",
         threshold: 0.8,
         keep: "place DESC, code",
+        condition: "true",
+        exceptions: None,
     },
     Kept {
         table: "parted",
@@ -87,6 +111,8 @@ const KEPT: &[Kept] = &[
         clusters: "\"tenants by id\"",
         threshold: 0.85,
         keep: "id, code",
+        condition: "true",
+        exceptions: None,
     },
 ];
 
@@ -102,6 +128,11 @@ const STATEMENTS: &[&str] = &[
     "UPDATE plain SET body = (ARRAY['', NULL])[1 + {id} % 2] WHERE id = {id}",
     "DELETE FROM plain WHERE id = {id}",
     "DELETE FROM plain WHERE id >= 50",
+    "INSERT INTO distinct_docs VALUES ({id}, {id} + 1 + {place}) ON CONFLICT DO NOTHING",
+    "INSERT INTO distinct_docs SELECT i + {id}, i FROM generate_series({id}, {id} + {place}) i ON CONFLICT DO NOTHING",
+    "DELETE FROM distinct_docs WHERE a BETWEEN {id} AND {id} + 3 OR b = {id}",
+    "UPDATE distinct_docs SET b = b + 1 WHERE a = {id} AND NOT EXISTS (
+         SELECT FROM distinct_docs d WHERE d.a = distinct_docs.a AND d.b = distinct_docs.b + 1)",
     "MERGE INTO plain USING (SELECT {id} AS id, {text} AS body) v ON v.id = plain.id
          WHEN MATCHED AND plain.place > 2 THEN DELETE
          WHEN MATCHED THEN UPDATE SET body = v.body, place = {place}
@@ -143,6 +174,7 @@ const TRANSACTIONS: &[&str] = &[
 const RARE: &[&str] = &[
     "TRUNCATE plain",
     "TRUNCATE parted",
+    "TRUNCATE distinct_docs",
     "TRUNCATE parted_1",
     "ALTER TABLE parted DETACH PARTITION parted_1",
     "ALTER TABLE parted ATTACH PARTITION parted_1 FOR VALUES FROM (0) TO (3)",
