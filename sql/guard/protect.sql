@@ -2,8 +2,9 @@ CREATE FUNCTION near_dup_protect(
     relation regclass, column_name name, threshold double precision,
     scope name[] = NULL, trigger_name name = NULL, within name = NULL, by interval = NULL,
     k integer = NULL, unit text = NULL, fold text = NULL,
-    action text = 'reject', notes name = NULL, most integer = 10, key name = NULL) RETURNS void
+    action text = 'reject', notes name = NULL, most integer = 10, key name = NULL,
+    condition text = NULL) RETURNS void
 VOLATILE PARALLEL UNSAFE COST 10000 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_protect_wrapper';
-COMMENT ON FUNCTION near_dup_protect(regclass, name, double precision, name[], name, name, interval, integer, text, text, text, name, integer, name) IS
-    'creates the triggers near_dup_guard on a table, after checking its columns and its index; they reject near-duplicates, or accept them (action note) and note them in a table of notes, beside the most similar earlier rows, up to the number most, by the values of the column key (NULL: the primary key''s only one); k, unit and fold cut text as resemblance does (NULL: its defaults)';
+COMMENT ON FUNCTION near_dup_protect(regclass, name, double precision, name[], name, name, interval, integer, text, text, text, name, integer, name, text) IS
+    'creates the triggers near_dup_guard on a table, after checking its columns and its index; they reject near-duplicates, or accept them (action note) and note them in a table of notes, beside the most similar earlier rows, up to the number most, by the values of the column key (NULL: the primary key''s only one); condition is a boolean expression: rows that do not satisfy it do not count; k, unit and fold cut text as resemblance does (NULL: its defaults)';

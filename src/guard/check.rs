@@ -102,12 +102,23 @@ impl Guard {
     }
 }
 
-/// Returns the DETAIL of a rejection: both rows, their similarity, and the `origin` of the row found; None
-/// if the role may not see that row.
+/// What a rejection says about the row found.
+pub struct Description {
+    /// Both rows, their similarity, and the origin of the row found.
+    pub detail: CString,
+    /// The value by which a program finds the row.
+    pub key: Option<CString>,
+}
+
+/// Returns the description of a row found, with its `origin`; None if the role may not see it.
 ///
 /// # Safety
 /// The slots hold rows of their tables.
-pub unsafe fn describe(row: &Row<'_>, similar: &SimilarRow<'_>, origin: &str) -> Option<CString> {
+pub unsafe fn describe(
+    row: &Row<'_>,
+    similar: &SimilarRow<'_>,
+    origin: &str,
+) -> Option<Description> {
     let (table, similarity) = (&similar.table.table, similar.similarity);
     if table.hides_rows() {
         return None;
@@ -129,7 +140,10 @@ pub unsafe fn describe(row: &Row<'_>, similar: &SimilarRow<'_>, origin: &str) ->
         }
         detail.extend_from_slice(origin.as_bytes());
         detail.push(b'.');
-        CString::new(detail).ok()
+        Some(Description {
+            detail: CString::new(detail).ok()?,
+            key: table.columns.key_value(similar.slot),
+        })
     }
 }
 
@@ -146,8 +160,10 @@ impl GuardColumns {
     ) -> bool {
         // SAFETY: vouched for by the caller.
         unsafe {
-            self.window
-                .is_none_or(|window| window.around(old) == window.around(new))
+            self.counts(old) == self.counts(new)
+                && self
+                    .window
+                    .is_none_or(|window| window.around(old) == window.around(new))
                 && self
                     .scope
                     .iter()

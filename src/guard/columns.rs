@@ -2,6 +2,7 @@
 //! the keys.
 
 use crate::guard::options::GuardOptions;
+use crate::guard::row_condition::PreparedCondition;
 use crate::guard::slot::get;
 use crate::guard::window::Window;
 use crate::pg::encoding::utf8;
@@ -80,6 +81,7 @@ pub struct GuardColumns {
     pub value: i16,
     pub scope: Vec<ScopeColumn>,
     pub window: Option<Window>,
+    condition: Option<PreparedCondition>,
     /// The column whose values name rows in notes.
     pub key: Option<i16>,
     /// The index and the columns of the primary key, which names rows in messages; None for a table without one.
@@ -99,9 +101,20 @@ impl GuardColumns {
                 .map(|number| ScopeColumn::new(table, number))
                 .collect(),
             window: Self::window(table, options),
+            condition: options.condition.map(|condition| condition.prepare(table)),
             key: options.key.as_ref().map(number),
             primary_key: table.primary_key(),
         }
+    }
+
+    /// Returns whether a row counts, by the guard's condition.
+    ///
+    /// # Safety
+    /// The slot holds a row of the table.
+    pub unsafe fn counts(&self, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        let condition = self.condition.as_ref();
+        // SAFETY: vouched for by the caller.
+        condition.is_none_or(|condition| unsafe { condition.holds(slot) })
     }
 
     /// Returns the window of time.
@@ -135,6 +148,28 @@ impl GuardColumns {
                 nulls.as_mut_ptr(),
             );
             (!text.is_null()).then(|| CStr::from_ptr(text).to_owned())
+        }
+    }
+
+    /// Returns the one value by which a program finds a row, as text: that of the guard's key, or of a primary key of one
+    /// column; None if there is no such column in the primary key.
+    ///
+    /// # Safety
+    /// The slot holds a row of the table.
+    pub unsafe fn key_value(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<CString> {
+        let (_, columns) = self.primary_key.as_ref()?;
+        let key = match columns[..] {
+            [column] => self.key.unwrap_or(column),
+            _ => self.key?,
+        };
+        let mut function = (pg_sys::InvalidOid, false);
+        // SAFETY: vouched for by the caller; the value is of the column's type.
+        unsafe {
+            let value = get(slot, key).filter(|_| columns.contains(&key))?;
+            let type_ = pg_sys::SPI_gettypeid((*slot).tts_tupleDescriptor, key.into());
+            pg_sys::getTypeOutputInfo(type_, &mut function.0, &mut function.1);
+            let text = pg_sys::OidOutputFunctionCall(function.0, value);
+            Some(CStr::from_ptr(text).to_owned())
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod places;
 mod protect;
 mod rejection;
 mod row;
+mod row_condition;
 pub mod search;
 pub mod slot;
 pub mod table;

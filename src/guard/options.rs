@@ -1,5 +1,6 @@
 //! The arguments of a `near_dup_guard` trigger.
 
+use crate::guard::row_condition::RowCondition;
 use crate::guard::window::microseconds_in;
 use crate::index::classes::check_threshold;
 use crate::index::kind::{Bound, Kind};
@@ -7,7 +8,7 @@ use crate::options::{self, with_text};
 use crate::pg::condition;
 use crate::pg::error::{OrRaise, invalid};
 use crate::pg::names;
-use crate::pg::relation::trigger_arguments;
+use crate::pg::relation::{Relation, trigger_arguments};
 use crate::pg::statement::server_text;
 use neardup::bands::MAX_BLOCKS;
 use neardup::quoted;
@@ -29,6 +30,8 @@ pub struct GuardOptions {
     pub by: Option<i64>,
     /// The column whose values name rows in the notes.
     pub key: Option<CString>,
+    /// The condition under which rows count, which a trigger's condition keeps.
+    pub condition: Option<RowCondition>,
     /// None for a guard that rejects rows.
     pub notes: Option<Notes>,
 }
@@ -42,7 +45,7 @@ pub struct Notes {
     pub most: usize,
 }
 
-const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', both 'key=column' and 'most=...' of near_dup_protect, and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
+const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'key=column', 'most=...' of near_dup_protect, and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
 
 /// The largest number of rows that one row is noted beside.
 const MOST_NOTES: i32 = 1000;
@@ -89,24 +92,28 @@ impl GuardOptions {
         options
     }
 
-    /// Returns the options of a trigger of a table: its arguments, with the present names of the columns
-    /// that its condition keeps.
+    /// Returns the options of a trigger of a table: its arguments, with the present names of the columns that its
+    /// condition keeps, and the condition for rows that it keeps after these.
     ///
     /// # Errors
     /// The errors of [`Self::parse`].
     ///
     /// # Safety
     /// The trigger is the table's.
-    pub unsafe fn from_trigger(trigger: &pg_sys::Trigger, table: pg_sys::Oid) -> Self {
+    pub unsafe fn from_trigger(trigger: &pg_sys::Trigger, table: &Relation) -> Self {
         // SAFETY: vouched for by the caller. A look into the catalog may replace the trigger: it comes last.
         unsafe {
             let arguments = trigger_arguments(trigger);
             let mut options = Self::parse(&arguments);
             let named = Self::notes_of(trigger);
             let kept = condition::kept(trigger.tgqual).unwrap_or_default();
+            let columns = options.columns_mut().count();
+            options.condition = kept
+                .get(columns)
+                .and_then(|&node| RowCondition::new(node, table));
             let names = kept
                 .into_iter()
-                .map_while(|node| names::column(table, condition::column(node)?));
+                .map_while(|node| names::column(table.oid(), condition::column(node)?));
             for (column, name) in options.columns_mut().zip(names) {
                 *column = server_text(&name);
             }

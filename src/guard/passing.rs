@@ -40,6 +40,11 @@
 //! directly, at every look. Where N changes between two looks, either it gets another number and is compared anew, or
 //! its transaction has found our row and waits for us, by the rule above.
 //!
+//! **A row that does not satisfy the guard's condition** is neither checked nor similar to any. An UPDATE by which a row
+//! comes to satisfy it makes a version like any other that is near rows which the old one was not near: it may be
+//! anywhere in a HOT chain, whose live versions are all looked at. One by which it ceases leaves a version in progress of
+//! being deleted, which is waited for.
+//!
 //! **The gate is closed for a moment only.** Looks with the gate open go on until few rows are left, and the work that
 //! is left grows with what others have added since, not with the rows of the statement.
 //!
@@ -224,7 +229,7 @@ impl<'p> Passing<'p> {
             // Copied before anything is looked up in the catalog, which may replace the trigger.
             let (name, function) = (CStr::from_ptr(trigger.tgname).to_owned(), trigger.tgfoid);
             let options = match place.new {
-                Some(_) => Some(GuardOptions::from_trigger(trigger, place.table)),
+                Some(_) => Some(GuardOptions::from_trigger(trigger, &table)),
                 None => triggers::noting(&table, trigger),
             };
             let Some(options) = options else { return };
@@ -475,8 +480,8 @@ impl<'p> Passing<'p> {
                 });
             });
         });
-        let detail = duplicate.or(companion)?;
-        Some(Rejection::new(source, detail.as_deref()))
+        let description = duplicate.or(companion)?;
+        Some(Rejection::new(source, description.as_ref()))
     }
 
     /// Compares the rows with those added since the round before, one by one, whichever are fewer. Leaves the rows

@@ -3,29 +3,33 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::notes_table;
 use crate::guard::options::{GuardOptions, Notes};
+use crate::guard::row_condition::RowCondition;
+
 use crate::guard::table::{Rule, root_of};
 use crate::guard::window::{DAY, Span, microseconds};
 use crate::options::cut_arguments;
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::condition;
-use crate::pg::encoding::utf8;
+use crate::pg::encoding::{in_utf8, utf8};
 use crate::pg::error::{invalid, not_ready};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::check_owner;
 use crate::pg::statement::{Connection, server_text};
 use crate::pg::text::Text;
+use crate::pg::varlena::Varlena;
 use neardup::quoted;
 use pgrx::prelude::*;
 use std::ffi::CString;
 
 /// Implements `near_dup_protect(relation, column_name, threshold, scope, trigger_name, within, by, k, unit,
-/// fold, action, notes, most, key)`, which creates the triggers `near_dup_guard` on a table, or on all partitions of one.
+/// fold, action, notes, most, key, condition)`, which creates the triggers `near_dup_guard` on a table, or on all
+/// partitions of one.
 ///
 /// # Errors
-/// The errors of CREATE TRIGGER, `object_not_in_prerequisite_state` for notes of a table without a key, and the errors that the trigger would raise for every row: for columns
-/// that are not there, of the wrong type, or without an index.
+/// The errors of CREATE TRIGGER, `object_not_in_prerequisite_state` for notes of a table without a key, and the errors
+/// that the trigger would raise for every row: for columns that are not there, of the wrong type, or without an index.
 #[pg_extern(sql = false)]
 fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
@@ -36,11 +40,13 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let mut arguments = trigger_arguments(&call);
         let notes = requested_notes(&call);
         let table = Relation::open_table(relation);
-        if let Some(notes) = &notes {
-            let key = call.optional_argument(13).map(|name| names::name(name));
-            let key = key.unwrap_or_else(|| key_of(&table));
-            arguments.extend([format!("key={key}"), format!("most={}", notes.most)]);
-        }
+        let key = call.optional_argument(13).map(|name| names::name(name));
+        let key = key.or_else(|| notes.map(|_| key_of(&table)));
+        arguments.extend(key.map(|key| format!("key={key}")));
+        arguments.extend(notes.map(|notes| format!("most={}", notes.most)));
+        let condition = call.optional_argument(14);
+        let condition = condition.map(|text| in_utf8(&Varlena::detoast(text)));
+        let condition = condition.map(|text| RowCondition::over_new(&table, &text));
         let mut rule = Rule::new(&table, options(&arguments), function);
         let key = GuardColumns::of(&table, &rule.options).key;
         if let Some((notes, key)) = rule.options.notes.as_mut().zip(key) {
@@ -49,7 +55,11 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
             let name = name.unwrap_or_else(|| names::derived(&names::bare(relation), "near_dups"));
             notes.table = notes_table::create(&table, &name, key);
         }
-        create_triggers(&call, relation, &arguments, &mut rule.options);
+        drop(table);
+        let trigger = create_triggers(&call, relation, &arguments, condition, &mut rule.options);
+        let table = Relation::open_table(relation);
+        let triggers = table.triggers().iter().find(|own| own.tgoid == trigger);
+        rule.options = GuardOptions::from_trigger(triggers.expect("it has been created"), &table);
         for table in rule.tables(root_of(relation), Span::ALWAYS) {
             table.usable_index(&rule);
         }
@@ -109,7 +119,8 @@ fn key_of(table: &Relation) -> String {
     })
 }
 
-const ACTIONS: &str = "Valid actions are reject and note; notes names the table that action => 'note' makes, and key the column that names rows there.";
+const ACTIONS: &str =
+    "Valid actions are reject and note; notes names the table that action => 'note' makes.";
 
 /// Returns the notes that a call asks for, without their table; None where it asks for rejections.
 ///
@@ -123,13 +134,10 @@ unsafe fn requested_notes(call: &Call) -> Option<Notes> {
     let action = unsafe { Text::from_raw(call.argument(10, "action")) };
     let action = action.name();
     let most = call.argument(12, "most").value() as i32;
-    let has_notes = [11, 13].map(|number| call.optional_argument(number).is_some());
+    let has_notes = call.optional_argument(11).is_some();
     match &*action {
         "note" => Some(Notes::none_yet(most)),
-        "reject" if has_notes != [false; 2] => invalid(
-            "a guard that rejects rows has no notes and no key of them",
-            ACTIONS,
-        ),
+        "reject" if has_notes => invalid("a guard that rejects rows has no notes", ACTIONS),
         "reject" => None,
         _ => invalid(&format!("unknown action {}", quoted(&action)), ACTIONS),
     }
@@ -140,9 +148,10 @@ fn options(arguments: &[String]) -> GuardOptions {
     GuardOptions::parse(&arguments.iter().map(CString::as_c_str).collect::<Vec<_>>())
 }
 
-/// Creates, with the caller's rights, the trigger that checks rows. Its condition refers to the columns and to the
-/// table of notes, so that it follows when they are renamed. Then creates the triggers that help it: one announces
-/// before an insert that the transaction will pass; with notes, others remove the notes of deleted rows.
+/// Creates, with the caller's rights, the trigger that checks rows, and returns it. Its condition refers to the columns,
+/// to the condition for rows and to the table of notes, so that it follows when they are renamed. Then creates the
+/// triggers that help it: one announces before an insert that the transaction will pass; with notes, others remove the
+/// notes of deleted rows.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
@@ -150,26 +159,20 @@ unsafe fn create_triggers(
     call: &Call,
     relation: pg_sys::Oid,
     arguments: &[String],
+    condition: Option<String>,
     options: &mut GuardOptions,
-) {
+) -> pg_sys::Oid {
     // SAFETY: the argument is a name.
-    let after = call
+    let main = call
         .optional_argument(4)
         .map(|name| unsafe { names::name(name) });
-    let after = after.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
+    let main = main.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
     let columns = options
         .columns_mut()
         .map(|name| names::identifier(&utf8(name)));
-    let columns: Vec<String> = columns.collect();
+    let columns = columns.map(|name| format!("NEW.{name}"));
+    let kept = condition::keeping(&columns.chain(condition).collect::<Vec<_>>());
     let notes = options.notes.map(|notes| condition::naming(&[notes.table]));
-    let keeping = |version: &str| {
-        let columns = columns.iter().map(|name| format!("{version}.{name}"));
-        let kept = condition::keeping(&columns.collect::<Vec<_>>());
-        match &notes {
-            Some(notes) => format!("({notes} AND {kept})"),
-            None => kept,
-        }
-    };
     let arguments = arguments.iter().map(|argument| names::literal(argument));
     let arguments = arguments.collect::<Vec<_>>().join(", ");
     let table = names::relation(relation);
@@ -181,28 +184,42 @@ unsafe fn create_triggers(
             "{create} TRIGGER {name} {event} EXECUTE FUNCTION {function}({arguments})"
         ));
     };
-    let new = keeping("NEW");
-    let event = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN {new}");
-    create("CREATE", &after, &event, &arguments);
-    let mut others = vec![(
+    let help = |suffix: &str, event: &str, arguments: &str| {
+        create(
+            "CREATE OR REPLACE",
+            &names::derived(&main, suffix),
+            event,
+            arguments,
+        );
+    };
+    let checked = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW");
+    match &notes {
+        None => create(
+            "CREATE",
+            &main,
+            &format!("{checked} WHEN {kept}"),
+            &arguments,
+        ),
+        Some(notes) => {
+            let event = format!("{checked} WHEN ({notes} AND {kept})");
+            create("CREATE", &main, &event, &arguments);
+            for (suffix, event, unit) in [
+                ("delete", "DELETE", "ROW"),
+                ("truncate", "TRUNCATE", "STATEMENT"),
+            ] {
+                let event = format!("AFTER {event} ON {table} FOR EACH {unit} WHEN ({notes})");
+                help(suffix, &event, &arguments);
+            }
+        }
+    }
+    help(
         "before",
-        format!("BEFORE INSERT ON {table} FOR EACH ROW"),
+        &format!("BEFORE INSERT ON {table} FOR EACH ROW"),
         "",
-    )];
-    if let Some(notes) = &notes {
-        let (old, statement) = (keeping("OLD"), "FOR EACH STATEMENT");
-        let deleted = format!("AFTER DELETE ON {table} FOR EACH ROW WHEN {old}");
-        let emptied = format!("AFTER TRUNCATE ON {table} {statement} WHEN ({notes})");
-        others.extend([
-            ("delete", deleted, &*arguments),
-            ("truncate", emptied, &*arguments),
-        ]);
-    }
-    for (suffix, event, arguments) in others {
-        let name = names::derived(&after, suffix);
-        create("CREATE OR REPLACE", &name, &event, arguments);
-    }
+    );
     connection.close();
+    // SAFETY: the trigger has been created; the name is NUL-terminated.
+    unsafe { pg_sys::get_trigger_oid(relation, server_text(&main).as_ptr(), false) }
 }
 
 pgrx::extension_sql_file!("../../sql/guard/protect.sql", name = "guard_protect");

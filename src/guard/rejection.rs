@@ -1,6 +1,7 @@
 //! The rejection of a row, raised from the frame that PostgreSQL called: only there nothing has to be
 //! dropped, and only PostgreSQL's own call fills in table, schema and constraint.
 
+use crate::guard::check::Description;
 use crate::guard::row::Source;
 use crate::pg::report::{errdetail, errmsg};
 use pgrx::pg_sys;
@@ -13,11 +14,13 @@ pub struct Rejection {
     table: pg_sys::Relation,
     trigger: *const c_char,
     detail: *const c_char,
+    /// The value by which a program finds the row that is there.
+    key: *const c_char,
 }
 
 impl Rejection {
     /// Returns the rejection of a row by the trigger of its table, which stays open until the ERROR.
-    pub fn new(source: &Source, detail: Option<&CStr>) -> Self {
+    pub fn new(source: &Source, description: Option<&Description>) -> Self {
         let copy = |text: &CStr| {
             // SAFETY: the string is NUL-terminated.
             let copy = unsafe {
@@ -29,7 +32,10 @@ impl Rejection {
             // SAFETY: the transaction has written a row of the table, and so has it locked.
             table: unsafe { pg_sys::table_open(source.table.oid(), pg_sys::NoLock as i32) },
             trigger: copy(&source.name),
-            detail: detail.map_or(null(), copy),
+            detail: description.map_or(null(), |description| copy(&description.detail)),
+            key: description
+                .and_then(|description| description.key.as_deref())
+                .map_or(null(), copy),
         }
     }
 }
@@ -38,6 +44,7 @@ unsafe extern "C-unwind" {
     fn errstart(level: c_int, domain: *const c_char) -> bool;
     fn errcode(code: c_int) -> c_int;
     fn errtableconstraint(table: pg_sys::Relation, constraint: *const c_char) -> c_int;
+    fn err_generic_string(field: c_int, value: *const c_char) -> c_int;
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
 }
 
@@ -60,6 +67,10 @@ pub unsafe fn raise(rejection: &Rejection) {
             errdetail(c"%s".as_ptr(), rejection.detail);
         }
         errtableconstraint(rejection.table, rejection.trigger);
+        if !rejection.key.is_null() {
+            // No other field holds a value that programs can read.
+            err_generic_string(pg_sys::PG_DIAG_COLUMN_NAME as c_int, rejection.key);
+        }
         errfinish(
             c"guard".as_ptr(),
             line!() as c_int,

@@ -159,7 +159,7 @@ impl Rule {
             let is_complete = index.description().indisvalid && index.description().indisready;
             is_settled &= is_complete;
             if is_complete
-                && self.is_served(&index, in_front.len())
+                && self.is_served(&index, table, in_front.len())
                 && let Some(scope) = scope_in_front(&index, in_front, columns)
                 && (best.as_ref()).is_none_or(|best| best.scope.len() < scope.len())
             {
@@ -181,13 +181,18 @@ impl Rule {
     }
 
     /// Returns whether an index of ours that has the value in that place finds everything within the bound.
-    fn is_served(&self, index: &Relation, place: usize) -> bool {
+    fn is_served(&self, index: &Relation, table: &Relation, place: usize) -> bool {
         let index = index.as_ptr();
         // SAFETY: the index is open, and has options for each column.
         unsafe {
             let options = *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
-            pg_sys::RelationGetIndexPredicate(index).is_null()
-                && self.bound.is_served(options, None)
+            let predicate = pg_sys::RelationGetIndexPredicate(index);
+            let condition = self.options.condition.as_ref();
+            let has_all = predicate.is_null()
+                || condition.is_some_and(|condition| {
+                    pg_sys::predicate_implied_by(predicate, condition.conjuncts(table), false)
+                });
+            has_all && self.bound.is_served(options, None)
         }
     }
 }

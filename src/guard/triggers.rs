@@ -35,8 +35,7 @@ pub fn noting(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOption
     let function = trigger.tgfoid;
     // SAFETY: the triggers are the table's. They are looked for again after each look into the catalog.
     unsafe {
-        let options = GuardOptions::from_trigger(trigger, table.oid());
-        let Some(notes) = options.notes else {
+        let Some(notes) = GuardOptions::notes_of(trigger) else {
             protocol_violation("near_dup_guard was fired by another event than INSERT or UPDATE");
         };
         let mains = table.triggers().iter();
@@ -44,8 +43,8 @@ pub fn noting(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOption
         let mains: Vec<pg_sys::Oid> = mains.map(|main| main.tgoid).collect();
         mains.into_iter().find_map(|main| {
             let main = table.triggers().iter().find(|other| other.tgoid == main)?;
-            let options = GuardOptions::from_trigger(main, table.oid());
-            (options.notes.map(|of| of.table) == Some(notes.table)).then_some(options)
+            let is_ours = GuardOptions::notes_of(main) == Some(notes);
+            is_ours.then(|| GuardOptions::from_trigger(main, table))
         })
     }
 }

@@ -29,7 +29,7 @@ pub enum Similarity {
 }
 
 impl<'a> RowVersion<'a> {
-    /// Returns the version; None if it has no value, or no moment where there is a window.
+    /// Returns the version; None if it does not count, has no value, or no moment where there is a window.
     ///
     /// # Safety
     /// The slot holds a row of a table with these columns, and outlives the version.
@@ -40,7 +40,7 @@ impl<'a> RowVersion<'a> {
     ) -> Option<Self> {
         // SAFETY: vouched for by the caller; the columns are of the rule's types.
         unsafe {
-            let value = get(slot, columns.value)?;
+            let value = get(slot, columns.value).filter(|_| columns.counts(slot))?;
             let span = match columns.window {
                 Some(window) => window.around(slot)?,
                 None => Span::ALWAYS,
@@ -61,7 +61,8 @@ impl<'a> RowVersion<'a> {
         unsafe { get(self.slot, self.columns.scope[place].number) }
     }
 
-    /// Returns how similar another row is; None beyond the bound, or in another scope or outside of the window.
+    /// Returns how similar another row is; None beyond the bound, in another scope, outside of the window, or if it
+    /// does not count.
     ///
     /// # Safety
     /// The other slot holds a row of a table with those columns.
@@ -84,7 +85,7 @@ impl<'a> RowVersion<'a> {
                     return None;
                 }
             }
-            let theirs = get(other, columns.value)?;
+            let theirs = get(other, columns.value).filter(|_| columns.counts(other))?;
             let measured = Ball::from_raw(self.ball).read().nearness(theirs)?;
             Some(match self.rule.bound {
                 Bound::Distance(_) => {

@@ -20,12 +20,12 @@ INSERT INTO docs VALUES (2, 1, 'One, two, three, four, five, six, seven, eight, 
 \set VERBOSITY default
 INSERT INTO docs VALUES (2, 1, 'One, two, three, four, five, six, seven, eight, nine, ten!');
 DO $$
-DECLARE c text; t text; s text; d text;
+DECLARE c text; t text; s text; d text; k text;
 BEGIN
     INSERT INTO docs VALUES (2, 1, 'one two three four five six seven eight nine ten');
 EXCEPTION WHEN exclusion_violation THEN
-    GET STACKED DIAGNOSTICS c = CONSTRAINT_NAME, t = TABLE_NAME, s = SCHEMA_NAME, d = PG_EXCEPTION_DETAIL;
-    RAISE NOTICE '% % % %', c, t, s, d;
+    GET STACKED DIAGNOSTICS c = CONSTRAINT_NAME, t = TABLE_NAME, s = SCHEMA_NAME, d = PG_EXCEPTION_DETAIL, k = COLUMN_NAME;
+    RAISE NOTICE '% % % % key %', c, t, s, d, k;
 END $$;
 
 -- The message says how similar, rounded down.

@@ -123,7 +123,6 @@ CREATE INDEX ON parted USING neardup (sig);
 CREATE INDEX ON parted USING neardup (hashes);
 CREATE INDEX ON parted USING neardup (bits hamming_ops (distance = 2));
 SELECT near_dup_protect('parted', 'sig', 0.8, action => 'note');
-SELECT near_dup_protect('parted', 'sig', 0.8, key => 'id');
 SELECT near_dup_protect('parted', 'sig', 0.8, scope => '{tenant}', trigger_name => 'by_sig', action => 'note', notes => 'by_sig', key => 'id');
 SELECT near_dup_protect('parted', 'hashes', 0.8, within => 'at', by => '1 day', trigger_name => 'by_set', action => 'note', notes => 'by_set', key => 'id');
 SELECT near_dup_protect('parted', 'bits', 2, trigger_name => 'by_bits', action => 'note', notes => 'by_bits', key => 'id');

@@ -32,7 +32,8 @@ const PATIENCE: Duration = Duration::from_mins(5);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Copies among the rows of a run.
-const COPIES: &str = "SELECT count(*) FROM (SELECT FROM {TABLE} WHERE id / 1000 = {RUN}
+const COPIES: &str =
+    "SELECT count(*) FROM (SELECT FROM {TABLE} WHERE id / 1000 = {RUN} AND NOT draft
     GROUP BY tenant, body HAVING count(*) > 1) copies";
 
 /// The transactions of a history.
@@ -155,7 +156,10 @@ impl Run<'_> {
         let table = &self.table;
         let there = self.number * 1000 + rng.u32(..4);
         let body = self.document(rng.u32(..DOCUMENTS));
-        match rng.u32(..8) {
+        match rng.u32(..10) {
+            8 | 9 => {
+                format!("UPDATE {table} SET draft = NOT draft WHERE id IN ({there}, {there} + 1)")
+            }
             0 => format!("UPDATE {table} SET body = '{body}' WHERE id = {there}"),
             1 => format!("UPDATE {table} SET part = 3 - part, tenant = 1 WHERE id = {there}"),
             2 => format!("DELETE FROM {table} WHERE id = {there}"),
@@ -204,8 +208,8 @@ impl Run<'_> {
         let first = self.number * 1000;
         let table = &self.table;
         client.batch_execute(&format!(
-            "INSERT INTO {table} (id, tenant, part, body) VALUES ({first}, 1, 1, '{0}'), ({first} + 1, 2, 2, '{0}'),
-                ({first} + 2, 1, 1, 'the third of {first}'), ({first} + 3, 1, 2, 'the fourth one of {first}')",
+            "INSERT INTO {table} (id, tenant, part, body, draft) VALUES ({first}, 1, 1, '{0}', false), ({first} + 1, 2, 2, '{0}', false),
+                ({first} + 2, 1, 1, 'the third of {first}', false), ({first} + 3, 1, 2, '{0}', true)",
             self.document(0)
         ))?;
         let mut actions: Vec<_> = (0..SESSIONS)

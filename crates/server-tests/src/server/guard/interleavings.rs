@@ -14,18 +14,18 @@ use super::prepared_cluster;
 use crate::harness::{Outcome, figure};
 use crate::sessions::{Sessions, Step, orders};
 
-/// The guarded tables: rows of a tenant are compared with each other, in one table and in two
-/// partitions, by their values of type {TYPE}.
+/// The guarded tables: rows of a tenant that are no drafts are compared with each other, in one table, by an index that
+/// has no drafts, and in two partitions, by their values of type {TYPE}.
 const TABLES: &str = "
-    CREATE TABLE plain_{TYPE} (id int PRIMARY KEY, tenant int, part int, body text{COLUMN});
-    CREATE INDEX ON plain_{TYPE} USING neardup ({VALUE});
-    SELECT near_dup_protect('plain_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}'{ACTION});
-    CREATE TABLE parted_{TYPE} (id int, tenant int, part int, body text{COLUMN}, PRIMARY KEY (id, part))
+    CREATE TABLE plain_{TYPE} (id int PRIMARY KEY, tenant int, part int, body text, draft bool DEFAULT false{COLUMN});
+    CREATE INDEX ON plain_{TYPE} USING neardup ({VALUE}) WHERE NOT draft;
+    SELECT near_dup_protect('plain_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}', condition => 'NOT draft'{ACTION});
+    CREATE TABLE parted_{TYPE} (id int, tenant int, part int, body text, draft bool DEFAULT false{COLUMN}, PRIMARY KEY (id, part))
         PARTITION BY LIST (part);
     CREATE TABLE parted_{TYPE}_1 PARTITION OF parted_{TYPE} FOR VALUES IN (1);
     CREATE TABLE parted_{TYPE}_2 PARTITION OF parted_{TYPE} FOR VALUES IN (2);
     CREATE INDEX ON parted_{TYPE} USING neardup ({VALUE});
-    SELECT near_dup_protect('parted_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}'{ACTION});";
+    SELECT near_dup_protect('parted_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}', condition => 'NOT draft'{ACTION});";
 
 /// The types of values that a guard compares: name, generated column beside the document, column compared,
 /// and bound.
@@ -86,9 +86,10 @@ pub fn any_table(rng: &mut Rng) -> String {
     format!("{shape}_{type_}{suffix}")
 }
 
-/// Rows before the changes. HELD is a document that row 1 has; rows of tenants 3 and 4 have it too.
+/// Rows before the changes. HELD is a document that row 1 has; rows of tenants 3 and 4 have it too, and the draft 8.
 const ROWS: &str = "INSERT INTO {TABLE} VALUES (1{ID}, 1, 1, {HELD}), (3{ID}, 3, 1, {HELD}), (4{ID}, 4, 2, {HELD}),
-    (5{ID}, 1, 1, 'the first other of {ID}'), (6{ID}, 1, 2, 'the second other of {ID}')";
+    (5{ID}, 1, 1, 'the first other of {ID}'), (6{ID}, 1, 2, 'the second other of {ID}');
+    INSERT INTO {TABLE} VALUES (8{ID}, 1, 2, {HELD}, true)";
 
 /// Changes of session N, 0 or 1. FREE and OTHER are documents that no row has; both sessions want them.
 const CHANGES: &[(&str, &[&str])] = &[
@@ -153,6 +154,21 @@ const CHANGES: &[(&str, &[&str])] = &[
         &["UPDATE {TABLE} SET part = 3 - part WHERE id = 1{ID}"],
     ),
     (
+        "draft free, publish it",
+        &[
+            "INSERT INTO {TABLE} VALUES (1{N}{ID}, 1, 1 + {N}, {FREE}, true)",
+            "UPDATE {TABLE} SET draft = false WHERE id = 1{N}{ID}",
+        ],
+    ),
+    (
+        "publish held",
+        &["UPDATE {TABLE} SET draft = false WHERE id = 8{ID}"],
+    ),
+    (
+        "withdraw held",
+        &["UPDATE {TABLE} SET draft = true WHERE id = 1{ID}"],
+    ),
+    (
         "held to another",
         &["UPDATE {TABLE} SET body = 'unlike all, {ID} {N}' WHERE id = 1{ID}"],
     ),
@@ -171,9 +187,9 @@ const ENDS: [[&str; 2]; 4] = [
 
 /// The copies that are there, and the copies of the free document.
 const COPIES: &str = "SELECT
-    (SELECT count(*) FROM (SELECT FROM {TABLE} WHERE id % 1000000 = {ID}
+    (SELECT count(*) FROM (SELECT FROM {TABLE} WHERE id % 1000000 = {ID} AND NOT draft
         GROUP BY tenant, body HAVING count(*) > 1) copies),
-    (SELECT count(*) FROM {TABLE} WHERE body = {FREE})";
+    (SELECT count(*) FROM {TABLE} WHERE body = {FREE} AND NOT draft)";
 
 /// Tries all pairs of changes, each in all orders of its steps, at the isolation levels in turn.
 pub fn every_order(server: &Server) -> Result<Outcome> {

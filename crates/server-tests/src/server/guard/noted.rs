@@ -14,7 +14,7 @@ use crate::harness::Outcome;
 /// Notes that should not be there, pairs of similar rows without a note, and rows with as many notes as another one of
 /// the same documents, which no order of passing leads to.
 const WRONG: &str = "
-    WITH docs AS (SELECT id AS key, tenant, body FROM {TABLE} WHERE {OF_ROW}),
+    WITH docs AS (SELECT id AS key, tenant, body FROM {TABLE} WHERE {OF_ROW} AND NOT draft),
         notes AS (SELECT key, near_key, similarity FROM {TABLE}_near_dups WHERE {OF_NOTE}),
         pairs AS (SELECT a.key, b.key AS near_key FROM docs a JOIN docs b USING (tenant, body) WHERE a.key <> b.key)
     SELECT (SELECT count(*) FROM notes n WHERE similarity <> 1
