@@ -1,6 +1,7 @@
 //! A guard, and the rows that are similar to a row that it checks.
 
 use crate::guard::columns::GuardColumns;
+use crate::guard::exceptions::Exceptions;
 use crate::guard::options::Notes;
 use crate::guard::row::Row;
 use crate::guard::search::{CheckedRow, OpenTable, Pending};
@@ -16,6 +17,7 @@ use std::ffi::CString;
 /// A guard with the tables that it searches.
 pub struct Guard {
     pub rule: Rule,
+    pub exceptions: Option<Exceptions>,
     /// The moments of rows that can be near the rows it checks; None if it checks none.
     pub reach: Option<Span>,
     pub tables: Vec<OpenTable>,
@@ -51,9 +53,24 @@ impl Guard {
     ) -> bool {
         // SAFETY: vouched for by the caller.
         unsafe {
-            let keys = self.notes().and(columns.key.as_ref());
-            columns.are_same(old, new) && keys.is_none_or(|&key| have_same_bits(old, new, &[key]))
+            let names_rows = self.notes().is_some() || self.exceptions.is_some();
+            let key = columns.key.filter(|_| names_rows);
+            columns.are_same(old, new) && key.is_none_or(|key| have_same_bits(old, new, &[key]))
         }
+    }
+
+    /// Returns whether two rows are a pair that is excepted.
+    ///
+    /// # Safety
+    /// The slots hold rows of tables with these columns, under the guard's root.
+    pub unsafe fn excepts(
+        &self,
+        a: (&GuardColumns, *mut pg_sys::TupleTableSlot),
+        b: (&GuardColumns, *mut pg_sys::TupleTableSlot),
+    ) -> bool {
+        let exceptions = self.exceptions.as_ref();
+        // SAFETY: vouched for by the caller.
+        exceptions.is_some_and(|exceptions| unsafe { exceptions.have(a, b) })
     }
 
     /// Visits the other rows that a version of the row is similar to, until `visit` returns false: all, or with

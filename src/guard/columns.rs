@@ -1,6 +1,7 @@
 //! The columns of a table that a guard reads: numbers differ from partition to partition, and so may
 //! the keys.
 
+use crate::guard::notes_table::text_of;
 use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::PreparedCondition;
 use crate::guard::slot::get;
@@ -82,7 +83,7 @@ pub struct GuardColumns {
     pub scope: Vec<ScopeColumn>,
     pub window: Option<Window>,
     condition: Option<PreparedCondition>,
-    /// The column whose values name rows in notes.
+    /// The column whose values name rows in notes and exceptions.
     pub key: Option<i16>,
     /// The index and the columns of the primary key, which names rows in messages; None for a table without one.
     primary_key: Option<(pg_sys::Oid, Vec<i16>)>,
@@ -162,15 +163,18 @@ impl GuardColumns {
             [column] => self.key.unwrap_or(column),
             _ => self.key?,
         };
-        let mut function = (pg_sys::InvalidOid, false);
-        // SAFETY: vouched for by the caller; the value is of the column's type.
-        unsafe {
-            let value = get(slot, key).filter(|_| columns.contains(&key))?;
-            let type_ = pg_sys::SPI_gettypeid((*slot).tts_tupleDescriptor, key.into());
-            pg_sys::getTypeOutputInfo(type_, &mut function.0, &mut function.1);
-            let text = pg_sys::OidOutputFunctionCall(function.0, value);
-            Some(CStr::from_ptr(text).to_owned())
-        }
+        // SAFETY: vouched for by the caller.
+        let value = unsafe { text_of(slot, key) };
+        value.filter(|_| columns.contains(&key)).map(CStr::to_owned)
+    }
+
+    /// Returns the value by which notes and exceptions name a row, as text; None for NULL.
+    ///
+    /// # Safety
+    /// The slot holds a row of the table.
+    pub unsafe fn key_text<'c>(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<&'c CStr> {
+        // SAFETY: vouched for by the caller.
+        unsafe { text_of(slot, self.key?) }
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod check;
 mod columns;
+mod exceptions;
 mod locks;
 mod notes;
 mod notes_table;

@@ -132,7 +132,7 @@ impl Passing<'_> {
                 let keys = rows.filter_map(|(number, source)| unsafe {
                     let place = &self.places[number];
                     let old = version(place, source, place.old)?;
-                    table.key(&source.columns, old.as_ptr())
+                    source.columns.key_text(old.as_ptr())
                 });
                 table.remove(connection, &collected(keys).or_raise());
             },
@@ -200,13 +200,13 @@ impl Passing<'_> {
         // SAFETY: vouched for by the caller.
         unsafe {
             let place = &self.places[number];
-            let key = with_row(place, source, |row| table.key(&source.columns, row.slot));
+            let key = with_row(place, source, |row| source.columns.key_text(row.slot));
             let Some(key) = key else { return };
             for row in earlier {
                 let searched = &self.guards[source.guard].tables[row.table];
                 let slot = Slot::new(searched.relation());
                 slot.fetch(searched.relation(), row.tid);
-                let near_key = table.key(&searched.table.columns, slot.as_ptr());
+                let near_key = searched.table.columns.key_text(slot.as_ptr());
                 let note = table.note([key, near_key], row.similarity);
                 notes.try_push(note).or_raise();
             }

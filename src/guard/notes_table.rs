@@ -8,7 +8,7 @@ use crate::pg::error::{OrRaise, raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
-use crate::pg::statement::{Connection, server_text, text_array};
+use crate::pg::statement::{Connection, server_text, text_array, text_datum};
 use neardup::memory::collected;
 use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
@@ -72,16 +72,11 @@ impl NotesTable {
     pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
         let key = columns.key.expect("a guard with notes has a key");
         let key = ColumnType::of(guarded.oid(), key);
-        let plain = |type_| ColumnType {
-            type_,
-            modifier: -1,
-            ..ColumnType::default()
-        };
         let columns = [
             ("key", key),
             ("near_key", key),
-            ("similarity", plain(pg_sys::FLOAT8OID)),
-            ("noted_at", plain(pg_sys::TIMESTAMPTZOID)),
+            ("similarity", ColumnType::plain(pg_sys::FLOAT8OID)),
+            ("noted_at", ColumnType::plain(pg_sys::TIMESTAMPTZOID)),
         ];
         let created = CreatedTable {
             owner: guarded.owner(),
@@ -111,24 +106,6 @@ impl NotesTable {
         work(&connection);
         connection.close();
         rights.resign();
-    }
-
-    /// Returns the key of a row as text, in the current memory context; None for NULL.
-    ///
-    /// # Safety
-    /// The slot holds a row of a table with these columns, as the guarded one has them.
-    pub unsafe fn key<'c>(
-        &self,
-        columns: &GuardColumns,
-        slot: *mut pg_sys::TupleTableSlot,
-    ) -> Option<&'c CStr> {
-        let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-        // SAFETY: vouched for by the caller; returns a new NUL-terminated string.
-        unsafe {
-            let key = get(slot, columns.key?)?;
-            pg_sys::getTypeOutputInfo(self.key_type, &mut function, &mut is_varlena);
-            Some(CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, key)))
-        }
     }
 
     /// Returns the note of a row beside an earlier one, by their keys.
@@ -189,6 +166,22 @@ impl NotesTable {
             .run_latest(&[Some(texts(keys.iter().copied()))]);
     }
 
+    /// Removes the note of a pair, whichever row is the earlier, by keys as texts.
+    pub fn remove_pair(&self, connection: &Connection, a: &CStr, b: &CStr) {
+        let equal = names::equality(self.key_type).expect("the notes have an index on keys");
+        let (table, key) = (names::relation(self.oid()), self.key_type_name());
+        let is_pair =
+            |a: u8, b: u8| format!("(key {equal} ${a}::{key} AND near_key {equal} ${b}::{key})");
+        let sql = format!(
+            "DELETE FROM {table} WHERE {} OR {}",
+            is_pair(1, 2),
+            is_pair(2, 1)
+        );
+        connection
+            .prepare_kept(&sql, &[pg_sys::TEXTOID; 2])
+            .run_latest(&[a, b].map(|key| Some(text_datum(key.to_bytes()))));
+    }
+
     /// Removes all notes.
     pub fn empty(&self) {
         let notes = names::relation(self.oid());
@@ -239,6 +232,23 @@ pub struct NewNote<'c> {
     key: &'c CStr,
     near_key: &'c CStr,
     similarity: f64,
+}
+
+/// Returns the value of a column as text, in the current memory context; None for NULL.
+///
+/// # Safety
+/// The slot holds a row with that column.
+pub unsafe fn text_of<'c>(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<&'c CStr> {
+    let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
+    // SAFETY: vouched for by the caller; returns a new NUL-terminated string.
+    unsafe {
+        let value = get(slot, column)?;
+        let type_ = pg_sys::SPI_gettypeid((*slot).tts_tupleDescriptor, column.into());
+        pg_sys::getTypeOutputInfo(type_, &mut function, &mut is_varlena);
+        Some(CStr::from_ptr(pg_sys::OidOutputFunctionCall(
+            function, value,
+        )))
+    }
 }
 
 /// Returns texts as an array.

@@ -16,7 +16,7 @@ use neardup::shingle::Shingling;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'] [, 'key=column', 'most=10'])`.
+/// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'] [, 'key=column', 'most=10', 'exceptions'])`.
 #[derive(Default, PartialEq)]
 pub struct GuardOptions {
     pub column: CString,
@@ -28,10 +28,12 @@ pub struct GuardOptions {
     pub within: Option<CString>,
     /// Microseconds by which rows differ at most in the column of `within`.
     pub by: Option<i64>,
-    /// The column whose values name rows in the notes.
+    /// The column whose values name rows in notes and exceptions.
     pub key: Option<CString>,
     /// The condition under which rows count, which a trigger's condition keeps.
     pub condition: Option<RowCondition>,
+    /// The table of pairs that are no near-duplicates, which a trigger's condition names.
+    pub exceptions: Option<pg_sys::Oid>,
     /// None for a guard that rejects rows.
     pub notes: Option<Notes>,
 }
@@ -45,7 +47,7 @@ pub struct Notes {
     pub most: usize,
 }
 
-const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'key=column', 'most=...' of near_dup_protect, and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
+const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'key=column', 'most=...' and 'exceptions' of near_dup_protect, and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
 
 /// The largest number of rows that one row is noted beside.
 const MOST_NOTES: i32 = 1000;
@@ -105,7 +107,10 @@ impl GuardOptions {
         unsafe {
             let arguments = trigger_arguments(trigger);
             let mut options = Self::parse(&arguments);
-            let named = Self::notes_of(trigger);
+            let named = Self::named(trigger).or_else(|| {
+                let [one] = condition::named(trigger.tgqual)?;
+                Some([one; 2])
+            });
             let kept = condition::kept(trigger.tgqual).unwrap_or_default();
             let columns = options.columns_mut().count();
             options.condition = kept
@@ -117,23 +122,48 @@ impl GuardOptions {
             for (column, name) in options.columns_mut().zip(names) {
                 *column = server_text(&name);
             }
-            if let Some(notes) = &mut options.notes {
+            if options.notes.is_some() || options.exceptions.is_some() {
                 let named = named.filter(|_| options.key.is_some());
-                notes.table = named.unwrap_or_else(|| {
-                    invalid("near_dup_guard got most without notes and their key", SHAPE)
+                let [first, last] = named.unwrap_or_else(|| {
+                    invalid(
+                        "near_dup_guard got most or exceptions without tables and their key",
+                        SHAPE,
+                    )
                 });
+                options.exceptions = options.exceptions.and(Some(last));
+                if let Some(notes) = &mut options.notes {
+                    notes.table = first;
+                }
             }
             options
         }
     }
 
-    /// Returns the table of notes that a trigger's condition names.
+    /// Returns the two tables that a trigger's condition names; None if it names fewer or more.
+    ///
+    /// # Safety
+    /// The trigger is one of an open table.
+    pub unsafe fn named(trigger: &pg_sys::Trigger) -> Option<[pg_sys::Oid; 2]> {
+        // SAFETY: vouched for by the caller.
+        unsafe { condition::named(trigger.tgqual) }
+    }
+
+    /// Returns the table of notes that a trigger's condition names first.
     ///
     /// # Safety
     /// The trigger is one of an open table.
     pub unsafe fn notes_of(trigger: &pg_sys::Trigger) -> Option<pg_sys::Oid> {
         // SAFETY: vouched for by the caller.
-        unsafe { condition::named(trigger.tgqual) }.map(|[notes]| notes)
+        unsafe {
+            let arguments = trigger_arguments(trigger);
+            let mut options = arguments.iter().map(|argument| argument.to_bytes());
+            let has_notes = options.any(|option| option.starts_with(b"most="));
+            let one = || condition::named(trigger.tgqual).map(|[notes]| notes);
+            Self::named(trigger)
+                .map(|[notes, _]| notes)
+                .or_else(one)
+                .filter(|_| has_notes)
+        }
     }
 
     /// Returns the names of all columns, in the order in which a condition keeps them.
@@ -163,6 +193,7 @@ impl GuardOptions {
                 });
             }
             "within" => self.within = Some(column(value)),
+            "exceptions" => self.exceptions = Some(pg_sys::InvalidOid),
             "key" => self.key = Some(column(value)),
             "most" => self.notes = Some(Notes::none_yet(word.parse().unwrap_or_default())),
             "by" => self.by = Some(microseconds_in(&column(value))),

@@ -52,8 +52,8 @@
 //! partitions. Such a transaction announces that it will pass before it inserts its first row, and passing is the last
 //! thing that it does. While it waits for another one it has not passed, so none of the others waits for it. One that
 //! has passed waits for nobody. While a transaction keeps the gate closed it waits for nothing: it takes only its own
-//! lock, and for a moment those of system catalogs and the lock of a TOAST table, which only a transaction of several
-//! statements can withhold, by its name. Waits for equal keys are PostgreSQL's own, and come before: a transaction that
+//! lock, and for a moment those of system catalogs, of an index on exceptions, and of a TOAST table, which only a
+//! transaction of several statements can withhold, by its name. Waits for equal keys are PostgreSQL's own, and come before: a transaction that
 //! waits for a key has not passed either. A COPY whose rows pass one by one (see `places`) has passed with the first
 //! row when it waits with the next; but only one such transaction at a time passes a root, the others have not begun
 //! to pass, and whoever else has passed waits for nobody.
@@ -63,6 +63,7 @@
 
 use crate::guard::check::{Guard, SimilarRow, describe};
 use crate::guard::columns::GuardColumns;
+use crate::guard::exceptions::Exceptions;
 use crate::guard::locks::{Gate, PassState, announce, pass_state};
 use crate::guard::notes::EarlierRow;
 use crate::guard::options::GuardOptions;
@@ -230,13 +231,16 @@ impl<'p> Passing<'p> {
             let (name, function) = (CStr::from_ptr(trigger.tgname).to_owned(), trigger.tgfoid);
             let options = match place.new {
                 Some(_) => Some(GuardOptions::from_trigger(trigger, &table)),
-                None => triggers::noting(&table, trigger),
+                None => triggers::helped(&table, trigger),
             };
             let Some(options) = options else { return };
             let columns = GuardColumns::of(&table, &options);
             let known = |guard: &Guard| guard.rule.options == options;
             let guard = self.guards.iter().position(known).unwrap_or_else(|| {
                 self.guards.push(Guard {
+                    exceptions: options
+                        .exceptions
+                        .map(|oid| Exceptions::open(oid, &table, &columns)),
                     rule: Rule::new(&table, options, function),
                     reach: None,
                     tables: Vec::new(),
@@ -669,6 +673,12 @@ impl<'p> Passing<'p> {
         if old.is_some_and(|old| unsafe { self.is_kept_pair(row.source.guard, old, similar) }) {
             return false;
         }
+        let guard = &self.guards[row.source.guard];
+        let (ours, theirs) = (&row.source.columns, &similar.table.table.columns);
+        // SAFETY: as above.
+        if unsafe { guard.excepts((ours, row.slot), (theirs, similar.slot)) } {
+            return false;
+        }
         if let Some(pending) = similar.pending {
             attempt.rows[number].has_met_pending = true;
             attempt.meet(self.root, row, pending);
@@ -690,7 +700,10 @@ impl<'p> Passing<'p> {
         let table = &similar.table.table;
         let is_near = |slot| {
             // SAFETY: the slot holds a row of the table.
-            unsafe { old.similarity(&table.columns, slot) }.is_some()
+            unsafe {
+                old.similarity(&table.columns, slot).is_some()
+                    && !self.guards[guard].excepts(old.row(), (&table.columns, slot))
+            }
         };
         // SAFETY: vouched for by the caller.
         unsafe {

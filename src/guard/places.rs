@@ -8,6 +8,7 @@
 //! CONSTRAINTS.
 
 use crate::guard::columns::GuardColumns;
+use crate::guard::exceptions::{remove_note, removes_notes};
 use crate::guard::locks::{PassState, announce, pass_one_by_one};
 use crate::guard::notes_table::NotesTable;
 use crate::guard::passing::pass;
@@ -15,7 +16,7 @@ use crate::guard::rejection::{self, Rejection};
 use crate::guard::row::{Place, protocol_violation};
 use crate::guard::slot::tid;
 use crate::guard::table::root_of;
-use crate::guard::triggers::{fires, is_main, noting};
+use crate::guard::triggers::{fires, helped, is_main};
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::error::OrRaise;
 use crate::pg::relation::{Relation, triggers};
@@ -239,6 +240,10 @@ unsafe extern "C-unwind" fn fire(
     unsafe {
         let data = trigger_data(fcinfo)
             .unwrap_or_else(|| protocol_violation("near_dup_guard was not called as a trigger"));
+        let is_row = data.tg_event & pg_sys::TRIGGER_EVENT_ROW != 0;
+        if is_row && removes_notes(&*data.tg_trigger) {
+            return remove_note(data);
+        }
         let root = root(fcinfo, data.tg_relation);
         let old = || Some(tid(data.tg_trigslot));
         let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
@@ -301,7 +306,7 @@ unsafe fn remove_notes(data: &pg_sys::TriggerData) {
     // SAFETY: vouched for by the caller; a table is open while its triggers run.
     let (table, options) = unsafe {
         let table = Relation::open_table((*data.tg_relation).rd_id);
-        let options = noting(&table, &*data.tg_trigger);
+        let options = helped(&table, &*data.tg_trigger);
         (table, options)
     };
     if let Some(options) = options

@@ -1,6 +1,7 @@
 //! `near_dup_protect`: creates the triggers, and reports at once everything that would make them fail.
 
 use crate::guard::columns::GuardColumns;
+use crate::guard::exceptions::{Exceptions, REMOVING};
 use crate::guard::notes_table;
 use crate::guard::options::{GuardOptions, Notes};
 use crate::guard::row_condition::RowCondition;
@@ -24,7 +25,7 @@ use pgrx::prelude::*;
 use std::ffi::CString;
 
 /// Implements `near_dup_protect(relation, column_name, threshold, scope, trigger_name, within, by, k, unit,
-/// fold, action, notes, most, key, condition)`, which creates the triggers `near_dup_guard` on a table, or on all
+/// fold, action, notes, most, key, condition, exceptions)`, which creates the triggers `near_dup_guard` on a table, or on all
 /// partitions of one.
 ///
 /// # Errors
@@ -41,14 +42,23 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let notes = requested_notes(&call);
         let table = Relation::open_table(relation);
         let key = call.optional_argument(13).map(|name| names::name(name));
-        let key = key.or_else(|| notes.map(|_| key_of(&table)));
+        let exceptions = call.optional_argument(15);
+        let exceptions = exceptions.map(|table| pg_sys::Oid::from(table.value() as u32));
+        let needs_key = notes.is_some() || exceptions.is_some();
+        let key = key.or_else(|| needs_key.then(|| key_of(&table)));
         arguments.extend(key.map(|key| format!("key={key}")));
+        arguments.extend(exceptions.map(|_| String::from("exceptions")));
         arguments.extend(notes.map(|notes| format!("most={}", notes.most)));
         let condition = call.optional_argument(14);
         let condition = condition.map(|text| in_utf8(&Varlena::detoast(text)));
         let condition = condition.map(|text| RowCondition::over_new(&table, &text));
         let mut rule = Rule::new(&table, options(&arguments), function);
-        let key = GuardColumns::of(&table, &rule.options).key;
+        let columns = GuardColumns::of(&table, &rule.options);
+        if let Some(exceptions) = exceptions {
+            Exceptions::open(exceptions, &table, &columns);
+        }
+        rule.options.exceptions = exceptions;
+        let key = columns.key;
         if let Some((notes, key)) = rule.options.notes.as_mut().zip(key) {
             check_owner(relation);
             let name = call.optional_argument(11).map(|name| names::name(name));
@@ -172,7 +182,13 @@ unsafe fn create_triggers(
         .map(|name| names::identifier(&utf8(name)));
     let columns = columns.map(|name| format!("NEW.{name}"));
     let kept = condition::keeping(&columns.chain(condition).collect::<Vec<_>>());
-    let notes = options.notes.map(|notes| condition::naming(&[notes.table]));
+    let notes = options.notes.map(|notes| notes.table);
+    let tables = notes.into_iter().chain(options.exceptions);
+    let tables = tables.collect::<Vec<_>>();
+    let main_condition = match tables.is_empty() {
+        true => kept,
+        false => format!("({} AND {kept})", condition::naming(&tables)),
+    };
     let arguments = arguments.iter().map(|argument| names::literal(argument));
     let arguments = arguments.collect::<Vec<_>>().join(", ");
     let table = names::relation(relation);
@@ -192,24 +208,25 @@ unsafe fn create_triggers(
             arguments,
         );
     };
-    let checked = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW");
-    match &notes {
-        None => create(
-            "CREATE",
-            &main,
-            &format!("{checked} WHEN {kept}"),
-            &arguments,
-        ),
-        Some(notes) => {
-            let event = format!("{checked} WHEN ({notes} AND {kept})");
-            create("CREATE", &main, &event, &arguments);
-            for (suffix, event, unit) in [
-                ("delete", "DELETE", "ROW"),
-                ("truncate", "TRUNCATE", "STATEMENT"),
-            ] {
-                let event = format!("AFTER {event} ON {table} FOR EACH {unit} WHEN ({notes})");
-                help(suffix, &event, &arguments);
-            }
+    let event = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN {main_condition}");
+    create("CREATE", &main, &event, &arguments);
+    if let Some(notes) = notes {
+        let named = condition::naming(&[notes]);
+        for (suffix, event, unit) in [
+            ("delete", "DELETE", "ROW"),
+            ("truncate", "TRUNCATE", "STATEMENT"),
+        ] {
+            let event = format!("AFTER {event} ON {table} FOR EACH {unit} WHEN ({named})");
+            help(suffix, &event, &arguments);
+        }
+        if let Some(exceptions) = options.exceptions {
+            let (exceptions, named) = (
+                names::relation(exceptions),
+                condition::naming(&[notes, relation]),
+            );
+            let event =
+                format!("AFTER INSERT OR UPDATE ON {exceptions} FOR EACH ROW WHEN ({named})");
+            help("exceptions", &event, &names::literal(&utf8(REMOVING)));
         }
     }
     help(

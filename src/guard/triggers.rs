@@ -11,6 +11,7 @@ pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
     is(pg_sys::TRIGGER_TYPE_ROW)
         && !is(pg_sys::TRIGGER_TYPE_BEFORE)
         && is(pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE)
+        && trigger.tgnargs > 1
 }
 
 /// Returns whether a trigger fires in this session.
@@ -26,18 +27,23 @@ pub fn fires(trigger: &pg_sys::Trigger) -> bool {
     }
 }
 
-/// Returns the options of the guard whose notes a trigger of the table keeps free of rows that are gone; None if that
+/// Returns the options of the guard of a table whose notes a trigger keeps free of rows that are gone; None if that
 /// guard is gone.
 ///
 /// # Errors
 /// ERROR for a trigger that names no notes.
-pub fn noting(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOptions> {
-    let function = trigger.tgfoid;
+pub fn helped(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOptions> {
+    // SAFETY: the trigger is the table's.
+    let Some(notes) = (unsafe { GuardOptions::notes_of(trigger) }) else {
+        protocol_violation("near_dup_guard was fired by another event than INSERT or UPDATE");
+    };
+    noting(table, notes, trigger.tgfoid)
+}
+
+/// Returns the options of the guard of a table that writes to these notes; None if there is none.
+pub fn noting(table: &Relation, notes: pg_sys::Oid, function: pg_sys::Oid) -> Option<GuardOptions> {
     // SAFETY: the triggers are the table's. They are looked for again after each look into the catalog.
     unsafe {
-        let Some(notes) = GuardOptions::notes_of(trigger) else {
-            protocol_violation("near_dup_guard was fired by another event than INSERT or UPDATE");
-        };
         let mains = table.triggers().iter();
         let mains = mains.filter(|main| main.tgfoid == function && is_main(main));
         let mains: Vec<pg_sys::Oid> = mains.map(|main| main.tgoid).collect();

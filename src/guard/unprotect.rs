@@ -1,5 +1,6 @@
 //! `near_dup_unprotect`: drops the triggers of guards, those that help too.
 
+use crate::guard::exceptions::removes_notes;
 use crate::guard::options::GuardOptions;
 use crate::guard::triggers::is_main;
 use crate::pg::call::Call;
@@ -19,6 +20,10 @@ struct GuardTrigger {
     is_main: bool,
     /// The table of notes that it names.
     notes: Option<pg_sys::Oid>,
+    /// The tables that it names, if there are two: of notes, and of exceptions or the guarded one.
+    named: Option<[pg_sys::Oid; 2]>,
+    /// True if it is on exceptions, and removes notes.
+    removes_notes: bool,
 }
 
 /// Implements `near_dup_unprotect(relation, trigger_name)`: drops the triggers of one guard of a table, or of all.
@@ -53,9 +58,20 @@ fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
         Some(main) => trigger.name == names::derived(&main.name, "before") || !has_others(),
     };
     let connection = Connection::open();
-    for trigger in all.iter().filter(goes) {
-        let (name, table) = (names::identifier(&trigger.name), names::relation(relation));
+    let drop = |trigger: &GuardTrigger, table| {
+        let (name, table) = (names::identifier(&trigger.name), names::relation(table));
         connection.execute(&format!("DROP TRIGGER {name} ON {table}"));
+    };
+    for trigger in all.iter().filter(goes) {
+        drop(trigger, relation);
+        let Some([notes, exceptions]) = trigger.named.filter(|_| trigger.is_main) else {
+            continue;
+        };
+        for other in guard_triggers(exceptions, function) {
+            if other.removes_notes && other.named == Some([notes, relation]) {
+                drop(&other, exceptions);
+            }
+        }
     }
     connection.close();
 }
@@ -71,6 +87,9 @@ fn guard_triggers(relation: pg_sys::Oid, function: Option<pg_sys::Oid>) -> Vec<G
         is_main: is_main(trigger),
         // SAFETY: as above.
         notes: unsafe { GuardOptions::notes_of(trigger) },
+        // SAFETY: as above.
+        named: unsafe { GuardOptions::named(trigger) },
+        removes_notes: removes_notes(trigger),
     };
     own.map(describe).collect()
 }

@@ -55,6 +55,11 @@ impl<'a> RowVersion<'a> {
         }
     }
 
+    /// Returns the columns, and the slot that holds the row.
+    pub fn row(&self) -> (&GuardColumns, *mut pg_sys::TupleTableSlot) {
+        (self.columns, self.slot)
+    }
+
     /// Returns the value of a scope column; None for NULL.
     pub fn scope(&self, place: usize) -> Option<pg_sys::Datum> {
         // SAFETY: the slot holds a row with the columns.

@@ -163,12 +163,12 @@ impl Statement<'_> {
         oids
     }
 
-    /// Runs a statement that changes the rows committed by now, whatever the transaction's snapshot, as the
-    /// checks of foreign keys do.
+    /// Runs a statement that reads or changes the rows committed by now, whatever the transaction's snapshot, as the
+    /// checks of foreign keys do. Returns the number of rows returned or changed.
     ///
     /// # Errors
     /// ERROR `t_r_serialization_failure` for a row to be changed that the transaction cannot see.
-    pub fn run_latest(&self, arguments: &[Option<pg_sys::Datum>]) {
+    pub fn run_latest(&self, arguments: &[Option<pg_sys::Datum>]) -> u64 {
         // SAFETY: a transaction is running; both snapshots are valid while the statement runs.
         unsafe {
             pg_sys::CommandCounterIncrement();
@@ -177,7 +177,7 @@ impl Statement<'_> {
                 true => pg_sys::GetTransactionSnapshot(),
                 false => std::ptr::null_mut(),
             };
-            self.run_under(latest, visible, arguments, &mut |_| {});
+            self.run_under(latest, visible, arguments, &mut |_| {})
         }
     }
 

@@ -1,5 +1,5 @@
-//! The guard beside brute force: it rejects a row exactly if there is one that it is near to, for every type
-//! of values.
+//! The guard beside brute force: it rejects a row exactly if there is one that it is near to, for every type of values,
+//! with rows that do not count and pairs that are excepted.
 
 use anyhow::{Result, ensure};
 use fastrand::Rng;
@@ -32,20 +32,27 @@ const OUTCOMES: &str = "
     DECLARE
         document record;
         old docs;
+        key int;
     BEGIN
-        FOR document IN SELECT id, {OF_BODY} AS value FROM stream ORDER BY id LOOP
+        FOR document IN SELECT id, {OF_BODY} AS value, id % 7 = 0 AS hidden FROM stream ORDER BY id LOOP
             SELECT * INTO old FROM docs ORDER BY md5((id + document.id)::text) LIMIT 1;
             IF document.id % 4 > 0 THEN
                 old := NULL;
             END IF;
-            expected := EXISTS (SELECT FROM docs WHERE id IS DISTINCT FROM old.id
-                AND near(value, document.value) AND (old.id IS NULL OR NOT near(value, old.value)));
+            key := coalesce(old.id, document.id);
+            IF document.id % 3 = 0 THEN
+                INSERT INTO apart SELECT id, key FROM docs WHERE near(value, document.value) ORDER BY id LIMIT 2;
+                INSERT INTO apart SELECT key, id FROM docs WHERE near(value, document.value) ORDER BY id DESC LIMIT 1;
+            END IF;
+            expected := NOT document.hidden AND EXISTS (SELECT FROM docs d WHERE id <> key AND NOT hidden
+                AND near(value, document.value) AND (old.id IS NULL OR old.hidden OR NOT near(value, old.value))
+                AND NOT EXISTS (SELECT FROM apart WHERE (a, b) IN ((d.id, key), (key, d.id))));
             rejected := false;
             BEGIN
                 IF old.id IS NULL THEN
-                    INSERT INTO docs VALUES (document.id, document.value);
+                    INSERT INTO docs VALUES (document.id, document.value, document.hidden);
                 ELSE
-                    UPDATE docs SET value = document.value WHERE id = old.id;
+                    UPDATE docs SET value = document.value, hidden = document.hidden WHERE id = old.id;
                 END IF;
             EXCEPTION WHEN exclusion_violation THEN
                 rejected := true;
@@ -84,9 +91,10 @@ fn outcomes(client: &mut Client, values: &Values, rng: &mut Rng) -> Result<(i64,
     } = values;
     client.batch_execute(&format!(
         "CREATE TABLE stream (id serial, body text);
-         CREATE TABLE docs (id int PRIMARY KEY, value {type_});
+         CREATE TABLE docs (id int PRIMARY KEY, value {type_}, hidden bool);
          CREATE INDEX ON docs USING neardup (value {options});
-         SELECT near_dup_protect('docs', 'value', {arguments});
+         CREATE TABLE apart (a int, b int);
+         SELECT near_dup_protect('docs', 'value', {arguments}, condition => 'NOT hidden', exceptions => 'apart');
          CREATE FUNCTION near(a {type_}, b {type_}) RETURNS bool LANGUAGE plpgsql AS
              $$ BEGIN RETURN coalesce({near}, false); END $$;
          {}",

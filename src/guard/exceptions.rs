@@ -1,0 +1,127 @@
+//! Pairs of rows that are not near-duplicates, by decision: a plain table of the owner's with columns `a` and `b`.
+
+use crate::guard::columns::GuardColumns;
+use crate::guard::notes_table::{NotesTable, text_of};
+use crate::guard::options::GuardOptions;
+use crate::guard::triggers::noting;
+use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
+use crate::pg::names;
+use crate::pg::relation::{ColumnType, Relation, trigger_arguments};
+use crate::pg::rights::OwnerRights;
+use crate::pg::statement::{Connection, text_datum};
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// The only argument of the trigger on exceptions that removes the notes of pairs which come.
+pub const REMOVING: &CStr = c"exceptions";
+
+/// Returns whether a trigger on a table of exceptions removes notes.
+pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
+    // SAFETY: the trigger is one of an open table.
+    trigger.tgnargs == 1 && unsafe { trigger_arguments(trigger) }[..] == [REMOVING]
+}
+
+/// The exceptions of a guard, by the key of its table.
+pub struct Exceptions {
+    table: CheckedTable,
+    key: ColumnType,
+}
+
+impl Exceptions {
+    /// Opens the exceptions of a guarded table with a key.
+    ///
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` for a table of another owner, or without such columns.
+    pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
+        let key = columns.key.expect("a guard with exceptions has a key");
+        let key = ColumnType::of(guarded.oid(), key);
+        let created = CreatedTable {
+            owner: guarded.owner(),
+            persistence: guarded.persistence(),
+            columns: &["a", "b"].map(|name| CreatedColumn::new(name, key, false)),
+            key: None,
+        };
+        let table = CheckedTable::open(oid, &created, pg_sys::AccessShareLock);
+        let table = table.unwrap_or_else(|altered| {
+            altered.raise("exceptions is a table of the owner of the guarded one, with columns a and b of the key's type.")
+        });
+        Self { table, key }
+    }
+
+    /// Returns whether two rows are a pair in the table, in either order, as transactions have committed it by now.
+    ///
+    /// # Safety
+    /// The slots hold rows of tables with these columns.
+    pub unsafe fn have(
+        &self,
+        a: (&GuardColumns, *mut pg_sys::TupleTableSlot),
+        b: (&GuardColumns, *mut pg_sys::TupleTableSlot),
+    ) -> bool {
+        let rights = OwnerRights::assume(self.table.relation().owner());
+        rights.keep_texts();
+        rights.set(c"enable_seqscan", c"off");
+        // SAFETY: vouched for by the caller.
+        let keys = unsafe { a.0.key_text(a.1).zip(b.0.key_text(b.1)) };
+        let has = keys.is_some_and(|(a, b)| {
+            let [table, key] = [
+                names::relation(self.table.relation().oid()),
+                self.key.name(),
+            ];
+            let equal = names::equality(self.key.type_).expect("keys have equality");
+            let is_pair =
+                |a: u8, b: u8| format!("(a {equal} ${a}::{key} AND b {equal} ${b}::{key})");
+            let sql = format!(
+                "SELECT FROM {table} WHERE {} OR {}",
+                is_pair(1, 2),
+                is_pair(2, 1)
+            );
+            let connection = Connection::open();
+            let types = [pg_sys::TEXTOID; 2];
+            let pair = [a, b].map(|key| Some(text_datum(key.to_bytes())));
+            let found = connection.prepare_kept(&sql, &types).run_latest(&pair);
+            connection.close();
+            found > 0
+        });
+        rights.resign();
+        has
+    }
+}
+
+/// Removes the note of a pair that has come into a table of exceptions. The trigger's condition names the notes and
+/// the guarded table.
+///
+/// # Safety
+/// The data belong to the running call, for a row that has come.
+pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
+    // SAFETY: vouched for by the caller; a table is open while its triggers run.
+    unsafe {
+        let trigger = &*data.tg_trigger;
+        let Some([notes, guarded]) = GuardOptions::named(trigger) else {
+            return;
+        };
+        let Some(guarded) = Relation::try_open_table(guarded) else {
+            return;
+        };
+        let Some(options) = noting(&guarded, notes, trigger.tgfoid) else {
+            return;
+        };
+        let table = (*data.tg_relation).rd_id;
+        if options.exceptions != Some(table) {
+            return;
+        }
+        let columns = GuardColumns::of(&guarded, &options);
+        Exceptions::open(table, &guarded, &columns);
+        let new = match data.tg_newslot.is_null() {
+            true => data.tg_trigslot,
+            false => data.tg_newslot,
+        };
+        let notes = NotesTable::open(notes, &guarded, &columns);
+        notes.write(|connection| {
+            let number = |name: &CStr| names::column_number(table, name);
+            let [a, b] = [c"a", c"b"].map(|name| text_of(new, number(name)?));
+            if let Some((a, b)) = a.zip(b) {
+                notes.remove_pair(connection, a, b);
+            }
+        });
+    }
+}
