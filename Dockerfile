@@ -5,7 +5,7 @@ FROM docker.io/library/postgres:${PG}-trixie AS build
 ARG PG
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends build-essential ca-certificates clang libclang-dev \
-        libssl-dev pkg-config postgresql-server-dev-${PG} rustup \
+        postgresql-server-dev-${PG} rustup \
     && rm --recursive /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .

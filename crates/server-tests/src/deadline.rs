@@ -31,7 +31,7 @@ static LIMIT: OnceLock<Duration> = OnceLock::new();
 /// Sets the limit of all tests. The longest takes a few minutes, at full length an hour; a machine with twenty
 /// other users needs ten times that.
 pub fn set(scale: Scale) {
-    LIMIT.get_or_init(|| Duration::from_hours(scale.of(2, 12)));
+    LIMIT.get_or_init(|| Duration::from_hours(scale.of(1, 12)));
 }
 
 /// Returns the limit of all tests.

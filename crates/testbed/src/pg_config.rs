@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell;
+use crate::{shell, workspace};
 
 /// The major versions that the extension supports.
 pub const SUPPORTED: std::ops::RangeInclusive<u16> = 15..=18;
@@ -67,6 +67,18 @@ impl PgConfig {
     /// Returns the Cargo feature that builds for this version.
     pub fn feature(&self) -> String {
         format!("pg{}", self.major)
+    }
+
+    /// Returns the release, such as `15.20`.
+    pub fn release(&self) -> &str {
+        self.version.split_whitespace().nth(1).unwrap_or_default()
+    }
+
+    /// Returns a Cargo command that builds for this version.
+    pub fn cargo(&self) -> Command {
+        let mut command = workspace::cargo();
+        command.env("PGRX_PG_CONFIG_PATH", &self.path);
+        command
     }
 
     /// Returns whether a server can be run from this installation.

@@ -7,7 +7,7 @@ use testbed::server::home::Home;
 use testbed::workspace;
 
 /// Stops and removes the private servers, and this program's part of the target directory.
-/// Packages, cargo-pgrx and Cargo's own build results stay.
+/// Packages and Cargo's own build results stay.
 pub fn run() -> Result<()> {
     for home in Home::existing()? {
         home.stop_servers()?;

@@ -6,7 +6,6 @@ use anyhow::{Result, anyhow, ensure};
 use testbed::pg_config;
 use testbed::server::Server;
 use testbed::server::cluster::SUPERUSER;
-use testbed::setup::pgrx;
 use testbed::shell;
 
 use super::collection;
@@ -43,7 +42,6 @@ fn others(server: &Server, scale: Scale) -> Result<&'static [Server]> {
         others.dedup_by_key(|pg| pg.major);
         others.truncate(scale.of(1, usize::MAX));
         let start = |pg| {
-            pgrx::configure(&pg)?;
             let other = Server::start(pg)?;
             other.main.stop()?;
             Ok(other)

@@ -62,7 +62,7 @@ impl Installation {
         for program in PROGRAMS {
             let program = pg.bindir.join(program);
             if program.is_file() {
-                copy_file(&program, &relocate(&root, &program))?;
+                copy_file(&program, &below(&root, &program))?;
             }
         }
         if is_own_directory(&pg.pkglibdir) && is_own_directory(&pg.sharedir) {
@@ -81,7 +81,7 @@ impl Installation {
 
     fn private(pg: &PgConfig, root: PathBuf) -> Installation {
         Installation {
-            bindir: relocate(&root, &pg.bindir),
+            bindir: below(&root, &pg.bindir),
             private_root: Some(root),
         }
     }
@@ -89,7 +89,7 @@ impl Installation {
     /// Returns the directory of the extensions' scripts in the private copy.
     pub fn extension_dir(&self, pg: &PgConfig) -> Option<PathBuf> {
         let root = self.private_root.as_ref()?;
-        Some(relocate(root, &pg.sharedir).join("extension"))
+        Some(below(root, &pg.sharedir).join("extension"))
     }
 
     /// Returns one of the server's programs.
@@ -105,8 +105,8 @@ fn origin(pg: &PgConfig) -> String {
     format!("{}\n{}\n{changed:?}\n", pg.path.display(), pg.version)
 }
 
-/// Returns the path in the private copy of a file of the system.
-fn relocate(root: &Path, path: &Path) -> PathBuf {
+/// Returns where an absolute path lies in a tree that stands for `/`.
+pub fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
@@ -119,10 +119,10 @@ fn is_own_directory(dir: &Path) -> bool {
 /// Returns whether the copy finds its own files, by asking its `pg_config`, which locates itself exactly like the
 /// server.
 fn finds_own_files(root: &Path, pg: &PgConfig) -> bool {
-    let program = relocate(root, &pg.bindir).join("pg_config");
+    let program = below(root, &pg.bindir).join("pg_config");
     let answers = |option: &str, dir: &Path| {
         let answer = shell::run_quietly(Command::new(&program).arg(option));
-        answer.is_ok_and(|text| Path::new(&text) == relocate(root, dir))
+        answer.is_ok_and(|text| Path::new(&text) == below(root, dir))
     };
     answers("--sharedir", &pg.sharedir) && answers("--pkglibdir", &pg.pkglibdir)
 }
@@ -131,7 +131,7 @@ fn copy_tree(dir: &Path, root: &Path) -> Result<()> {
     for entry in WalkDir::new(dir) {
         let entry = entry?;
         if !entry.file_type().is_dir() {
-            copy_file(entry.path(), &relocate(root, entry.path()))?;
+            copy_file(entry.path(), &below(root, entry.path()))?;
         }
     }
     Ok(())

@@ -1,12 +1,31 @@
-//! The install script in a stable order, because that of cargo-pgrx differs from run to run.
+//! The install script: pgrx makes it of what the library says of itself, in an order that differs from run to run.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use object::{Object, ObjectSection};
+use pgrx_sql_entity_graph::section::{ELF_SECTION_NAME, decode_entities};
+use pgrx_sql_entity_graph::{ControlFile, PgrxSql, SqlGraphEntity};
 
 const BEGIN: &str = "/* <begin connected objects> */\n";
+
+/// Returns the script that creates what the library has for SQL.
+pub fn generate(library: &Path, control: &str) -> Result<String> {
+    let data = fs::read(library)?;
+    let file = object::File::parse(&*data)?;
+    let section = file.section_by_name(ELF_SECTION_NAME);
+    let section = section.context(
+        "the library does not describe its SQL objects; is RUSTFLAGS set, which replaces the flags that keep them?",
+    )?;
+    let control = SqlGraphEntity::ExtensionRoot(ControlFile::from_str(control)?);
+    let entities = decode_entities(section.data()?).map_err(|error| anyhow!("{error:#}"))?;
+    let entities = std::iter::once(control).chain(entities);
+    let sql = PgrxSql::build(entities, "pg_neardup".to_string(), false);
+    let sql = sql.and_then(|sql| sql.to_sql());
+    sql.map_err(|error| anyhow!("{error:#}"))
+}
 
 /// A part of the script that is made from one item of the sources.
 struct Block<'s> {

@@ -2,7 +2,6 @@
 //! it.
 
 mod packages;
-pub mod pgrx;
 
 use anyhow::{Result, bail};
 
@@ -11,8 +10,7 @@ use packages::Need;
 
 /// Makes sure that everything necessary is present, and returns the PostgreSQL to use.
 pub fn ensure(choice: &PostgresChoice) -> Result<PgConfig> {
-    let program = pgrx::find();
-    let mut needs = packages::missing_build_tools(program.is_none());
+    let mut needs = packages::missing_build_tools();
     let mut pg = choice.find()?;
     if pg.is_none() {
         needs.push(packages::server(choice.pg));
@@ -32,10 +30,6 @@ pub fn ensure(choice: &PostgresChoice) -> Result<PgConfig> {
             supported()
         );
     };
-    if program.is_none() {
-        pgrx::install()?;
-    }
-    pgrx::configure(&pg)?;
     Ok(pg)
 }
 

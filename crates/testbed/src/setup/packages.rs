@@ -46,17 +46,12 @@ pub fn headers(major: u16) -> Need {
     Need::new(format!("the headers of PostgreSQL {major}"), &[&package])
 }
 
-/// Returns the missing build tools of the extension, and of cargo-pgrx if that is wanted.
-pub fn missing_build_tools(for_cargo_pgrx: bool) -> Vec<Need> {
+/// Returns the missing build tools of the extension.
+pub fn missing_build_tools() -> Vec<Need> {
     let mut needs = Vec::new();
     if which::which("clang").is_err() || !has_libclang() {
         let what = "clang and libclang (they read PostgreSQL's headers)";
         needs.push(Need::new(what, &["clang", "libclang-dev"]));
-    }
-    let openssl = || shell::succeeds(Command::new("pkg-config").args(["--exists", "openssl"]));
-    if for_cargo_pgrx && !openssl() {
-        let what = "pkg-config and OpenSSL's headers (for building cargo-pgrx)";
-        needs.push(Need::new(what, &["pkg-config", "libssl-dev"]));
     }
     needs
 }

@@ -6,10 +6,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use testbed::pg_config::PgConfig;
+use testbed::server::installation::below;
 use testbed::{shell, workspace};
 
 use super::{
-    EPOCH, VERSION, add_documents, below, copy_tree, doc_dir, epoch, libraries, set_modes,
+    EPOCH, VERSION, add_documents, copy_tree, doc_dir, epoch, libraries, set_modes,
 };
 
 const DESCRIPTION: &str = "near-duplicate documents inside PostgreSQL
@@ -113,6 +114,8 @@ fn least_libc(tree: &Path) -> Result<String> {
     Ok(version)
 }
 
+/// Returns the fields of the package. It needs the minor release that it was built with: an earlier one may not load
+/// a library that was built with later headers.
 fn control(pg: &PgConfig, package: &str, architecture: &str, size: u64, libc: &str) -> String {
     format!(
         "Package: {package}\n\
@@ -122,10 +125,11 @@ fn control(pg: &PgConfig, package: &str, architecture: &str, size: u64, libc: &s
          Priority: optional\n\
          Maintainer: {MAINTAINER}\n\
          Installed-Size: {}\n\
-         Depends: postgresql-{}, libc6 (>= {libc}), libgcc-s1\n\
+         Depends: postgresql-{} (>= {}), libc6 (>= {libc}), libgcc-s1\n\
          Description: {DESCRIPTION}\n",
         size.div_ceil(1024),
-        pg.major
+        pg.major,
+        pg.release()
     )
 }
 

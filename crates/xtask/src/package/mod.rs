@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::Result;
 use testbed::pg_config::{PgConfig, PostgresChoice};
 use testbed::server::extension;
-use testbed::server::installation::copy_file;
+use testbed::server::installation::{below, copy_file};
 use testbed::{setup, shell, workspace};
 use walkdir::WalkDir;
 
@@ -204,11 +204,6 @@ fn add_documents(pg: &PgConfig, stage: &Path, doc_dir: &Path) -> Result<()> {
         copy_file(&workspace::root().join(name), &target.join(name))?;
     }
     copy_tree(&workspace::root().join("docs"), &target.join("docs"))
-}
-
-/// Returns where an absolute path lies in a tree that stands for `/`.
-fn below(stage: &Path, path: &Path) -> PathBuf {
-    stage.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 fn copy_tree(from: &Path, to: &Path) -> Result<()> {

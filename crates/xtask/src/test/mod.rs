@@ -8,7 +8,7 @@ use std::thread;
 
 use anyhow::Result;
 use testbed::pg_config::{PgConfig, PostgresChoice};
-use testbed::setup::{self, pgrx};
+use testbed::setup;
 use testbed::workspace;
 
 use tally::{Tally, print};
@@ -80,7 +80,7 @@ fn fmt() -> Command {
 
 /// Runs clippy over everything, no warning allowed.
 fn clippy(pg: &PgConfig) -> Command {
-    let mut command = pgrx::cargo(pg);
+    let mut command = pg.cargo();
     command.args(["clippy", "--workspace", "--all-targets"]);
     let feature = format!("pg_neardup/{}", pg.feature());
     command.args(["--no-default-features", "--features", &feature]);
