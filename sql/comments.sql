@@ -67,7 +67,7 @@ COMMENT ON FUNCTION minhash_import(bigint[], text) IS
     'signature of slots computed elsewhere (smallest 32-bit hashes); comparable within one source';
 
 COMMENT ON FUNCTION minhash_interval(minhash_signature, minhash_signature, float8) IS
-    'estimated Jaccard similarity and the limits between which the true one lies with this confidence';
+    'estimated Jaccard similarity and the limits between which the true one lies with at least this confidence';
 COMMENT ON FUNCTION minhash_containment(minhash_signature, minhash_signature) IS
     'estimated share of a that is in b, 0 to 1, useful if b is at most 8 times as large as a; NULL if no slot is informative';
 COMMENT ON FUNCTION minhash_cardinality(minhash_signature) IS

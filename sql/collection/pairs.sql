@@ -13,14 +13,14 @@ COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision, integer, 
 CREATE FUNCTION near_dup_join(
     key anyelement, query_a text, query_b text, threshold double precision,
     k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
-    slots integer DEFAULT 128, seed bigint DEFAULT 0, measure text DEFAULT 'resemblance',
+    slots integer DEFAULT NULL, seed bigint DEFAULT 0, measure text DEFAULT 'resemblance',
     params record DEFAULT NULL,
     OUT a anyelement, OUT b anyelement, OUT similarity double precision
 ) RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_join_wrapper';
 COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision, integer, text, text, integer, bigint, text, record) IS
-    'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs, slots by default as for minhash';
+    'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs, slots (NULL) as for minhash, or more for a threshold that they would not serve';
 
 CREATE FUNCTION near_dup_clusters(
     key anyelement, query text, threshold double precision, method text DEFAULT 'star',

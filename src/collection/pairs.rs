@@ -10,6 +10,7 @@ use crate::pg::call::Call;
 use crate::pg::error::invalid;
 use crate::pg::query::Query;
 use crate::pg::srf::ResultRows;
+use neardup::bands::plan::VerifiedPlan;
 use pgrx::prelude::*;
 
 /// Implements `near_dup_pairs(key, query, threshold, k, unit, fold, slots, seed, measure, exceptions, most, params)`.
@@ -53,7 +54,8 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
     let call = unsafe { Call::new(fcinfo) };
     let threshold = options::threshold_argument(&call, 3);
     let measure = measure(call.argument(9, "measure"));
-    let mut collection = Collection::of_call(&call, measure, threshold, 4);
+    let mut collection =
+        Collection::of_call(&call, measure, threshold, 4, VerifiedPlan::slots_as_stored);
     let [query_a, query_b] =
         [(1, "query_a"), (2, "query_b")].map(|(number, name)| Query::open(&call, number, name));
     // The smaller side is read first: it tells which rows of the other one can be left out.

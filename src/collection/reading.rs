@@ -80,14 +80,20 @@ type Columns = (CheckedColumn, CheckedColumn, Option<CheckedColumn>);
 impl Collection {
     /// Returns a collection with keys of the type of the call's first argument, and no bit strings. The
     /// arguments from `first` on are the parameters by which documents are cut and signed; where slots are
-    /// NULL, the threshold decides.
-    pub fn of_call(call: &Call, measure: PairMeasure, threshold: f64, first: usize) -> Self {
+    /// NULL, `default_slots` of the threshold.
+    pub fn of_call(
+        call: &Call,
+        measure: PairMeasure,
+        threshold: f64,
+        first: usize,
+        default_slots: fn(f64) -> usize,
+    ) -> Self {
         let slots = call.optional_argument(first + 3);
         let seed = call.argument(first + 4, "seed").value() as i64;
         let signing = Signing {
             shingling: options::shingling_arguments(call, first),
             slots: slots.map_or_else(
-                || VerifiedPlan::slots(threshold),
+                || default_slots(threshold),
                 |slots| options::slots(slots.value() as i32),
             ),
             key: Key::from_seed(seed),
@@ -115,7 +121,10 @@ impl Collection {
                 let bound = Bound::Distance(options::distance_argument(call, 2));
                 Self::of_bound(call.argument_type(0), bound, pg_sys::InvalidOid)
             }
-            _ => Self::of_call(call, measure, options::threshold_argument(call, 2), first),
+            _ => {
+                let threshold = options::threshold_argument(call, 2);
+                Self::of_call(call, measure, threshold, first, VerifiedPlan::slots)
+            }
         };
         collection.read(query);
         collection

@@ -65,10 +65,11 @@ impl Connection {
     }
 
     /// Returns a statement as [`Self::prepare`] does; its plan is kept for the session, and made anew
-    /// when its tables change. The same text always comes with the same types.
+    /// when its tables change.
     #[allow(clippy::disallowed_methods, reason = "texts of statements")]
     pub fn prepare_kept(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement<'_> {
-        let found = KEPT.with(|kept| kept.borrow().get(sql).cloned());
+        let key = (sql.to_owned(), types.to_vec());
+        let found = KEPT.with(|kept| kept.borrow().get(&key).cloned());
         let kept = found.unwrap_or_else(|| {
             let kept = Rc::new(KeptPlan(Self::plan(sql, types)));
             // SAFETY: the plan has been prepared, and is not kept yet.
@@ -78,7 +79,7 @@ impl Connection {
                 if all.len() >= MOST_KEPT {
                     all.clear();
                 }
-                all.insert(sql.to_owned(), Rc::clone(&kept));
+                all.insert(key, Rc::clone(&kept));
             });
             kept
         });
@@ -132,7 +133,7 @@ const MOST_KEPT: usize = 100;
 
 thread_local! {
     /// Kept plans by their text; the session's end does not free them.
-    static KEPT: ManuallyDrop<RefCell<HashMap<String, Rc<KeptPlan>>>> =
+    static KEPT: ManuallyDrop<RefCell<HashMap<(String, Vec<pg_sys::Oid>), Rc<KeptPlan>>>> =
         ManuallyDrop::new(RefCell::default());
 }
 

@@ -263,7 +263,7 @@ pub unsafe extern "C-unwind" fn end_scan(scan: pg_sys::IndexScanDesc) {
 ///
 /// # Safety
 /// The scan was made by [`begin_scan`], its keys set.
-unsafe fn conditions<'s>(scan: &pg_sys::IndexScanDescData) -> &'s mut [pg_sys::ScanKeyData] {
+unsafe fn conditions(scan: &mut pg_sys::IndexScanDescData) -> &mut [pg_sys::ScanKeyData] {
     match scan.numberOfKeys {
         0 => &mut [],
         // SAFETY: vouched for by the caller.
@@ -283,20 +283,22 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
         if let Some(instrument) = scan.instrument.as_mut() {
             instrument.nsearches += 1;
         }
-        let index = Index::new(scan.indexRelation);
+        let (heap, relation, snapshot) = (scan.heapRelation, scan.indexRelation, scan.xs_snapshot);
+        let (orders, order_count) = (scan.orderByData, scan.numberOfOrderBys);
+        let is_check = is_constraint_check(scan);
+        let index = Index::new(relation);
         let conditions = conditions(scan);
         let (search, parameters) = row_keys.search(conditions);
-        let is_check = is_constraint_check(scan);
         let parameters = parameters.filter(|_| !is_check);
         let look = |meta: &Meta| {
             if let Some(parameters) = &parameters {
                 warn_of_parameters(&index, meta, row_keys, parameters);
             }
         };
-        if scan.numberOfOrderBys > 0
-            && let Some((order, nearest)) = row_keys.order(&*scan.orderByData, conditions)
+        if order_count > 0
+            && let Some((order, nearest)) = row_keys.order(&*orders, conditions)
         {
-            let fetch = Fetch::open(scan.heapRelation, scan.indexRelation, scan.xs_snapshot);
+            let fetch = Fetch::open(heap, relation, snapshot);
             let ordered = start_ordered(index, search, &look, order, nearest, fetch);
             return RowsLeft::Ordered(ordered);
         }
@@ -306,12 +308,12 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
             false => None,
         };
         RowsLeft::Unordered(Left {
-            heap: scan.heapRelation,
+            heap,
             table: RowTable::new(index, &meta),
             rows,
             tids: Vec::new(),
             conflicts: decide.map(|decide| Conflicts {
-                fetch: Fetch::open(scan.heapRelation, scan.indexRelation, scan.xs_snapshot),
+                fetch: Fetch::open(heap, relation, snapshot),
                 decide,
             }),
         })

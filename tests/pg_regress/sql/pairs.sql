@@ -70,6 +70,9 @@ SELECT key, cluster FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM d
 SELECT a, b FROM near_dup_join(NULL::int, $$VALUES (1, 'one two three four')$$, $$VALUES (2, minhash('ONE two three four!'), 'ONE two three four!')$$, 1);
 SELECT * FROM near_dup_join(NULL::int, $$VALUES (1, 'one two three four')$$, $$VALUES (2, minhash('one two three four', 2), 'one two three four')$$, 1);
 
+-- A low threshold takes more slots by itself.
+SELECT a, b FROM near_dup_join(NULL::int, $$VALUES (1, 'one two three four five six')$$, $$VALUES (2, 'one two three 4 5 6')$$, 0.1);
+
 -- A new batch against a base.
 SELECT count(*), min(a % 2), max(b % 2)
 FROM near_dup_join(NULL::bigint, 'SELECT id, sig FROM docs WHERE id % 2 = 1', 'SELECT id, sig FROM docs WHERE id % 2 = 0', 0.5);

@@ -98,6 +98,15 @@ impl VerifiedPlan {
         choices.find(serves).unwrap_or(MAX_SLOTS)
     }
 
+    /// Returns the number of slots for signatures that may meet stored ones: the default number, unless that misses
+    /// pairs at the threshold.
+    pub fn slots_as_stored(threshold: f64) -> usize {
+        match Self::new(FEW_SLOTS, FIELD_BITS, threshold).lossy {
+            false => FEW_SLOTS,
+            true => Self::slots(threshold),
+        }
+    }
+
     /// Returns whether most bands have a single slot: then every shingle that many rows share makes them candidates.
     pub fn narrow(&self) -> bool {
         self.bands.bands * 2 > self.bands.slots && self.bands.slots > 1

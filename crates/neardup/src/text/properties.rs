@@ -230,3 +230,36 @@ impl Properties {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Properties, WordClass};
+    use icu_properties::props::Script;
+    use icu_properties::{CodePointMapData, PropertyNamesLong};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn scripts_without_spaces_are_documented() {
+        let page = include_str!("../../../../docs/text.md").replace('\n', " ");
+        let (_, list) = page.split_once("These scripts are ").unwrap();
+        let (list, _) = list.split_once('.').unwrap();
+        let documented: BTreeSet<String> = list
+            .replace(" and ", ", ")
+            .split(", ")
+            .map(String::from)
+            .collect();
+
+        let properties = Properties::new();
+        let scripts = CodePointMapData::<Script>::new();
+        let names = PropertyNamesLong::<Script>::new();
+        let alone = ('\0'..=char::MAX).filter(|&c| properties.class(c) == WordClass::Alone);
+        let found = alone
+            .map(|c| scripts.get(c))
+            .filter(|script| *script != Script::Common);
+        let found: BTreeSet<Script> = found.collect();
+        let found = found
+            .into_iter()
+            .map(|script| names.get(script).unwrap().replace('_', " "));
+        assert_eq!(found.collect::<BTreeSet<String>>(), documented);
+    }
+}

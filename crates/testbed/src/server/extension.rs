@@ -15,8 +15,7 @@ use crate::{shell, workspace};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Keeps the section in which the library describes its SQL objects: nothing in it refers to that.
-const KEEP_SCHEMA: &str =
-    "target.'cfg(unix)'.rustflags = ['-C', 'link-arg=-Wl,--no-gc-sections']";
+const KEEP_SCHEMA: &str = "target.'cfg(unix)'.rustflags = ['-C', 'link-arg=-Wl,--no-gc-sections']";
 
 /// Builds the extension and adds it to the installation; fast if nothing has changed.
 pub fn install(installation: &Installation, pg: &PgConfig) -> Result<()> {
@@ -33,7 +32,10 @@ pub fn package(pg: &PgConfig) -> Result<PathBuf> {
     if package.exists() {
         fs::remove_dir_all(&package)?;
     }
-    copy_file(&library, &below(&package, &pg.pkglibdir).join("pg_neardup.so"))?;
+    copy_file(
+        &library,
+        &below(&package, &pg.pkglibdir).join("pg_neardup.so"),
+    )?;
     let scripts = below(&package, &pg.sharedir).join("extension");
     fs::create_dir_all(&scripts)?;
     let control = fs::read_to_string(workspace::root().join("pg_neardup.control"))?;
@@ -73,7 +75,9 @@ pub fn install_into_system(pg: &PgConfig) -> Result<()> {
         let entry = entry?;
         if entry.file_type().is_file() {
             let mut command = Command::new("sudo");
-            command.args(["install", "-D", "--mode=644"]).arg(entry.path());
+            command
+                .args(["install", "-D", "--mode=644"])
+                .arg(entry.path());
             shell::run(command.arg(Path::new("/").join(entry.path().strip_prefix(&package)?)))?;
         }
     }

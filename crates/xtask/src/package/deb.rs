@@ -9,9 +9,7 @@ use testbed::pg_config::PgConfig;
 use testbed::server::installation::below;
 use testbed::{shell, workspace};
 
-use super::{
-    EPOCH, VERSION, add_documents, copy_tree, doc_dir, epoch, libraries, set_modes,
-};
+use super::{EPOCH, VERSION, add_documents, copy_tree, doc_dir, epoch, libraries, set_modes};
 
 const DESCRIPTION: &str = "near-duplicate documents inside PostgreSQL
  Finds near-duplicate documents where they already live: MinHash and SimHash
