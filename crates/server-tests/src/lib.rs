@@ -60,6 +60,9 @@ fn prepare(names: &[&str], scale: Scale) -> Result<()> {
     if is_wanted("server::python_") {
         server::python::prepare();
     }
+    if is_wanted("server::clients_") {
+        server::clients::prepare();
+    }
     if is_wanted("reliability::major_upgrade_") {
         reliability::major_upgrade::prepare(scale);
     }

@@ -7,6 +7,7 @@ mod adopting;
 mod bench;
 mod check;
 mod citus;
+pub mod clients;
 mod cold;
 mod collections;
 mod constraint;
@@ -169,6 +170,10 @@ const ALL: &[Test] = &[
     ("python_page", python::page),
     ("python_parquet", python::parquet),
     ("python_types", python::types),
+    ("clients_python", clients::python),
+    ("clients_node", clients::node),
+    ("clients_jdbc", clients::jdbc),
+    ("clients_sqlx", clients::sqlx),
     ("storage_every_form", storage::every_form),
     ("storage_long_signatures", storage::long_signatures),
     ("text_exact_lists", text::exact_lists),

@@ -124,7 +124,7 @@ fn run(program: &str, arguments: &[String]) -> Result<Outcome> {
     })
 }
 
-fn with_python(test: impl FnOnce(&Path) -> Result<()>) -> Result<Outcome> {
+pub fn with_python(test: impl FnOnce(&Path) -> Result<()>) -> Result<Outcome> {
     match python() {
         Ok(python) => test(python).map(|()| Outcome::Passed),
         Err(Lack::Missing(lack)) => Ok(Outcome::Skipped(Missing::Python(lack.clone()))),
