@@ -37,7 +37,7 @@ with create_engine('postgresql+psycopg:///mydb').begin() as connection:
     const SETTINGS: &str = "
 import django
 from django.conf import settings
-place = {'NAME': 'DATABASE', 'HOST': 'SOCKET', 'USER': 'postgres', 'ENGINE': 'django.db.backends.postgresql'}
+place = {'NAME': '<database>', 'HOST': '<socket>', 'USER': 'postgres', 'ENGINE': 'django.db.backends.postgresql'}
 settings.configure(INSTALLED_APPS=[], DATABASES={'default': place})
 django.setup()
 ";
@@ -113,7 +113,7 @@ class Client { public static void main(String[] arguments) throws Exception {
     let program = [BEFORE, &snippets("JDBC", "java")?.concat(), "}}"].concat();
     let program = program.replace(
         "//localhost/mydb",
-        &format!("//{host}/DATABASE?user={SUPERUSER}"),
+        &format!("//{host}/<database>?user={SUPERUSER}"),
     );
     run(&cluster, "JDBC", "Client.java", &program, &mut |file| {
         let mut command = Command::new("java");
@@ -172,8 +172,8 @@ fn run(
     let address = format!(":///{}?host={socket}&user={SUPERUSER}", database.name);
     let program = program
         .replace(":///mydb", &address)
-        .replace("DATABASE", &database.name)
-        .replace("SOCKET", &socket);
+        .replace("<database>", &database.name)
+        .replace("<socket>", &socket);
     let file = directory().join(name);
     fs::create_dir_all(directory())?;
     fs::write(&file, program)?;
