@@ -131,9 +131,12 @@ impl Drop for KeptPlan {
 /// The most plans that are kept.
 const MOST_KEPT: usize = 100;
 
+/// The text of a statement, and the types of its arguments.
+type PlanKey = (String, Vec<pg_sys::Oid>);
+
 thread_local! {
     /// Kept plans by their text; the session's end does not free them.
-    static KEPT: ManuallyDrop<RefCell<HashMap<(String, Vec<pg_sys::Oid>), Rc<KeptPlan>>>> =
+    static KEPT: ManuallyDrop<RefCell<HashMap<PlanKey, Rc<KeptPlan>>>> =
         ManuallyDrop::new(RefCell::default());
 }
 
