@@ -5,9 +5,9 @@ use crate::options;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
-use crate::pg::partitions::Partitions;
+use crate::pg::partitions::{Partitions, VisitSlices};
 use crate::pg::progress::{Progress, over};
-use crate::pg::query::Query;
+use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use crate::pg::srf::ResultRows;
@@ -18,8 +18,8 @@ use neardup::Result;
 use neardup::memory::{Grow, filled};
 use neardup::parts::Parts;
 use neardup::passages::{
-    Characters, Classes, Copies, Copy, DocumentReader, Frequent, FrequentPassage, Hashes, Member,
-    Place, Texts, Window, Winnowed, min_words,
+    Characters, Classes, Copies, Copy, DocumentReader, Frequent, Hashes, Member, Place, Texts,
+    Window, Winnowed, min_words,
 };
 use neardup::set::sort;
 use pgrx::prelude::*;
@@ -38,15 +38,8 @@ fn copied_passages(fcinfo: pg_sys::FunctionCallInfo) {
     let query = Query::open(&call, 1, "query");
     let [key, document] = keyed_documents(&query, call.argument_type(0));
     let (mut keys, mut documents) = (Keys::new(call.argument_type(0)), Documents::new());
-    let mut fingerprints = Fingerprints::read(reader, |visit| {
-        query.for_each("reading", &mut |row| {
-            if let Some(doc) = row.get(document) {
-                keys.push(row.get(key));
-                // SAFETY: the column is of type text or one of those that are stored as it is.
-                documents.push(&unsafe { Text::from_raw(doc) }, visit);
-            }
-        });
-    });
+    let mut push_key = |row: &QueryRow<'_>| keys.push(row.get(key));
+    let mut fingerprints = documents.read_all(reader, query, document, &mut push_key);
     let mut rows = call.rows();
     // If words of equal hashes differ, other hashes are drawn. That this happens even twice is as good as impossible.
     for _ in 0..ATTEMPTS {
@@ -57,7 +50,11 @@ fn copied_passages(fcinfo: pg_sys::FunctionCallInfo) {
         }
         rows.clear();
         reader = self::reader(&call, 2);
-        fingerprints = Fingerprints::read(reader, |visit| documents.for_each(visit));
+        fingerprints = Fingerprints::read(reader, |visit| {
+            for number in over("reading again", 0..documents.records.len()) {
+                visit(documents.records.read(number, &mut documents.buffer));
+            }
+        });
     }
     too_large(
         "different words have the same hashes",
@@ -81,36 +78,21 @@ fn frequent_passages(fcinfo: pg_sys::FunctionCallInfo) {
     let [document] = query.exactly("Its only column is the document.");
     let document = document.of_documents("only");
     let mut documents = Documents::new();
-    let fingerprints = Fingerprints::read(reader, |visit| {
-        query.for_each("reading", &mut |row| {
-            if let Some(doc) = row.get(document) {
-                // SAFETY: the column is of type text or one of those that are stored as it is.
-                documents.push(&unsafe { Text::from_raw(doc) }, visit);
-            }
-        });
-    });
+    let fingerprints = documents.read_all(reader, query, document, &mut |_| ());
     let windows = documents.windows(reader, fingerprints);
     let repeated = documents.entries(windows, Kept::Repeated);
     let mut rows = call.rows();
-    for passage in documents.frequent(Frequent::new(reader, most), repeated) {
+    let (mut frequent, check) = (Frequent::new(reader, most), &mut check_interrupts);
+    documents.for_each_sorted(repeated, &mut |documents, [window, counts]| {
+        let window = (Place(window), (counts >> 32) as u32, counts as u32);
+        frequent.add(window, documents, check).or_raise();
+    });
+    for passage in frequent.passages(&mut documents, check).or_raise() {
         let mut text = Vec::new();
         documents.read(passage.bytes, &mut text).or_raise();
-        let text = NewText(text).into_datum();
-        let FrequentPassage {
-            words,
-            documents,
-            places,
-            ..
-        } = passage;
-        rows.put_and_free(
-            [
-                text,
-                (words as i32).into_datum(),
-                i64::from(documents).into_datum(),
-                i64::from(places).into_datum(),
-            ],
-            &[text],
-        );
+        let (text, words) = (NewText(text).into_datum(), passage.words as i32);
+        let counts = [passage.documents, passage.places].map(|count| i64::from(count).into_datum());
+        rows.put_and_free([text, words.into_datum(), counts[0], counts[1]], &[text]);
     }
 }
 
@@ -123,12 +105,8 @@ const WINDOWS: usize = 8;
 /// Bytes of a word, at least about.
 const BYTES_A_WORD: usize = 4;
 
-/// Windows that are grouped between two checks for interrupts.
-const AT_ONCE: usize = 1 << 12;
-
-/// Bytes of work_mem for each class of a large part, and the share of it for the windows of further classes.
+/// Bytes of work_mem for each class of a large part.
 const BYTES_FOR_A_CLASS: usize = 128;
-const SHARE_LEFT: usize = 4;
 
 /// Returns a reader for a call's arguments `min_words` and `fold`. It draws hashes, so that nobody can write documents
 /// for which they are alike.
@@ -136,13 +114,18 @@ fn reader(call: &Call, first: usize) -> DocumentReader {
     let least = call.argument(first, "min_words").value() as i32;
     let least = min_words(i64::from(least)).or_raise();
     // SAFETY: the argument is declared as text.
-    let fold = unsafe { Text::from_raw(call.argument(first + 1, "fold")) };
-    let fold = fold.name().parse().or_raise();
+    let fold = unsafe { Text::from_raw(call.argument(first + 1, "fold")) }
+        .name()
+        .parse();
     let mut seed = [0; 8];
     // SAFETY: the buffer is valid for its length. Where the system has no random numbers it stays as
     // it is, which makes the hashes ones that can be known.
     unsafe { pg_sys::pg_strong_random(seed.as_mut_ptr().cast(), seed.len()) };
-    DocumentReader::new(least, fold, Hashes::from_seed(i64::from_ne_bytes(seed)))
+    DocumentReader::new(
+        least,
+        fold.or_raise(),
+        Hashes::from_seed(i64::from_ne_bytes(seed)),
+    )
 }
 
 /// The fingerprints of a collection: each with its number.
@@ -156,8 +139,7 @@ impl Fingerprints {
     /// Returns the fingerprints of the documents that `visit_all` goes through.
     fn read(reader: DocumentReader, visit_all: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Self {
         let mut entries = Partitions::of_unknown_size();
-        let (mut starts, mut number) = (Vec::new(), 0);
-        starts.try_push(0).or_raise();
+        let (mut starts, mut number, mut end) = (filled(0, 1).or_raise(), 0, 0);
         let work = |docs: Parts<u8>, check: &mut dyn FnMut()| reader.winnow(docs.iter(), check);
         let mut take = |read: Result<Winnowed>| {
             let read = read.or_raise();
@@ -165,12 +147,10 @@ impl Fingerprints {
                 entries.push([fingerprint, number]);
                 number += 1;
             }
-            let before = *starts.last().unwrap_or(&0);
-            let ends = read.counts.into_iter().scan(before, |end, count| {
-                *end += u64::from(count);
-                Some(*end)
-            });
-            starts.try_extend(ends).or_raise();
+            for count in read.counts {
+                end += u64::from(count);
+                starts.try_push(end).or_raise();
+            }
         };
         in_pieces(&work, &mut take, visit_all);
         Self { entries, starts }
@@ -184,10 +164,9 @@ impl Fingerprints {
             let (entries, _) = entries.as_chunks_mut::<2>();
             sort(entries, check);
             let mut repeated = Vec::new();
-            for same in entries.chunk_by(|a, b| a[0] == b[0]) {
-                if same.len() > 1 {
-                    repeated.try_extend(same.iter().map(|entry| entry[1]))?;
-                }
+            let groups = entries.chunk_by(|a, b| a[0] == b[0]);
+            for same in groups.filter(|group| group.len() > 1) {
+                repeated.try_extend(same.iter().map(|entry| entry[1]))?;
             }
             Ok(repeated)
         };
@@ -238,16 +217,26 @@ impl Documents {
         }
     }
 
-    fn push(&mut self, doc: &[u8], visit: &mut dyn FnMut(&[u8])) {
-        self.records.push(doc);
-        self.characters.push(doc).or_raise();
-        visit(doc);
-    }
-
-    fn for_each(&mut self, visit: &mut dyn FnMut(&[u8])) {
-        for number in over("reading again", 0..self.records.len()) {
-            visit(self.records.read(number, &mut self.buffer));
-        }
+    /// Reads the documents of a query, and passes their rows to `take_row`. Rows without a document are left out.
+    fn read_all(
+        &mut self,
+        reader: DocumentReader,
+        query: Query,
+        document: CheckedColumn,
+        take_row: &mut dyn FnMut(&QueryRow<'_>),
+    ) -> Fingerprints {
+        Fingerprints::read(reader, |visit| {
+            query.for_each("reading", &mut |row| {
+                if let Some(doc) = row.get(document) {
+                    take_row(row);
+                    // SAFETY: the column is of type text or one of those that are stored as it is.
+                    let doc = unsafe { Text::from_raw(doc) };
+                    self.records.push(&doc);
+                    self.characters.push(&doc).or_raise();
+                    visit(&doc);
+                }
+            });
+        })
     }
 
     /// Returns the windows whose fingerprints repeat. Documents without any are not read again.
@@ -275,7 +264,7 @@ impl Documents {
             |(), divided: Result<Parts<u8>>| windows.borrow_mut().put(divided.or_raise());
         let mut progress = Progress::begin("finding windows", Some(self.records.len()));
         in_order(&work, &mut take, |line| {
-            let (mut numbers, mut docs) = (Vec::new(), Parts::default());
+            let (mut numbers, mut docs): (Vec<_>, Parts<u8>) = Default::default();
             for number in 0..self.records.len() {
                 progress.step();
                 if !repeats_of(number).any() {
@@ -285,13 +274,13 @@ impl Documents {
                 let doc = self.records.read(number, &mut self.buffer);
                 if doc.len() > work_mem_bytes() / WINDOWS {
                     // The windows of a long document take more memory than it does.
-                    let repeats = repeats_of(number).iter().by_vals();
-                    let look = &mut || progress.look();
                     let push = &mut |window| {
                         windows.borrow_mut().push(window);
                         Ok(())
                     };
-                    reader.windows((doc, start), repeats, look, push).or_raise();
+                    let repeats = repeats_of(number).iter().by_vals();
+                    let found = reader.windows((doc, start), repeats, &mut check_interrupts, push);
+                    found.or_raise();
                     continue;
                 }
                 docs.items.try_extend_from_slice(doc).or_raise();
@@ -299,8 +288,8 @@ impl Documents {
                 numbers.try_push((number, start)).or_raise();
                 let bytes = docs.bytes();
                 if bytes >= piece_bytes() {
-                    line.put((), std::mem::take(&mut (numbers, docs)), bytes);
-                    (numbers, docs) = (Vec::new(), Parts::default());
+                    line.put((), (numbers, docs), bytes);
+                    (numbers, docs) = Default::default();
                 }
             }
             let bytes = docs.bytes();
@@ -321,16 +310,14 @@ impl Documents {
         let work = |windows: Vec<u64>, check: &mut dyn FnMut()| {
             let (mut classes, mut found) = (Classes::new(usize::MAX), Vec::new());
             let emit = &mut |entry: [u64; 2]| found.try_extend_from_slice(&entry);
-            for windows in windows.as_chunks().0.chunks(AT_ONCE) {
-                check();
-                grouping.add(&mut classes, windows, emit, &mut |_| ())?;
-            }
+            check();
+            grouping.add(&mut classes, windows.as_chunks().0, emit, &mut |_| ())?;
             grouping.end(&classes, emit)?;
             divider.divide(&found)
         };
         let entries = RefCell::new(entries);
         let mut take = |divided| entries.borrow_mut().put(divided);
-        let mut large = |visit_all: &mut VisitWindows<'_>| {
+        let mut large = |visit_all: &mut VisitSlices<'_>| {
             grouping.work_on_large(visit_all, &mut |entry| {
                 entries.borrow_mut().push(entry);
                 Ok(())
@@ -368,41 +355,29 @@ impl Documents {
 
     /// Returns the columns of a row.
     fn columns(&mut self, row: &Copy, keys: &Keys) -> [Option<pg_sys::Datum>; 7] {
-        let [copy, source] = [&row.bytes, &row.source].map(|bytes| {
-            let (document, whole) = self.document(bytes.start);
-            let characters = [whole.start..bytes.start, bytes.clone()].map(|bytes| {
-                let characters = std::mem::take(&mut self.characters);
-                let count = characters.count(bytes, self);
-                self.characters = characters;
-                count.or_raise() as i32
+        let characters = std::mem::take(&mut self.characters);
+        let [[key, start, length], [source, source_start, source_length]] =
+            [&row.bytes, &row.source].map(|bytes| {
+                let (document, whole) = self.document(bytes.start);
+                let [before, length] = [whole.start..bytes.start, bytes.clone()]
+                    .map(|bytes| characters.count(bytes, self).or_raise() as i32);
+                [
+                    keys.get(document),
+                    (before + 1).into_datum(),
+                    length.into_datum(),
+                ]
             });
-            (document, characters)
-        });
-        let (document, [before, length]) = copy;
-        let (original, [source_before, source_length]) = source;
+        self.characters = characters;
+        let words = (row.words as i32).into_datum();
         [
-            keys.get(document),
-            (before + 1).into_datum(),
-            length.into_datum(),
-            (row.words as i32).into_datum(),
-            keys.get(original),
-            (source_before + 1).into_datum(),
-            source_length.into_datum(),
+            key,
+            start,
+            length,
+            words,
+            source,
+            source_start,
+            source_length,
         ]
-    }
-
-    /// Returns the most frequent passages.
-    fn frequent(
-        &mut self,
-        mut frequent: Frequent,
-        repeated: Partitions<2>,
-    ) -> Vec<FrequentPassage> {
-        let check = &mut check_interrupts;
-        self.for_each_sorted(repeated, &mut |documents, [window, counts]| {
-            let window = (Place(window), (counts >> 32) as u32, counts as u32);
-            frequent.add(window, documents, check).or_raise();
-        });
-        frequent.passages(self, check).or_raise()
     }
 
     /// Visits entries in the order of their places.
@@ -424,9 +399,6 @@ impl Documents {
         entries.work_on("comparing words", &work, &mut take);
     }
 }
-
-/// Visits windows in order, a slice at a time.
-type VisitWindows<'a> = dyn FnMut(&mut dyn FnMut(&[u64])) + 'a;
 
 /// How windows are grouped by their hashes.
 struct Grouping<'a> {
@@ -472,11 +444,11 @@ impl Grouping<'_> {
     /// Groups the windows of a large part: as many classes at once as memory holds.
     fn work_on_large(
         &self,
-        visit_all: &mut VisitWindows<'_>,
+        visit_all: &mut VisitSlices<'_>,
         emit: &mut dyn FnMut([u64; 2]) -> Result<()>,
     ) {
         let mut classes = Classes::new(work_mem_bytes() / BYTES_FOR_A_CLASS);
-        let mut left = Records::new(work_mem_bytes() / SHARE_LEFT);
+        let mut left = Records::new(share_of_work_mem_bytes());
         visit_all(&mut |windows| {
             let leave =
                 &mut |window: &Window| left.push(window.map(u64::to_ne_bytes).as_flattened());

@@ -36,8 +36,11 @@ pub type PartWork<'a, R> = dyn Fn(Vec<u64>, &mut dyn FnMut()) -> Result<R> + Syn
 /// Appends the entries of a row, given its number and its record.
 pub type MakeEntries<'a> = dyn Fn(u32, &[u8], &mut Vec<u64>) -> Result<()> + Sync + 'a;
 
-/// The work on a large part, in the leader. It calls its argument, which visits the entries in order, a slice at a time.
-pub type LargePartWork<'a> = dyn FnMut(&mut dyn FnMut(&mut dyn FnMut(&[u64]))) + 'a;
+/// Visits the entries of a part in order, a slice at a time.
+pub type VisitSlices<'a> = dyn FnMut(&mut dyn FnMut(&[u64])) + 'a;
+
+/// The work on a large part, in the leader.
+pub type LargePartWork<'a> = dyn FnMut(&mut VisitSlices<'_>) + 'a;
 
 /// Entries of N numbers, divided into parts of a few pieces of work by the highest 32 bits of the first number, which
 /// are evenly spread. In lists, they follow each other without a gap. Beyond half of work_mem they go to a temporary

@@ -50,18 +50,13 @@ impl Characters {
         if first >= last {
             return read(bytes);
         }
-        let between = self.before(last) - self.before(first);
+        let before = |block| *self.before.get(block as usize).unwrap_or(&self.characters);
+        let between = before(last) - before(first);
         Ok(read(bytes.start..first * BLOCK)? + between + read(last * BLOCK..bytes.end)?)
-    }
-
-    fn before(&self, block: u64) -> u64 {
-        let before = self.before.get(block as usize);
-        before.copied().unwrap_or(self.characters)
     }
 }
 
 /// Returns the number of bytes that are no continuation bytes.
 fn count(text: &[u8]) -> u64 {
-    let begins = |byte: &&u8| **byte & 0xC0 != 0x80;
-    text.iter().filter(begins).count() as u64
+    text.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u64
 }

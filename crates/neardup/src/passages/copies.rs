@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::place::{Place, Texts};
 use super::winnowing::DocumentReader;
 use crate::Result;
+use crate::memory::with_room;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -30,12 +31,10 @@ impl Copies {
     /// # Errors
     /// `OutOfMemory`.
     pub fn new(reader: DocumentReader) -> Result<Self> {
-        let mut places = VecDeque::new();
-        places.try_reserve_exact(reader.min_words)?;
         Ok(Self {
             reader,
             last: None,
-            places,
+            places: with_room(reader.min_words)?.into(),
         })
     }
 

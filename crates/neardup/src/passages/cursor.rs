@@ -66,10 +66,8 @@ impl Cursor {
             self.read(at, texts, check)?;
             self.size = self.size.saturating_mul(2).min(MOST.max(self.size));
         }
-        let start = match self.next {
-            0 => 0,
-            next => self.words[next - 1].text_end,
-        };
+        let before = self.next.checked_sub(1);
+        let start = before.map_or(0, |before| self.words[before].text_end);
         let word = self.words[self.next];
         self.next += 1;
         Ok(Some((word, &self.text[start..word.text_end])))

@@ -50,13 +50,9 @@ fn take<'d>(
 }
 
 fn beyond(doc: &str, span: &Range<usize>) -> Error {
-    let characters = doc.chars().count();
+    let (characters, start, end) = (doc.chars().count(), span.start + 1, span.end + 1);
     Error::invalid(
-        format!(
-            "span [{},{}) reaches outside the document",
-            span.start + 1,
-            span.end + 1
-        ),
+        format!("span [{start},{end}) reaches outside the document"),
         format!("The document has {characters} characters, numbered from 1."),
     )
 }

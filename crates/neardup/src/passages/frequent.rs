@@ -69,33 +69,33 @@ impl Frequent {
         texts: &mut dyn Texts,
         check: &mut dyn FnMut(),
     ) -> Result<()> {
-        if let Some(run) = &mut self.run
-            && run.next == Some(window)
-        {
+        let goes_on = |run: &Run| {
             let [fewest, most] = run.documents;
-            let range = [fewest.min(documents), most.max(documents)];
-            if range[1].div_ceil(2) <= range[0] {
-                if documents > most {
-                    run.places = places;
-                }
-                run.documents = range;
-                run.windows += 1;
-                run.next = next_place(&mut run.cursor, texts, check)?;
-                return Ok(());
-            }
+            run.next == Some(window) && most.max(documents).div_ceil(2) <= fewest.min(documents)
+        };
+        if !self.run.as_ref().is_some_and(goes_on) {
+            self.end_run()?;
+            let mut cursor = Cursor::new(self.reader.fold, window, texts);
+            cursor.next(texts, check)?;
+            self.run = Some(Run {
+                first: window,
+                windows: 0,
+                documents: [documents; 2],
+                places,
+                cursor,
+                next: None,
+            });
         }
-        self.end_run()?;
-        let mut cursor = Cursor::new(self.reader.fold, window, texts);
-        cursor.next(texts, check)?;
-        let next = next_place(&mut cursor, texts, check)?;
-        self.run = Some(Run {
-            first: window,
-            windows: 1,
-            documents: [documents; 2],
-            places,
-            cursor,
-            next,
-        });
+        if let Some(run) = &mut self.run {
+            run.windows += 1;
+            if documents > run.documents[1] {
+                run.places = places;
+            }
+            let [fewest, most] = run.documents;
+            run.documents = [fewest.min(documents), most.max(documents)];
+            let next = run.cursor.next(texts, check)?;
+            run.next = next.map(|(word, _)| word.place);
+        }
         Ok(())
     }
 
@@ -103,19 +103,12 @@ impl Frequent {
         let Some(run) = self.run.take() else {
             return Ok(());
         };
-        let found = (
-            run.documents[1],
-            run.places,
-            Reverse(run.first),
-            run.windows,
-        );
-        if self.found.len() < self.most {
-            self.found.try_reserve(1)?;
-            self.found.push(Reverse(found));
-        } else if let Some(mut least) = self.found.peek_mut()
-            && least.0 < found
-        {
-            *least = Reverse(found);
+        let (documents, first) = (run.documents[1], Reverse(run.first));
+        self.found.try_reserve(1)?;
+        self.found
+            .push(Reverse((documents, run.places, first, run.windows)));
+        if self.found.len() > self.most {
+            self.found.pop();
         }
         Ok(())
     }
@@ -149,14 +142,4 @@ impl Frequent {
         }
         Ok(passages)
     }
-}
-
-/// Returns the place of the next word.
-fn next_place(
-    cursor: &mut Cursor,
-    texts: &mut dyn Texts,
-    check: &mut dyn FnMut(),
-) -> Result<Option<Place>> {
-    let next = cursor.next(texts, check)?;
-    Ok(next.map(|(word, _)| word.place))
 }

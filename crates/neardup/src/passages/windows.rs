@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::hash::{Key, split_mix};
+use crate::memory::with_room;
 use std::collections::VecDeque;
 
 /// The hashes of one search. If equal hashes stood for different words, the search is repeated with other hashes.
@@ -48,17 +49,13 @@ pub(super) struct Windows {
 
 impl Windows {
     pub fn new(words: usize, hashes: Hashes) -> Result<Self> {
-        let mut recent = VecDeque::new();
-        recent.try_reserve_exact(words + 1)?;
-        let mut candidates = VecDeque::new();
-        candidates.try_reserve_exact(words + 1)?;
         Ok(Self {
             // Short grams are chosen less often; long grams repeat less often without their window.
             grams: Rolling::new(words.div_ceil(4), hashes.base),
             whole: Rolling::new(words, hashes.base),
-            recent,
+            recent: with_room(words + 1)?.into(),
             count: 0,
-            candidates,
+            candidates: with_room(words + 1)?.into(),
             last_anchor: None,
         })
     }

@@ -3,7 +3,7 @@
 use super::place::{Place, Placing};
 use super::windows::{Hashes, Windows};
 use crate::Result;
-use crate::memory::Grow;
+use crate::memory::{Grow, with_room};
 use crate::shingle::{Shingling, for_each_block};
 use crate::text::{Fold, Unit, words};
 use std::collections::VecDeque;
@@ -84,8 +84,7 @@ impl DocumentReader {
         let mut windows = Windows::new(self.min_words, self.hashes)?;
         let (mut placing, mut is_candidate) = (Placing::default(), false);
         // From the last word but `min_words` before a window to the window's end.
-        let mut places: VecDeque<Place> = VecDeque::new();
-        places.try_reserve_exact(2 * self.min_words)?;
+        let mut places: VecDeque<Place> = with_room(2 * self.min_words)?.into();
         words(doc, self.fold, check, &mut |word, bytes| {
             if places.len() == 2 * self.min_words - 1 {
                 places.pop_front();
