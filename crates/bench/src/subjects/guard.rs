@@ -1,6 +1,8 @@
-//! Cost of keeping near-duplicates out, or of noting them, row by row.
+//! Cost of keeping near-duplicates out, or of noting them, row by row, and beside a statement of many rows.
 
-use anyhow::Result;
+use std::thread;
+
+use anyhow::{Result, anyhow};
 use testbed::documents::generator::{Generator, Plan};
 use testbed::documents::load_generated;
 use testbed::progress::bar;
@@ -93,7 +95,62 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
          {turn} in turn into each table.",
         turn * TURNS
     );
-    Ok(vec![table])
+    Ok(vec![table, beside_one_statement(bench, &cluster)?])
+}
+
+/// Single rows that are inserted before the statement of many.
+const ALONE: u64 = 200;
+
+/// A document that no other one is near.
+const UNLIKE: &str =
+    "(SELECT string_agg(md5(n || ' ' || word), ' ') FROM generate_series(1, 20) word)";
+
+/// Returns how long single inserts of unrelated rows take beside one statement of many.
+fn beside_one_statement(bench: &Bench<'_>, cluster: &Cluster) -> Result<Table> {
+    let rows = bench.scale.documents / SHARE;
+    let columns = [
+        "guard",
+        "seconds, the statement",
+        "ms, a row alone",
+        "ms, a row beside it",
+        "ms, at most",
+    ];
+    let mut table = Table::new("guard.beside", "", &columns);
+    for (name, action) in [("rejects", "reject"), ("notes", "note")] {
+        let database = Database::with_extension(cluster, "guard_beside")?;
+        let session = Session::open(&database)?;
+        session.execute(&format!(
+            "CREATE TABLE docs (id bigserial PRIMARY KEY, body text); CREATE INDEX ON docs USING neardup (body);
+             SELECT near_dup_protect('docs', 'body', 0.8, action => '{action}')"
+        ))?;
+        let insert = |from: i64, to: i64| {
+            format!("INSERT INTO docs (body) SELECT {UNLIKE} FROM generate_series({from}, {to}) n")
+        };
+        let single = |number: u64| session.seconds(&insert(-(number as i64), -(number as i64)));
+        let alone = (1..=ALONE).map(single).collect::<Result<Vec<_>>>()?;
+        let statement = insert(1, rows as i64);
+        let (all, beside) = thread::scope(|scope| -> Result<_> {
+            let all = scope.spawn(|| Session::open(&database)?.seconds(&statement));
+            let mut beside = vec![single(ALONE + 1)?];
+            while !all.is_finished() {
+                beside.push(single(ALONE + 1 + beside.len() as u64)?);
+            }
+            let all = all
+                .join()
+                .map_err(|_| anyhow!("the statement panicked"))??;
+            Ok((all, beside))
+        })?;
+        let longest = beside
+            .iter()
+            .fold(0.0, |longest: f64, &next| longest.max(next));
+        let [alone, beside] = [&alone, &beside].map(|times| 1e3 * quantile(times, 0.5));
+        table.push(row![name, all, alone, beside, 1e3 * longest]);
+    }
+    table.about = format!(
+        "One session inserts {rows} documents of 20 words by one statement, another one single documents meanwhile. No \
+         document is near another: medians, and the longest that a single insert has taken."
+    );
+    Ok(table)
 }
 
 /// Returns the number of inserts in a turn, and the times of the originals of a plan for each table.
