@@ -42,10 +42,6 @@ COMMENT ON FUNCTION longest_common_substring(text, text) IS
     'longest run of characters that both texts share';
 COMMENT ON FUNCTION edit_distance(text, text, integer, integer, integer, bigint) IS
     'least cost of the insertions, deletions and substitutions of characters that turn a into b; NULL if above max';
-COMMENT ON FUNCTION diff_html(text, text, integer) IS
-    'HTML page that shows two documents side by side, common chunks in the same color; safe for hostile documents';
-COMMENT ON FUNCTION diff_html(text, text[], integer) IS
-    'HTML page that shows a document beside each of several others, with the differences; safe for hostile documents';
 
 COMMENT ON FUNCTION minhash(text, integer, text, text, integer, bigint) IS
     'MinHash signature of a document; k shingle length in units (1-256), unit word|char|stop, fold none|case|marks, slots 1-1024';

@@ -6,7 +6,7 @@
 use crate::collection::batch::Batch;
 use crate::collection::bit_strings;
 use crate::collection::compare::compare_pairs;
-use crate::collection::documents::{Documents, set_of_document};
+use crate::collection::documents::set_of_document;
 use crate::collection::form::Test;
 use crate::collection::items::Items;
 use crate::collection::members::Members;
@@ -188,11 +188,6 @@ impl Matches {
         members.for_each(&measured.items, &mut |row, canonical, similarity| {
             visit(measured.keys(row, canonical), similarity);
         });
-    }
-
-    /// Returns the documents of the rows, by their numbers.
-    pub fn into_documents(self) -> Option<Documents> {
-        self.measured.collection.documents
     }
 }
 

@@ -1,8 +1,7 @@
-//! Jobs over all rows of a query: pairs, joins, clusters, components, passages, calibration, report.
+//! Jobs over all rows of a query: pairs, joins, clusters, components, passages, samples.
 
 mod batch;
 mod bit_strings;
-pub mod calibrate;
 pub mod clusters;
 pub mod compare;
 mod containment;
@@ -18,8 +17,7 @@ pub mod pairs;
 mod partners;
 pub mod passages;
 pub mod reading;
-pub mod report;
-mod rows;
+pub mod rows;
 pub mod sample_pairs;
 pub mod search;
 pub mod stars;

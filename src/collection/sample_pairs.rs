@@ -10,12 +10,12 @@ use crate::pg::sort::RowSort;
 use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text};
 use crate::pg::value::Keys;
-use neardup::calibrate::{MAX_DRAWN, SampledPair, Strata};
 use neardup::hash::split_mix;
 use neardup::memory::{Grow, collected, copied};
 use neardup::minhash::{Signature, Signing, estimate};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
+use neardup::strata::{MAX_DRAWN, SampledPair, Strata};
 use pgrx::prelude::*;
 use std::collections::BinaryHeap;
 
@@ -200,3 +200,8 @@ impl SampledRows {
 fn text(bytes: &[u8]) -> Option<pg_sys::Datum> {
     NewText(copied(bytes).or_raise()).into_datum()
 }
+
+pgrx::extension_sql_file!(
+    "../../sql/collection/sample_pairs.sql",
+    name = "sample_pairs"
+);

@@ -104,12 +104,6 @@ pub unsafe fn names_in(array: pg_sys::Datum) -> Vec<String> {
     unsafe { elements::<&'static CStr, String>(array, utf8) }
 }
 
-/// Returns the elements of an integer[]; NULLs are left out.
-pub fn integer_elements(array: pg_sys::Datum) -> Vec<i32> {
-    // SAFETY: the datum is an integer[].
-    unsafe { elements::<i32, i32>(array, |element| element) }
-}
-
 /// Returns the elements of an array, each through `map`; NULLs are left out.
 ///
 /// # Safety

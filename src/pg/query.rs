@@ -2,7 +2,6 @@
 
 use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
-use crate::pg::encoding::utf8;
 use crate::pg::error::{OrRaise, wrong_type};
 use crate::pg::names;
 use crate::pg::progress::Progress;
@@ -11,7 +10,7 @@ use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Tuple, estimate, visit_returned};
 use neardup::memory::Grow;
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 
 /// Rows fetched at once.
 const BATCH: i64 = 256;
@@ -187,15 +186,6 @@ impl Query {
     pub fn estimate(&self) -> (f64, usize) {
         // SAFETY: the portal is open.
         unsafe { estimate(self.portal) }
-    }
-
-    /// Returns the name of a column, by its place from 0.
-    pub fn column_name(&self, place: usize) -> String {
-        // SAFETY: the portal is open; the name of a column that is there is NUL-terminated.
-        unsafe {
-            let name = pg_sys::SPI_fname((*self.portal).tupDesc, place as i32 + 1);
-            utf8(CStr::from_ptr(name))
-        }
     }
 
     /// Visits every row, which is a step of a stage of that name, and ends the query.

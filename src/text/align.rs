@@ -1,4 +1,4 @@
-//! Two documents side by side: common chunks, edit distance, what differs, and a page that shows it.
+//! Two documents side by side: common chunks, edit distance, and what differs.
 
 use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
@@ -18,7 +18,7 @@ pgrx::impl_sql_translatable!(ExplanationRecord, "record");
 const BYTES_A_CHECK: usize = 1200;
 
 /// Returns a check for interrupts that reports how far a comparison of documents of these lengths is.
-fn comparing<const N: usize>(bytes: [usize; N]) -> impl FnMut() {
+fn comparing(bytes: [usize; 2]) -> impl FnMut() {
     let checks = bytes.into_iter().sum::<usize>() / BYTES_A_CHECK;
     let mut progress = Progress::of_call("comparing", checks);
     move || progress.step()
@@ -161,42 +161,6 @@ fn near_dup_explain(a: Text<'_>, b: Text<'_>) -> ExplanationRecord {
         texts(found.only_in_a),
         texts(found.only_in_b),
     ))
-}
-
-/// Returns a complete HTML page that shows both documents side by side.
-///
-/// # Errors
-/// `invalid_parameter_value` for `min_words` below 1; `program_limit_exceeded` for documents above
-/// [`align::MAX_PAGE_INPUT`] bytes.
-#[pg_extern(immutable, parallel_safe, strict, cost = 150000)]
-fn diff_html(a: Text<'_>, b: Text<'_>, min_words: default!(i32, 5)) -> NewText {
-    let page = align::diff_html(
-        &a,
-        &b,
-        i64::from(min_words),
-        &mut comparing([a.len(), b.len()]),
-    );
-    NewText(page.or_raise().into_bytes())
-}
-
-/// Returns a complete HTML page that shows one document beside several others, numbered by their
-/// places in the array; NULLs are left out.
-///
-/// # Errors
-/// As `diff_html` of two; the first document counts once for each other one.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500000, name = "diff_html")]
-fn diff_html_of_several(
-    a: Text<'_>,
-    others: Array<'_, Text<'_>>,
-    min_words: default!(i32, 5),
-) -> NewText {
-    let others = collected(others.iter()).or_raise();
-    let bytes = collected(others.iter().map(Option::as_deref)).or_raise();
-    let min_words = i64::from(min_words);
-    let lengths = bytes.iter().flatten().map(|other| a.len() + other.len());
-    let mut check = comparing([lengths.sum()]);
-    let page = align::diff_html_of_several(&a, &bytes, min_words, &mut check);
-    NewText(page.or_raise().into_bytes())
 }
 
 pgrx::extension_sql_file!("../../sql/text/align.sql", name = "align");

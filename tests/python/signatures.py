@@ -306,7 +306,7 @@ def compare_errors():
         "SELECT shingles('x', fold => 'all')": lambda: neardup.shingles("x", fold="all"),
         "SELECT shingle_hashes('x', 257)": lambda: neardup.shingle_hashes(["x"], 257),
         "SELECT edit_distance('x', 'y', -1)": lambda: neardup.edit_distance("x", "y", -1),
-        "SELECT diff_html('x', 'y', 0)": lambda: neardup.explain("x", "y", 0),
+        "SELECT chunk_similarity('x', 'y', 0)": lambda: neardup.explain("x", "y", 0),
         "SELECT 'minhash:2'::minhash_signature": lambda: neardup.Signature.parse("minhash:2"),
         "SELECT '\\x0203'::bytea::minhash_signature": lambda: neardup.Signature(b"\x02\x03"),
     }

@@ -12,7 +12,6 @@
 //! - [`memory`]: allocation that can fail;
 //! - [`parts`]: lists of any lengths, one after the other in one list;
 //! - [`numbered`]: distinct texts and their numbers;
-//! - `html`: pages without scripts;
 //! - [`hash`]: keyed hashes of tokens and shingles, and the slots that they go to;
 //! - [`kernels`]: the inner loops, for every processor and its vectors, and the only `unsafe` code.
 //!
@@ -30,8 +29,7 @@
 //! - [`cluster`]: connected components and stars of similar rows;
 //! - [`align`]: the common text of two documents, and its places;
 //! - [`passages`]: text that stands in several places of a collection;
-//! - [`calibrate`]: which parameters tell labeled pairs apart;
-//! - [`report`]: the near-duplicates of a collection on a page.
+//! - [`strata`]: pairs worth a label, from all similarities.
 //!
 //! No database, no I/O.
 #![deny(unsafe_code)]
@@ -40,13 +38,11 @@
 pub mod align;
 pub mod arguments;
 pub mod bands;
-pub mod calibrate;
 pub mod candidates;
 pub mod cluster;
 pub mod error;
 pub mod hamming;
 pub mod hash;
-mod html;
 pub mod kernels;
 pub mod memory;
 pub mod minhash;
@@ -54,10 +50,10 @@ pub mod numbered;
 pub mod parts;
 pub mod passages;
 pub mod postings;
-pub mod report;
 pub mod set;
 pub mod shingle;
 pub mod simhash;
+pub mod strata;
 pub mod text;
 
 pub use error::{Error, Result, quoted, unknown};

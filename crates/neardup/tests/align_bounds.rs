@@ -2,7 +2,7 @@
 //! a release build and less without optimization, where that would take minutes.
 
 use neardup::align::{
-    Costs, Matching, chunk_similarity, common_chunks, diff_html, edit_distance, explain,
+    Costs, Matching, chunk_similarity, common_chunks, edit_distance, explain, explain_segments,
     longest_common_substring,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,7 +58,7 @@ fn work_is_near_linear() {
             common_chunks(a, b, 1, matching, &mut check).unwrap();
         }
         explain(a, b, &mut check).unwrap();
-        diff_html(a, b, 5, &mut check).unwrap();
+        explain_segments([a, b], 5, &mut check).unwrap();
         longest_common_substring(a, b, &mut check).unwrap();
         let steps = checks * STEPS;
         assert!(

@@ -6,15 +6,13 @@ use neardup::candidates::{Frequencies, Tokens};
 use neardup::cluster::UnionFind;
 use neardup::memory::Grow;
 use neardup::minhash::{Header, Signature, Sketch};
-use neardup::numbered::NumberedTexts;
 use neardup::passages::{
     self, Characters, Classes, Copies, DocumentReader, Frequent, Hashes, Member, Place, Texts,
 };
-use neardup::report::{self, Census, CensusRow, CollectionReport, Facts};
 use neardup::shingle::{self, Key, Shingling};
 use neardup::simhash::{self, Weighting, Width};
 use neardup::text::{self, Fold, Unit};
-use neardup::{Error, Result, memory, set};
+use neardup::{Error, Result, set};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::hash_map::DefaultHasher;
@@ -241,18 +239,6 @@ fn signatures() {
     });
 }
 
-/// The documents of a report, as their keys also.
-struct Pair<'a>([&'a [u8]; 2]);
-
-impl report::ReportDocuments for Pair<'_> {
-    fn read(&mut self, row: u32) -> Result<[Vec<u8>; 2]> {
-        let text = self.0[row as usize];
-        Ok([memory::copied(text)?, memory::copied(text)?])
-    }
-
-    fn check(&mut self) {}
-}
-
 #[test]
 fn pairs_of_documents() {
     let (a, b) = (document(30_000, 90), document(30_000, 110));
@@ -274,29 +260,9 @@ fn pairs_of_documents() {
         let found = align::explain(&a, &b, &mut || ())?;
         Ok(digest((found.only_in_a, found.only_in_b)))
     });
-    reject_each("diff_html", &|| {
-        align::diff_html(&a, &b, 5, &mut || ()).map(digest)
-    });
-    let documents = [&a[..], &b[..]];
-    let census = || {
-        let facts = Facts::default();
-        let row = |similarity| CensusRow {
-            canonical: 0,
-            similarity,
-            facts,
-        };
-        Census::new(vec![row(1.0), row(0.9)], Vec::new())
-    };
-    reject_each("near_dup_report", &|| {
-        let report = CollectionReport {
-            title: b"title",
-            threshold: 0.8,
-            census: &census()?,
-            sources: &NumberedTexts::default(),
-            groups: 1,
-            date_of: |_| unreachable!("no document has a day"),
-        };
-        report.page(&mut Pair(documents)).map(digest)
+    reject_each("explain_segments", &|| {
+        let (_, segments) = align::explain_segments([&a, &b], 5, &mut || ())?;
+        Ok(digest(format!("{segments:?}")))
     });
 }
 

@@ -69,8 +69,5 @@ SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, body FROM docs WHE
 SELECT * FROM connected_components(NULL::int, 'VALUES ($1, 2)', params => ROW(1));
 SELECT * FROM star_clusters(NULL::int, 'VALUES ($1), ($2)', 'VALUES ($1, $2, 0.9::float8)', params => ROW(1, 2));
 SELECT key, words FROM repeated_passages(NULL::int, 'SELECT id, body FROM docs WHERE id < $1 ORDER BY id', 5, params => ROW(4));
-SELECT length(near_dup_report(NULL::int, 'SELECT id, minhash(body) AS sig, body FROM docs WHERE id < $1 ORDER BY id', 0.5, params => ROW(4))) > 0 AS page;
 SELECT shingle, documents FROM common_shingles('SELECT body FROM docs WHERE id < $1', 2, 8, params => ROW(4)) ORDER BY 1;
 SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM docs WHERE id < $1 ORDER BY id', params => ROW(4));
-SET client_min_messages = error;
-SELECT threshold FROM near_dup_calibrate('VALUES ($1, $1, true), ($1, $2, false)', '{1}', '{word}', '{case}', '{}', params => ROW('a b c', 'x y z'));

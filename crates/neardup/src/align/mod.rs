@@ -11,7 +11,6 @@ mod costs;
 mod edit;
 mod edit_band;
 mod explain;
-mod html;
 mod information;
 mod numbered;
 mod pace;
@@ -26,9 +25,6 @@ pub use chunks::{Chunk, ChunkPlace, Matching, Similarity, chunk_similarity, comm
 pub use costs::{Costs, MAX_COST};
 pub use edit::edit_distance;
 pub use explain::{DifferenceKind, Explanation, explain};
-pub use html::{MAX_PAGE_INPUT, diff_html, diff_html_of_several};
 pub use segments::{Segment, Standing, explain_segments};
 pub use substring::{Substring, longest_common_substring};
 pub use suffixes::MAX_UNITS;
-
-pub(crate) use html::{AlignedPair, Difference, Look, SideBySide};

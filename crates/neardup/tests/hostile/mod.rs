@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use neardup::align::{
-    Costs, Matching, chunk_similarity, common_chunks, diff_html, edit_distance, explain,
+    Costs, Matching, chunk_similarity, common_chunks, edit_distance, explain, explain_segments,
     longest_common_substring,
 };
 use neardup::bands::{Bands, HammingBlocks, band_keys};
@@ -134,8 +134,14 @@ pub fn pair(bytes: &[u8]) {
     assert!(longest.bytes.start <= longest.bytes.end && longest.bytes.end <= a.len());
     let told = explain(a, b, idle).expect("short");
     assert!((0.0..=1.0).contains(&told.similarity));
-    let page = diff_html(a, b, min_words, idle).expect("short");
-    assert!(!page.contains("<script"));
+    let (_, segments) = explain_segments([a, b], min_words, idle).expect("short");
+    for (doc, segments) in [a, b].into_iter().zip(segments) {
+        let ends = segments.iter().fold(0, |end, segment| {
+            assert_eq!(segment.bytes.start, end);
+            segment.bytes.end
+        });
+        assert_eq!(ends, doc.len());
+    }
 
     let costs = [insert, delete, substitute].map(i64::from);
     let there = Costs::new(costs[0], costs[1], costs[2]).expect("valid");

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, overload
 
 from . import _native
 from ._exact import Explanation, Segment, edit_distance, explain, resemblance, shingle_hashes, shingles
+from ._html import diff_html
 from ._signature import Signature, made
 
 __version__ = _native.VERSION
@@ -32,6 +33,7 @@ __all__ = [
     "bands",
     "cardinality",
     "containment",
+    "diff_html",
     "distance",
     "distances",
     "edit_distance",

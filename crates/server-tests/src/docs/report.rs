@@ -1,4 +1,4 @@
-//! `docs/examples/report.html`: the page that the examples of `docs/report.md` make, and its picture.
+//! `docs/examples/report.html`: the page that the command of `docs/report.md` makes, and its picture.
 
 use std::fs;
 use std::path::Path;
@@ -8,26 +8,25 @@ use anyhow::{Result, bail, ensure};
 use testbed::server::database::Database;
 use testbed::{shell, workspace};
 
-use super::examples::parse;
 use crate::harness::Outcome;
 use crate::server::page::browser;
+use crate::server::python;
 use crate::shared;
 
 const PAGE: &str = "docs/report.md";
 const EXAMPLE: &str = "docs/examples/report.html";
 const PICTURE: &str = "docs/images/report.png";
 
-/// Fails unless the file is what the examples make, or writes it and draws its picture.
+/// Fails unless the file is what the command makes, or writes it and draws its picture.
 pub fn check() -> Result<Outcome> {
     let root = workspace::root();
     let database = Database::with_extension(&shared::server().main, "report")?;
-    let mut client = database.connect()?;
-    for example in parse(&fs::read_to_string(root.join(PAGE))?) {
-        if example.is_run {
-            client.batch_execute(&example.sql)?;
-        }
+    let directory = workspace::scratch_dir().join("report");
+    let made = python::commands(shared::server(), &database, PAGE, &directory)?;
+    if !matches!(made, Outcome::Passed) {
+        return Ok(made);
     }
-    let page: String = client.query_one("SELECT page FROM pages", &[])?.get(0);
+    let page = fs::read_to_string(directory.join("report.html"))?;
     if shared::is_blessing() {
         fs::create_dir_all(root.join("docs/examples"))?;
         fs::write(root.join(EXAMPLE), &page)?;
@@ -48,8 +47,12 @@ pub fn check() -> Result<Outcome> {
 fn draw(browser: &Path, page: &str, picture: &Path) -> Result<()> {
     let directory = workspace::scratch_dir().join("report");
     fs::create_dir_all(&directory)?;
-    let file = directory.join("report.html");
-    let page = page.replacen("<details>", "<details open>", 1);
+    let file = directory.join("picture.html");
+    let page = page.replacen(
+        "<details><summary>Side by side",
+        "<details open><summary>Side by side",
+        1,
+    );
     fs::write(&file, page)?;
     let mut command = Command::new(browser);
     command

@@ -155,7 +155,7 @@ pub const SUBJECTS: &[Subject] = &[
     Subject {
         title: "Calibration",
         page: "choosing.md",
-        entries: &[F("near_dup_calibrate"), F("near_dup_sample_pairs")],
+        entries: &[F("near_dup_sample_pairs")],
     },
     Subject {
         title: "Passages",
@@ -172,17 +172,11 @@ pub const SUBJECTS: &[Subject] = &[
         page: "pairs.md",
         entries: &[
             F("near_dup_explain"),
-            F("diff_html"),
             F("common_chunks"),
             F("chunk_similarity"),
             F("longest_common_substring"),
             F("edit_distance"),
         ],
-    },
-    Subject {
-        title: "Report",
-        page: "report.md",
-        entries: &[F("near_dup_report")],
     },
     Subject {
         title: "Operations",

@@ -76,18 +76,6 @@ const STATEMENTS: &[(&str, &str)] = &[
         "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
     ),
     (
-        "page of several",
-        "SELECT length(diff_html(left(body, 2000000), ARRAY[left(back, 2000000), left(other, 2000000)])) FROM big, generate_series(1, 100)",
-    ),
-    (
-        "report",
-        "SELECT length(near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM keyed', 0.5))",
-    ),
-    (
-        "calibration",
-        "SELECT count(*) FROM near_dup_calibrate('SELECT body, other, true FROM big UNION ALL SELECT body, back, false FROM big')",
-    ),
-    (
         "pairs to label",
         "SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM keyed', sample_rows => 1000000)",
     ),
@@ -127,10 +115,6 @@ const STATEMENTS: &[(&str, &str)] = &[
     (
         "explanation",
         "SELECT near_dup_explain(body, other) FROM big, generate_series(1, 100)",
-    ),
-    (
-        "page",
-        "SELECT length(diff_html(left(body, 8000000), left(back, 8000000))) FROM big, generate_series(1, 100)",
     ),
     (
         "chunks of different words",

@@ -34,7 +34,6 @@ const OF_TEXT: &[&str] = &[
     "edit_distance(DOC, 'a short text')",
     "edit_distance(DOC, 'x' || substr(DOC, 100), max => 1000)",
     "near_dup_explain(DOC, 'a short text')",
-    "length(diff_html(DOC, 'a short text'))",
     "(SELECT count(*) FROM copied_passages(NULL::int, 'SELECT 1, doc FROM giant', 50))",
     "(SELECT count(*) FROM frequent_passages('SELECT doc FROM giant', 50))",
     "(SELECT count(*) FROM split_text(DOC, 'sentence'))",

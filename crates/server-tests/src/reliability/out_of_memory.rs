@@ -30,11 +30,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT edit_distance(left(a, 200000), left(b, 200000), max => 500) FROM big",
     "SELECT edit_distance(left(a, 20000), left(b, 20000), 1, 3, 2, 500) FROM big",
     "SELECT near_dup_explain(a, b) FROM big",
-    "SELECT length(diff_html(a, b)) FROM big",
     "SELECT minhash(to_tsvector('simple', left(a, 300000))) FROM big",
-    "SELECT length(diff_html(a, ARRAY[b, a])) FROM big",
-    "SELECT length(near_dup_report(NULL::int, 'SELECT id, sig, body FROM many', 0.5))",
-    "SELECT count(*) FROM near_dup_calibrate('SELECT a, b, i = 1 FROM big, generate_series(1, 2) i', '{3}')",
     "SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM many')",
     "SELECT count(*) FROM copied_passages(NULL::int, 'SELECT 1, a FROM big UNION ALL SELECT 2, b FROM big', 4)",
     "SELECT count(*) FROM copied_passages(NULL::int, 'SELECT id, body FROM many', 2)",
@@ -79,7 +75,6 @@ const TABLES: &str = "
 /// Statements that run others, whose errors pass through several callers, each copying them
 /// while memory is short.
 const NESTED: &[&str] = &[
-    "SELECT length(near_dup_report(NULL::int, 'SELECT id, sig, body FROM many', 0.5))",
     "UPDATE many SET body = body || ' changed', sig = minhash(body) WHERE id < 20",
     "SELECT near_dup_refresh('by_text', true)",
 ];

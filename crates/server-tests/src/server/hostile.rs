@@ -117,26 +117,6 @@ const REJECTED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
-        "near_dup_calibrate",
-        "SELECT near_dup_calibrate('SELECT d, d, true FROM z')",
-        SqlState::DATATYPE_MISMATCH,
-    ),
-    (
-        "near_dup_report",
-        "SELECT near_dup_report(NULL::int, 'SELECT 1, s, d FROM z', 0.5)",
-        SqlState::DATATYPE_MISMATCH,
-    ),
-    (
-        "near_dup_report",
-        "SELECT near_dup_report(NULL::int, 'SELECT 1, minhash(''a''), d FROM z', 0.5)",
-        SqlState::DATATYPE_MISMATCH,
-    ),
-    (
-        "near_dup_report",
-        "SELECT near_dup_report(NULL::int, 'SELECT 1, minhash(''a''), ''a''::pg_catalog.text, d AS source FROM z', 0.5)",
-        SqlState::DATATYPE_MISMATCH,
-    ),
-    (
         "near_dup_sample_pairs",
         "SELECT near_dup_sample_pairs(NULL::int, 'SELECT 1, d FROM z')",
         SqlState::DATATYPE_MISMATCH,
@@ -223,8 +203,6 @@ const READS: &[&str] = &[
     "SELECT count(*) FROM common_shingles('SELECT body FROM private.docs', 2)",
     "SELECT count(*) FROM near_dup_protect(DOCS, 'sig', 0.8)",
     "SELECT count(*) FROM near_dup_track(DOCS, 'sig')",
-    "SELECT count(*) FROM near_dup_calibrate('SELECT body, body, true FROM private.docs')",
-    "SELECT count(*) FROM near_dup_report(NULL::int, 'SELECT id, sig, body FROM private.docs', 0.5)",
     "SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM private.docs')",
     "SELECT count(*) FROM near_dup_index_stats(INDEX)",
     "SELECT count(*) FROM near_dup_index_check(INDEX)",

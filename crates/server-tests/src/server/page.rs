@@ -9,18 +9,8 @@ use testbed::server::Server;
 use testbed::server::database::Database;
 use testbed::{shell, workspace};
 
+use super::python;
 use crate::harness::{Missing, Outcome};
-
-/// Documents that try to set `ran`, to get out of their column, or to hide the rest.
-const HOSTILE: &[&str] = &[
-    "E'<script>ran = true</script> <img src=x onerror=\"ran = true\"> <svg onload=\"ran = true\">'",
-    "E'</div></article></main></style></title><script>ran = true</script><style>*{display:none}</style>'",
-    "E'\" onmouseover=\"ran = true\" style=\"width: 9999px\" x=\" \\' onfocus=ran=true autofocus'",
-    "E'&lt;script&gt;ran = true&lt;/script&gt; &#60;script&#62;ran=true&#60;/script&#62; <!-- &amp; ]]>'",
-    "E'a\\u202Eevil\\u202C \\u2066isolate \\u200F\\u05D0\\u05D1 \\x01\\x1b[31m \\u2028\\uFFFE \\u200B\\uFEFF'",
-    "repeat('w', 1 << 20)",
-    "repeat('word ', (1 << 20) / 5)",
-];
 
 /// The page's own protection, taken out so that escaping alone has to hold.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
@@ -34,118 +24,51 @@ const MEASURE: &str = "<script>addEventListener('load', () => {
     document.body.textContent = ['measured', !!window.ran, document.scripts.length, wide, apart].join(' ');
 })</script>";
 
-/// No script runs and no layout breaks, on a desk and on a phone.
+/// No script of a document runs and no layout breaks, on a desk and on a phone: of pairs of documents, and of
+/// reports, whose folded parts are printed.
 pub fn hostile_documents(server: &Server) -> Result<Outcome> {
     let Some(browser) = Browser::find()? else {
         return Ok(Outcome::Skipped(Missing::Chromium));
     };
     let database = Database::with_extension(&server.main, "page")?;
-    let mut client = database.connect()?;
-    let mut page = String::new();
-    for document in HOSTILE {
-        let query = format!(
-            "SELECT diff_html(d, 'one two three four five ' || d) FROM (VALUES ({document})) v (d)"
-        );
-        page = client.query_one(&query, &[])?.get(0);
-        page = unprotected(&page)?;
+    let directory = browser.directory.join("pages");
+    fs::create_dir_all(&directory)?;
+    let made = python::pages(server, &database, &directory)?;
+    if !matches!(made, Outcome::Passed) {
+        return Ok(made);
+    }
+    let mut files: Vec<_> = fs::read_dir(&directory)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    files.sort();
+    for file in &files {
+        let page = unprotected(&fs::read_to_string(file)?)?;
+        let is_pair = file
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("pair"));
+        let (script, wanted) = match is_pair {
+            true => (MEASURE, "false 1 false true"),
+            false => (SECTIONS, "false 1 false false"),
+        };
         for size in SIZES {
-            let found = browser.measure(size, &page, MEASURE)?;
+            let found = browser.measure(size, &page, script)?;
+            ensure!(found == wanted, "{} at {size:?}: {found}", file.display());
+        }
+        if !is_pair {
+            let printed = page.replace("@media print", "@media screen");
+            let found = browser.measure(SIZES[0], &printed, PRINTED)?;
             ensure!(
-                found == "false 1 false true",
-                "{document} at {size:?}: {found}"
+                found == "0",
+                "{found} folded documents of {} are not printed",
+                file.display()
             );
         }
     }
     // The measurement sees what it looks for.
+    let mut page = unprotected(&fs::read_to_string(&files[0])?)?;
     page += "<script>ran = true</script><p style='width: 9999px'>wide</p>";
     let found = browser.measure(SIZES[0], &page, MEASURE)?;
     ensure!(found.starts_with("true 2 true"), "control: {found}");
-    Ok(Outcome::Passed)
-}
-
-/// Rows of reports, as columns key, document, source and day.
-const REPORTS: &[(&str, &str)] = &[
-    (
-        "hostile",
-        "SELECT d || i, repeat(d || ' ', 3) || i, d, date '2025-01-01' + i FROM hostile, generate_series(1, 4) i",
-    ),
-    (
-        "right to left",
-        "SELECT 'مفتاح ' || i, repeat('نص عربي طويل مع كلمات كثيرة و English بينها ', 20) || i, 'مصدر', date '2025-01-01' + i
-         FROM generate_series(1, 30) i",
-    ),
-    (
-        "no document",
-        "SELECT '', '', '', date '2025-01-01' WHERE false",
-    ),
-    (
-        "ten thousand groups",
-        "SELECT i::text, 'group ' || i / 2 || (SELECT string_agg(' word' || i / 2 || '-' || w, '') FROM generate_series(1, 30) w)
-             || CASE WHEN i % 2 = 0 THEN '' ELSE ' and more' END,
-             'source ' || i % 200, date '2000-01-01' + i
-         FROM generate_series(0, 19999) i",
-    ),
-];
-
-/// Checks that a report's parts are read as they were written, on a desk and on a phone.
-pub fn report(server: &Server) -> Result<Outcome> {
-    let Some(browser) = Browser::find()? else {
-        return Ok(Outcome::Skipped(Missing::Chromium));
-    };
-    let database = Database::with_extension(&server.main, "page_report")?;
-    let mut client = database.connect()?;
-    let hostile = HOSTILE
-        .iter()
-        .map(|document| format!("SELECT {document}::text AS d"));
-    let hostile: Vec<String> = hostile.collect();
-    client.batch_execute(&format!(
-        "CREATE TABLE hostile AS {}; UPDATE hostile SET d = left(d, 20000)",
-        hostile.join(" UNION ALL ")
-    ))?;
-    for (name, rows) in REPORTS {
-        let query = format!(
-            "SELECT k::text, minhash(b::text), b::text, s::text AS source, y AS day FROM ({rows}) r (k, b, s, y)"
-        );
-        let row = client.query_one(
-            "SELECT near_dup_report(NULL::text, $1, 0.5, $2, 10000)",
-            &[&query, &"<script>ran = true</script>\u{202e}<b>A title</b>"],
-        )?;
-        let page = unprotected(row.get(0))?;
-        for size in SIZES {
-            let found = browser.measure(size, &page, SECTIONS)?;
-            ensure!(
-                found == "false 1 false false",
-                "{name} at {size:?}: {found}"
-            );
-        }
-        let printed = page.replace("@media print", "@media screen");
-        let found = browser.measure(SIZES[0], &printed, PRINTED)?;
-        ensure!(
-            found == "0",
-            "{found} folded documents of {name} are not printed"
-        );
-    }
-    Ok(Outcome::Passed)
-}
-
-/// Checks the page of one document beside several.
-pub fn several_documents(server: &Server) -> Result<Outcome> {
-    let Some(browser) = Browser::find()? else {
-        return Ok(Outcome::Skipped(Missing::Chromium));
-    };
-    let database = Database::with_extension(&server.main, "page_several")?;
-    let mut client = database.connect()?;
-    for others in [HOSTILE.join(", "), "NULL".to_string()] {
-        let query = format!("SELECT diff_html({}, ARRAY[{others}]::text[])", HOSTILE[1]);
-        let page = unprotected(client.query_one(&query, &[])?.get(0))?;
-        for size in SIZES {
-            let found = browser.measure(size, &page, SECTIONS)?;
-            ensure!(
-                found == "false 1 false false",
-                "{others} at {size:?}: {found}"
-            );
-        }
-    }
     Ok(Outcome::Passed)
 }
 

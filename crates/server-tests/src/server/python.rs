@@ -58,6 +58,41 @@ pub fn page(server: &Server) -> Result<Outcome> {
     run("page.py", &arguments)
 }
 
+/// Calibration, reports and the command `neardup`, and what docs/choosing.md and docs/pairs.md say of them.
+pub fn lab(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "lab")?;
+    let documents = Database::with_extension(&server.main, "lab_documents")?;
+    load(&mut documents.connect()?)?;
+    let known = run("lab.py", &[dsn(server, &documents)])?;
+    if !matches!(known, Outcome::Passed) {
+        return Ok(known);
+    }
+    let directory = directory().join("lab");
+    for page in ["docs/pairs.md", "docs/choosing.md"] {
+        commands(server, &database, page, &directory)?;
+    }
+    Ok(known)
+}
+
+/// Runs the commands and snippets of a page in a directory.
+pub fn commands(
+    server: &Server,
+    database: &Database<'_>,
+    page: &str,
+    directory: &Path,
+) -> Result<Outcome> {
+    fs::create_dir_all(directory)?;
+    let page = workspace::root().join(page).display().to_string();
+    let directory = directory.display().to_string();
+    run("commands.py", &[dsn(server, database), page, directory])
+}
+
+/// Writes pages of hostile documents into a directory.
+pub fn pages(server: &Server, database: &Database<'_>, directory: &Path) -> Result<Outcome> {
+    let directory = directory.display().to_string();
+    run("pages.py", &[dsn(server, database), directory])
+}
+
 /// Brings Parquet files in and out by the commands of docs/adopting.md.
 pub fn parquet(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "parquet")?;

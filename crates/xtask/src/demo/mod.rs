@@ -42,5 +42,6 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     println!("Looking for near-duplicates");
     let found = search::find(&mut client)?;
     report::groups(&found.groups);
-    report::summary(&loaded, &found)
+    report::summary(&loaded, &found, server.main.socket_dir());
+    Ok(())
 }

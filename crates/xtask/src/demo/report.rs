@@ -1,15 +1,14 @@
 //! Output of the demo.
 
-use std::fs;
+use std::path::Path;
 
-use anyhow::Result;
 use testbed::documents::source::LeftOut;
-use testbed::workspace;
 
 use super::keep::Kept;
 use super::load::Loaded;
 use super::reject::Rejected;
 use super::search::{Found, Group, Text};
+use crate::psql::DEMO_DATABASE;
 
 /// Words of a difference that are shown, and characters of each.
 const WORDS: usize = 6;
@@ -70,8 +69,8 @@ fn clip(word: &str) -> String {
     }
 }
 
-/// Prints the figures, and how to go on.
-pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
+/// Prints the figures, and how to go on with the server whose sockets are in a directory.
+pub fn summary(loaded: &Loaded, found: &Found, socket_dir: &Path) {
     let more = found.clusters - found.groups.len();
     if more > 0 {
         println!("\nand {more} more groups");
@@ -109,18 +108,17 @@ pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
     );
     kept(&found.kept);
     rejected(&found.rejected);
-    let file = workspace::scratch_dir().join("report.html");
-    fs::write(&file, &found.report)?;
-    println!(
-        "Report           {}, made in {:.2} s",
-        file.display(),
-        found.report_time.as_secs_f64()
-    );
     println!("\nExplore further:  cargo xtask psql");
     println!("for instance with:");
     println!("  SELECT b.name, resemblance(a.body, b.body) FROM documents a, documents b");
     println!("  WHERE a.id = 1 AND a.id <> b.id AND near_dup(b.body, a.body, 0.8) LIMIT 10;");
-    Ok(())
+    println!(
+        "\nA page about all groups, with the Python package (pip install './crates/python[lab]'):"
+    );
+    println!(
+        "  neardup report 'host={} user=postgres dbname={DEMO_DATABASE}' 'SELECT id, body FROM documents ORDER BY id' -o report.html",
+        socket_dir.display()
+    );
 }
 
 fn kept(kept: &Kept) {

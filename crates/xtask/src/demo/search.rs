@@ -52,10 +52,6 @@ const NEAREST: &str = "WITH one AS (SELECT body FROM documents WHERE id = $1)
     SELECT name FROM documents WHERE near_dup(body, (SELECT body FROM one), 0.8)
     ORDER BY resemblance(body, (SELECT body FROM one)) DESC, id LIMIT 10";
 
-/// The page about all groups.
-const REPORT: &str =
-    "SELECT near_dup_report(NULL::bigint, 'SELECT id, body FROM documents ORDER BY id', 0.8)";
-
 /// A text of a group.
 pub struct Text {
     pub name: String,
@@ -89,9 +85,6 @@ pub struct Found {
     pub order_time: Duration,
     pub kept: Kept,
     pub rejected: Rejected,
-    /// HTML page.
-    pub report: String,
-    pub report_time: Duration,
 }
 
 /// Clusters the documents, finds all pairs, and looks at the largest groups.
@@ -114,9 +107,6 @@ pub fn find(client: &mut Client) -> Result<Found> {
         "SELECT (SELECT count(*) FROM pairs), count(*) - count(DISTINCT md5(body)) FROM documents",
         &[],
     )?;
-    let start = Instant::now();
-    let report = client.query_one(REPORT, &[])?.get(0);
-    let report_time = start.elapsed();
     Ok(Found {
         groups,
         clusters: largest.len(),
@@ -127,8 +117,6 @@ pub fn find(client: &mut Client) -> Result<Found> {
         order_time: time_warm(client, NEAREST, first)?,
         kept: keep(client, first)?,
         rejected: reject(client, first)?,
-        report,
-        report_time,
     })
 }
 
