@@ -68,6 +68,6 @@ SELECT count(*) FROM near_dup_join(NULL::int, 'SELECT id, body FROM docs WHERE i
 SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, body FROM docs WHERE id < $1 ORDER BY id', 0.5, params => ROW(4));
 SELECT * FROM connected_components(NULL::int, 'VALUES ($1, 2)', params => ROW(1));
 SELECT * FROM star_clusters(NULL::int, 'VALUES ($1), ($2)', 'VALUES ($1, $2, 0.9::float8)', params => ROW(1, 2));
-SELECT key, words FROM repeated_passages(NULL::int, 'SELECT id, body FROM docs WHERE id < $1 ORDER BY id', 5, params => ROW(4));
+SELECT key, words FROM copied_passages(NULL::int, 'SELECT id, body FROM docs WHERE id < $1 ORDER BY id', 5, params => ROW(4));
 SELECT shingle, documents FROM common_shingles('SELECT body FROM docs WHERE id < $1', 2, 8, params => ROW(4)) ORDER BY 1;
 SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM docs WHERE id < $1 ORDER BY id', params => ROW(4));
