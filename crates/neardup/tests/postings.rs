@@ -6,8 +6,8 @@ use neardup::bands::occurrence::{Minimum, minima};
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
 use neardup::postings::{
-    KeyAndRow, KeyQuery, Leaf, LeafBuilder, Needed, Posting, Queries, SegmentGroup, policy,
-    sort_distinct, sweep,
+    KeyAndRow, KeyQuery, Leaf, LeafBuilder, Needed, Posting, SegmentGroup, policy, sort_distinct,
+    sweep,
 };
 use neardup::set::{containment, jaccard};
 use pages::{Merging, Store, check};
@@ -292,34 +292,6 @@ proptest! {
     }
 }
 
-/// Fails unless queries that are searched together find what each finds alone, those of keys that many
-/// rows have excepted.
-fn find_together(
-    store: &mut Store,
-    group: &SegmentGroup,
-    queries: &[(Vec<u32>, usize)],
-) -> Result<(), TestCaseError> {
-    let mut together = Queries::default();
-    for (keys, needed) in queries {
-        together.add(keys, *needed).unwrap();
-    }
-    together.sort();
-    let mut found = vec![Vec::new(); queries.len()];
-    together
-        .search(store, group, &mut |query, row, shared| {
-            found[query].push((row, shared));
-            Ok(())
-        })
-        .unwrap();
-    for (query, (keys, needed)) in queries.iter().enumerate() {
-        if !together.is_crowded(query) {
-            let alone = store.find(group, keys, *needed).unwrap();
-            prop_assert_eq!(&found[query], &alone);
-        }
-    }
-    Ok(())
-}
-
 /// Fails unless a search finds what the oracle finds, with exact numbers of keys or with as many as are
 /// needed.
 fn search_finds(
@@ -436,7 +408,6 @@ proptest! {
         let rows: Rows = (lo..).zip(rows).collect();
         let mut store = Store::new(capacity);
         let segment = store.write(1, lo, lo + rows.len() as u64, &postings(&rows, lo));
-        find_together(&mut store, &SegmentGroup::alone(&segment), &queries)?;
         for (query, needed) in queries {
             let found = store.find(&SegmentGroup::alone(&segment), &query, needed).unwrap();
             prop_assert_eq!(found, expected(&rows, &query, needed));
@@ -499,7 +470,6 @@ proptest! {
             outputs.push(merging.output);
             let more = merging.step(&mut store, &mut |row| !dead(row)).unwrap();
             let group = if more { merging.group() } else { SegmentGroup::alone(&merging.output.segment) };
-            find_together(&mut store, &group, &queries)?;
             for (query, needed) in &queries {
                 let group = if more { merging.group() } else { SegmentGroup::alone(&merging.output.segment) };
                 let mut found = store.find(&group, query, *needed).unwrap();

@@ -7,6 +7,9 @@ use super::{Damaged, Directory, Leaf, Posting};
 use crate::Error;
 use std::ops::Range;
 
+/// A list with more postings is long.
+const SHORT: usize = 128;
+
 /// A page to look at for some of the keys, given by their places: if these keys exist, they begin on the page.
 pub(super) struct PageForKeys {
     pub page: DirectoryEntry,
@@ -71,17 +74,17 @@ impl PageForKeys {
         Ok(open.map_or(Ok(()), put)?)
     }
 
-    /// Calls `take` for every key with its places, one or several, and the rows that have it on a leaf. If there are
-    /// more than `MOST` rows, or the list continues after the leaf, `take` gets None.
+    /// Calls `take` for every key with its place and the rows that have it on a leaf. If there are more than [`SHORT`]
+    /// rows, or the list continues after the leaf, `take` gets None.
     ///
     /// # Errors
     /// Those of `take`; a damaged leaf.
-    pub fn read<const MOST: usize, E: From<Damaged>>(
+    pub fn read<E: From<Damaged>>(
         &self,
         leaf: &Leaf,
         part: &SegmentPart,
         key: impl Fn(usize) -> u32,
-        mut take: impl FnMut(Range<usize>, Option<&[u32]>) -> Result<(), E>,
+        mut take: impl FnMut(usize, Option<&[u32]>) -> Result<(), E>,
     ) -> Result<(), E> {
         let ranges = self.keys.clone().filter_map(|place| part.range(key(place)));
         let mut firsts = ranges.map(|(first, _)| first).peekable();
@@ -92,13 +95,9 @@ impl PageForKeys {
             leaf.fetch(firsts);
         }
         let mut cursor = Cursor::new(leaf, first)?;
-        let mut rows = [0; MOST];
-        let mut places = self.keys.clone();
-        while let Some(start) = places.next() {
-            while !places.is_empty() && key(places.start) == key(start) {
-                places.start += 1;
-            }
-            let Some((first, last)) = part.range(key(start)) else {
+        let mut rows = [0; SHORT];
+        for place in self.keys.clone() {
+            let Some((first, last)) = part.range(key(place)) else {
                 continue;
             };
             let mut is_long = self.next.is_some_and(|next| next <= last);
@@ -114,7 +113,7 @@ impl PageForKeys {
                     Ok(true)
                 })?;
             }
-            take(start..places.start, (!is_long).then_some(&rows[..found]))?;
+            take(place, (!is_long).then_some(&rows[..found]))?;
         }
         Ok(())
     }

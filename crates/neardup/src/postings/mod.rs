@@ -3,8 +3,7 @@
 //!
 //! A row has a number and a set of 32-bit keys. New rows are appended to [`log`] pages. A [`Segment`] holds the
 //! postings (key, row) of a range of rows, sorted, on immutable [`leaf`] pages below a static tree of [`directory`]
-//! pages. [`search`](search()) looks up the keys of a query in segments, and [`Queries`] the keys of many queries
-//! together; [`sweep`](sweep()) reads all postings. [`Merge`] makes one segment from several, leaf by leaf, and
+//! pages. [`search`](search()) looks up the keys of a query in segments; [`sweep`](sweep()) reads all postings. [`Merge`] makes one segment from several, leaf by leaf, and
 //! [`policy`] decides which.
 //!
 //! This module works on byte slices, the payloads of pages; their headers and locks are left to the caller. Bytes
@@ -30,7 +29,6 @@ mod passed;
 pub mod policy;
 mod search;
 pub mod sort;
-mod together;
 mod walk;
 
 pub use directory::Directory;
@@ -44,7 +42,6 @@ pub use part::split_of_input;
 pub use passed::passed;
 pub use search::{KeyQuery, search};
 pub use sort::sort_distinct;
-pub use together::Queries;
 pub use walk::{KeyAndRow, sweep};
 
 use std::fmt;

@@ -8,7 +8,9 @@
 //! are looked up in unread long lists from the shortest to the longest.
 //!
 //! If the number of keys that a row needs depends on the row's own number, rows that cannot reach theirs are excluded
-//! before any unread list is looked at: of rows that share a template, those whose own parts differ.
+//! before any unread list is looked at: of rows that share a template, those whose own parts differ. If long lists would
+//! have to be read that have more postings together than there are rows, the rows' numbers are looked at instead: few are
+//! so small that the keys of long lists alone suffice.
 //!
 //! All groups are searched together, level by level, so that a search waits for its storage once a level, not once a
 //! page.
@@ -24,9 +26,6 @@ use crate::bands::occurrence::Minimum;
 use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
 
-/// A list with more postings is long.
-const SHORT: usize = 128;
-
 /// About as many children as a directory page has, and postings as a leaf has, as powers of 2; with these, lengths
 /// of lists are estimated.
 const CHILDREN_LOG2: u32 = 9;
@@ -34,6 +33,9 @@ const POSTINGS_LOG2: u32 = 11;
 
 /// Postings of long lists that are read in the time in which a further list is looked up.
 const INSTEAD: u64 = 256;
+
+/// Postings of long lists that are read in the time in which the unread lists are searched for a row.
+const SEARCHED: u64 = 256;
 
 /// Rows whose sizes are looked up at a time.
 const SIZES: usize = 512;
@@ -302,6 +304,20 @@ impl<'g> GroupSearch<'g> {
         self.sort_long();
         let short = self.lists[..self.end].iter().filter(|list| !list.is_long());
         let mut read: u32 = short.map(|list| list.weight).sum();
+        let postings = self.postings_instead(first.of.saturating_sub(read));
+        if let Some(by_size) = self.by_size
+            && !self.counts.is_full()
+            && let Some(postings) = postings
+            && postings > offsets_of(&self.parts).len() as u64
+        {
+            let unread = self.weight(..) - read;
+            let most = (postings / SEARCHED) as usize;
+            if let Some(small) = self.small_rows(pages, &by_size, unread, most)? {
+                let counted = self.counts.candidates(1, &mut || pages.interrupt())?;
+                self.counts = RowCounts::Of(merged(&counted, &small)?);
+                return self.exclude(pages, unread);
+            }
+        }
         let mut pieces = 0;
         for same_list in self.long.chunk_by(|a, b| a.list == b.list) {
             if read >= first.of || self.counts.is_full() {
@@ -327,6 +343,43 @@ impl<'g> GroupSearch<'g> {
         let candidates = self.counts.candidates(least, &mut || pages.interrupt())?;
         self.counts = RowCounts::Of(candidates);
         self.exclude(pages, unread)
+    }
+
+    /// Returns the rows, ascending, that need at most as many keys as the unread lists have; None if they are more than
+    /// `most`.
+    fn small_rows<P: RowSizes>(
+        &self,
+        pages: &mut P,
+        by_size: &Needed,
+        unread: u32,
+        most: usize,
+    ) -> Result<Option<Vec<CountedRow>>, P::Error> {
+        let rows = offsets_of(&self.parts);
+        let mut small = Vec::new();
+        let mut numbers = with_room(SIZES.min(rows.len()))?;
+        for start in rows.clone().step_by(SIZES) {
+            pages.interrupt()?;
+            let end = rows.end.min(start.saturating_add(SIZES as u32));
+            numbers.clear();
+            numbers.extend((start..end).map(|offset| self.lo + u64::from(offset)));
+            small
+                .try_reserve(numbers.len())
+                .map_err(crate::Error::from)?;
+            pages.sizes(&numbers, &mut |place, own| {
+                let needed = by_size.of_row(own).map(|needed| needed as u32);
+                if let Some(needed) = needed.filter(|needed| *needed <= unread) {
+                    small.push(CountedRow {
+                        offset: start + place as u32,
+                        count: 0,
+                        needed,
+                    });
+                }
+            })?;
+            if small.len() > most {
+                return Ok(None);
+            }
+        }
+        Ok(Some(small))
     }
 
     /// Sets how many keys each candidate needs, and keeps those that can have as many if they have all of the
@@ -450,20 +503,18 @@ impl<'g> GroupSearch<'g> {
         let (lists, counts, long) = (&self.lists, &mut self.counts, &mut self.long);
         let key = |number: usize| lists[number].key;
         read_leaf(pages, part.segment, visit.lists.page, |leaf| {
-            visit
-                .lists
-                .read::<SHORT, _>(&leaf, part, key, |places, rows| {
-                    let (number, list) = (places.start, &lists[places.start]);
-                    if let Some(rows) = rows {
-                        return Ok(counts.add(rows, list.weight)?);
-                    }
-                    if let Some((first, last)) = part.range(list.key) {
-                        let here = leaf.rank(last)?.saturating_sub(leaf.rank(first)?);
-                        list.lengthen(here.max(1) as u64);
-                    }
-                    let part = visit.part;
-                    Ok(long.try_push(Long { list: number, part })?)
-                })
+            visit.lists.read(&leaf, part, key, |number, rows| {
+                let list = &lists[number];
+                if let Some(rows) = rows {
+                    return Ok(counts.add(rows, list.weight)?);
+                }
+                if let Some((first, last)) = part.range(list.key) {
+                    let here = leaf.rank(last)?.saturating_sub(leaf.rank(first)?);
+                    list.lengthen(here.max(1) as u64);
+                }
+                let part = visit.part;
+                Ok(long.try_push(Long { list: number, part })?)
+            })
         })
     }
 
@@ -498,6 +549,21 @@ impl<'g> GroupSearch<'g> {
         }
         Ok(true)
     }
+}
+
+/// Returns the rows of two lists, both ascending; those in both as the first has them.
+fn merged(counted: &[CountedRow], others: &[CountedRow]) -> crate::Result<Vec<CountedRow>> {
+    let mut all = with_room(counted.len() + others.len())?;
+    let mut others = others.iter().copied().peekable();
+    for row in counted {
+        while let Some(other) = others.next_if(|other| other.offset < row.offset) {
+            all.push(other);
+        }
+        others.next_if(|other| other.offset == row.offset);
+        all.push(*row);
+    }
+    all.extend(others);
+    Ok(all)
 }
 
 impl PageVisit {

@@ -7,8 +7,7 @@ pub mod pages;
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::postings::log::{Log, LogQuery, append};
 use neardup::postings::{
-    Directory, Estimate, Leaf, Posting, Queries, Segment, SegmentGroup, directory, draw,
-    sort_distinct,
+    Directory, Estimate, Leaf, Posting, Segment, SegmentGroup, directory, draw, sort_distinct,
 };
 use pages::{Failure, Merging, Store, check};
 
@@ -88,24 +87,6 @@ pub fn bear(mut store: Store, segments: [Segment; 2]) {
             ),
             Err(failure) => bearable(failure),
         }
-    }
-    let mut queries = Queries::default();
-    for first in [0, 40, 80] {
-        let keys: Vec<u32> = (first..first + 40).map(|place| place << 20).collect();
-        queries.add(&keys, 1).expect("memory");
-    }
-    queries.add(&[12, 99, u32::MAX], 1).expect("memory");
-    queries.sort();
-    for segment in &segments {
-        let rows = segment.lo..segment.hi;
-        let within = &mut |_, row, _| {
-            assert!(rows.contains(&row));
-            Ok(())
-        };
-        let group = SegmentGroup::alone(segment);
-        queries
-            .search(&mut store, &group, within)
-            .unwrap_or_else(bearable);
     }
     for segment in &segments {
         let rows = segment.lo..segment.hi;
