@@ -1,4 +1,4 @@
-//! Up to so many partners of every row, in time linear in the rows where copies abound.
+//! A limited number of partners for every row, in time linear in the rows even among copies.
 
 use crate::collection::batch::Batch;
 use crate::collection::items::Items;
@@ -70,8 +70,8 @@ impl Lacking {
         self.lacking[y] -= of_y;
     }
 
-    /// Pairs the rows of a batch with similar ones until none lacks partners that there are. Rows are compared with
-    /// those under their rarest keys first.
+    /// Pairs the rows of a batch with similar ones until every row has its partners, or all that exist. Rows are
+    /// compared with the rows of their rarest keys first.
     pub fn search(&mut self, measured: &mut Measured, batch: &Batch, visit: VisitRows<'_>) {
         let tokens = &batch.tokens;
         let mut lists = KeyLists::new(tokens, &mut check_interrupts).or_raise();

@@ -99,10 +99,10 @@ fn frequent_passages(fcinfo: pg_sys::FunctionCallInfo) {
 /// Searches before the function gives up.
 const ATTEMPTS: usize = 8;
 
-/// The windows of a document take up to about so many times its bytes.
+/// The memory of a document's windows, as a multiple of its bytes: an upper limit, roughly.
 const WINDOWS: usize = 8;
 
-/// Bytes of a word, at least about.
+/// Bytes of a short word.
 const BYTES_A_WORD: usize = 4;
 
 /// Bytes of work_mem for each class of a large part.
@@ -181,7 +181,7 @@ impl Fingerprints {
     }
 }
 
-/// What is kept of the windows of each hash.
+/// The windows kept of each hash.
 #[derive(PartialEq, Eq)]
 enum Kept {
     /// The place of every copy, and that of the first window.

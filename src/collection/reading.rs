@@ -189,7 +189,7 @@ impl Collection {
         self.keys.len() as u32
     }
 
-    /// Lets pairs of rows, all of which have been read, count as not similar.
+    /// Makes pairs of rows count as not similar. All rows have been read before.
     pub fn except(&mut self, exceptions: Option<Exceptions>) {
         if let Some(exceptions) = exceptions {
             self.exceptions = ExceptedRows::of(exceptions, &self.keys);

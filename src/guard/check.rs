@@ -119,7 +119,7 @@ impl Guard {
     }
 }
 
-/// What a rejection says about the row found.
+/// The row found, as a rejection describes it.
 pub struct Description {
     /// Both rows, their similarity, and the origin of the row found.
     pub detail: CString,

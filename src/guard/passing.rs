@@ -136,7 +136,7 @@ pub struct RowState {
     pub earlier: Vec<EarlierRow>,
 }
 
-/// What rows have met on their way.
+/// The state of the rows in one attempt to pass.
 pub struct Attempt {
     pub rows: Vec<RowState>,
     /// False if no row has been compared with any yet.

@@ -20,7 +20,7 @@ pub struct TableNames {
 }
 
 impl TableNames {
-    /// Returns the names beside a table, of which `clusters` is the bare name of the table of clusters.
+    /// Returns the names of the tables beside `relation`; `clusters` is the bare name of the table of clusters.
     ///
     /// # Errors
     /// ERROR `duplicate_table` where an object of one of these names is in the way.

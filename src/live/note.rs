@@ -54,7 +54,7 @@ fn not_our_trigger() -> ! {
     )
 }
 
-/// What the trigger needs of a tracker, looked up once for each statement.
+/// A tracker as its trigger sees it, looked up once for each statement.
 struct Noting {
     tables: Tables,
     /// The owner and the persistence of the table that is changed.

@@ -14,7 +14,7 @@ pub struct State {
     pub next_cluster: i64,
     /// The number of rows of the table that were there.
     pub rows: i64,
-    /// What [`noted`](super::triggers::noted) returned; None where the next refresh computes everything anew.
+    /// The result of [`noted`](super::triggers::noted); None where the next refresh computes everything anew.
     pub noted: Option<String>,
     /// The seconds that computing anew took for each row.
     pub anew: Option<f64>,

@@ -110,7 +110,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     tables.clusters
 }
 
-/// What a call of `near_dup_track` asks for.
+/// The arguments of a call of `near_dup_track`, checked.
 struct Request {
     key: TrackedColumn,
     value: TrackedColumn,

@@ -39,7 +39,7 @@ pub struct CreatedTable<'a> {
 /// session itself is told that it is in use.
 pub struct CheckedTable(Relation);
 
-/// What differs in a table from what was created.
+/// The difference between a table and its definition.
 pub struct Altered(pub String);
 
 impl Altered {

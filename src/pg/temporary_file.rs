@@ -67,7 +67,7 @@ impl TemporaryFile {
         }
     }
 
-    /// Fills a buffer with the bytes from `offset` on, all of which have been appended before.
+    /// Fills `buffer` with the bytes at `offset`. The file has them all.
     pub fn read(&mut self, offset: u64, buffer: &mut [u8]) {
         let end = offset + buffer.len() as u64;
         if offset >= self.written {

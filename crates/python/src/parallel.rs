@@ -25,7 +25,7 @@ const AHEAD: usize = 4;
 /// The longest delay of Ctrl-C, in addition to a block.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What a thread works on at once: a document, or several.
+/// A thread's unit of work: one document, or several.
 pub trait Document {
     /// Returns the number of bytes.
     fn bytes(&self) -> usize;

@@ -71,7 +71,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         rows.into_iter().for_each(|row| refreshes.push(row));
         session.execute("DROP TABLE docs")?;
     }
-    // The analytics are of documents some of which are copies.
+    // The analytics need copies among the documents.
     let generator = Generator::new(bench.words, Plan::mixed(documents));
     load_generated(&mut session.client(), "docs", &generator)?;
     prepare(&session)?;

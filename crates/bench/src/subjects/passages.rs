@@ -93,7 +93,7 @@ fn growth(bench: &Bench<'_>) -> Result<Table> {
     }
     let about = format!(
         "Passages of {MIN_WORDS} words and more in generated documents, three in ten of which are edited copies. \
-         In one backend without helpers, with work_mem 64MB. Beside it, PostgreSQL sorts the hashes of all windows of so many words. The slope is the exponent of a document's cost from the last size but one to the last."
+         In one backend without helpers, with work_mem 64MB. Beside it, PostgreSQL sorts the hashes of all windows. The slope is the exponent of a document's cost from the last size but one to the last."
     );
     let columns = [
         "documents",

@@ -9,7 +9,7 @@ use crate::measure::latency::{Lookup, latencies};
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// Documents of so many words of their own, and so many of a template.
+/// A name, the number of a document's own words, and that of its words of a template.
 const TABLES: [(&str, u32, u32); 4] = [
     ("strangers of 180 words", 180, 0),
     ("60 own words, 120 of a template", 60, 120),

@@ -61,8 +61,8 @@ impl KeyLists {
         self.met[other as usize] = row;
     }
 
-    /// Visits the rows that may be similar to a row, each once, until `visit` breaks off: those in its shortest list
-    /// first, from the row itself on and round.
+    /// Visits the rows that may be similar to a row, each once, until `visit` breaks off: the rows of its shortest
+    /// list first, beginning after the row itself and wrapping around.
     ///
     /// # Errors
     /// `OutOfMemory`.

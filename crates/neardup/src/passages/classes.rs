@@ -13,7 +13,7 @@ pub struct Classes {
     most: usize,
 }
 
-/// What a window is in its class.
+/// The role of a window in its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Member {
     /// A copy of the first window, which has this place.

@@ -1,4 +1,4 @@
-//! The words of a document from any place on.
+//! The words of a document, beginning at any place.
 
 use super::place::{Place, Placing, Texts};
 use crate::Result;

@@ -13,7 +13,7 @@ use testbed::server::database::Database;
 
 use crate::harness::{Outcome, Scale, figure};
 
-/// What leaves objects in users' hands.
+/// A feature that leaves objects in users' hands.
 struct Subject {
     name: &'static str,
     /// Statements by which its owner makes it in the schema that comes first in the search path.
@@ -106,7 +106,7 @@ const WRITES: &[&str] = &[
     "SELECT near_dup_refresh('docs_clusters')",
 ];
 
-/// What owners do: `{table}` is one of the tables, `{column}` one of its columns, `{type}` a type, `{trigger}` a trigger
+/// Changes by owners: `{table}` is one of the tables, `{column}` one of its columns, `{type}` a type, `{trigger}` a trigger
 /// of `docs`, `{index}` an index, `{role}` a role, `{n}` a number.
 const MEDDLING: &[&str] = &[
     "ALTER TABLE {table} ALTER {column} TYPE {type} USING NULL",
@@ -178,7 +178,7 @@ const MEDDLING: &[&str] = &[
     "SELECT near_dup_untrack('docs_clusters')",
 ];
 
-/// What strangers do to tables that they can name.
+/// Changes by strangers, to tables that they can name.
 const STRANGE: &[&str] = &[
     "CREATE TABLE mine{n} (id int PRIMARY KEY, other int, day date, body text); CALL forge('docs', 'mine{n}', '', '')",
     "CREATE TABLE mine{n} (id int PRIMARY KEY, other int, day date, body text); CALL forge('others.docs', 'mine{n}', '', '')",

@@ -163,7 +163,7 @@ fn check_distinct(
     Ok(())
 }
 
-/// Checks that every row has up to so many partners, identical ones first, and that copies take no more.
+/// Checks that `most` limits the partners of every row, identical ones first, and that copies end in linear time.
 pub fn few_partners(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "partners")?;
     let mut client = database.connect()?;

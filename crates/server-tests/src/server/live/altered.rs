@@ -20,7 +20,7 @@ const TABLES: &str = "
     CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
     CREATE TABLE parent (key int)";
 
-/// What owners do to the tables of a tracker.
+/// Changes by owners to the tables of a tracker.
 const ALTERATIONS: &[&str] = &[
     "ALTER TABLE docs_clusters_canonical ALTER order1 TYPE int USING 1",
     "ALTER TABLE docs_clusters_canonical ALTER order1 TYPE bigint USING 1",
@@ -106,8 +106,7 @@ fn is_noticed(client: &mut Client, alteration: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a stranger does with copies of the triggers of others: on a table of his own, and with whatever tables in
-/// their conditions.
+/// Copies of the triggers of others, on a stranger's own table, with any tables in their conditions.
 const FORGERIES: &str = r#"
     CREATE TABLE stolen (id int PRIMARY KEY, day date, body text);
     CREATE INDEX ON stolen USING neardup (body);
