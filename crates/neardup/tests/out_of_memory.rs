@@ -262,7 +262,9 @@ fn pairs_of_documents() {
     });
     reject_each("explain_segments", &|| {
         let (_, segments) = align::explain_segments([&a, &b], 5, &mut || ())?;
-        Ok(digest(format!("{segments:?}")))
+        let parts = segments.iter().flatten();
+        let parts = parts.map(|part| (part.bytes.start, part.bytes.end, part.words, part.chunk));
+        Ok(parts.fold(0, |sum, part| digest((sum, part))))
     });
 }
 
