@@ -5,7 +5,6 @@ use crate::pg::error::check_interrupts;
 use pgrx::pg_sys;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::time::Duration;
 
 /// The directory that `NEARDUP_HOLDS` in the server's environment names.
 static DIRECTORY: LazyLock<Option<PathBuf>> =
@@ -19,13 +18,21 @@ pub fn point(name: &str) {
     }
 }
 
-/// Waits while there is a file `PID.NAME`.
+/// Waits while there is a file `PID.NAME`. Other sessions see the wait event `Extension`, by which tests know that the
+/// session is held.
 #[cold]
 fn wait(directory: &Path, name: &str) {
+    const MILLISECOND: i64 = 1;
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     // SAFETY: reads the backend's own state.
     let file = directory.join(format!("{}.{name}", unsafe { pg_sys::MyProcPid }));
     while file.exists() {
         check_interrupts();
-        std::thread::sleep(Duration::from_millis(1));
+        // SAFETY: the latch is this backend's own.
+        unsafe {
+            let (latch, event) = (pg_sys::MyLatch, pg_sys::PG_WAIT_EXTENSION);
+            pg_sys::WaitLatch(latch, events as i32, MILLISECOND as _, event);
+            pg_sys::ResetLatch(latch);
+        }
     }
 }

@@ -172,12 +172,6 @@ const REJECTED: &[(&str, &str, SqlState)] = &[
         SqlState::E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
     ),
     (
-        "near_dup_refresh",
-        "CREATE TRIGGER refresh AFTER DELETE ON z FOR EACH ROW EXECUTE FUNCTION near_dup_refresh();
-         DELETE FROM z",
-        SqlState::E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-    ),
-    (
         "near_dup_index_stats",
         "SELECT near_dup_index_stats('z_k')",
         SqlState::WRONG_OBJECT_TYPE,
