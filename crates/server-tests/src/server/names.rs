@@ -51,7 +51,7 @@ const REPORTS: &[(&str, &str)] = &[
         r#"table "Bücher"."Größe" has no column "Prägüng""#,
     ),
     (
-        r#"SELECT near_dup_track('"Bücher"."Größe"', 'Prägung', 0.1)"#,
+        r#"SELECT near_dup_track('"Bücher"."Größe"', 'Prägung', 0.1, clusters => 'ö')"#,
         r#"CREATE INDEX ON "Bücher"."Größe" USING neardup ("Prägung" "#,
     ),
     (
