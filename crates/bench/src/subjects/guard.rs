@@ -49,12 +49,12 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "noted",
-        "; CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8, action => 'note')",
+        "; CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8, action => 'note', key => 'number')",
     ),
     (
         "noted, each row beside a copy",
         "; INSERT INTO {} SELECT -1 - number, body, sig, day FROM originals;
-         CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8, action => 'note')",
+         CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8, action => 'note', key => 'number')",
     ),
 ];
 
