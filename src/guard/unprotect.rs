@@ -94,7 +94,7 @@ fn guard_triggers(relation: pg_sys::Oid, function: Option<pg_sys::Oid>) -> Vec<G
     own.map(describe).collect()
 }
 
-/// Raises the ERROR that there is no such guard.
+/// Raises `undefined_object`; the HINT lists the guards of the table.
 fn missing(relation: pg_sys::Oid, name: Option<&str>, all: &[GuardTrigger]) -> ! {
     let table = names::relation(relation);
     let mains = all.iter().filter(|trigger| trigger.is_main);

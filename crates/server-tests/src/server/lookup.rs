@@ -35,7 +35,7 @@ fn check_collection(client: &mut Client) -> Result<()> {
              ANALYZE sigs, bands, scan"
         ))?;
         for threshold in [0.8, 0.85, 0.9, 0.95, 1.0] {
-            // b keys, and at most (1 - t) k differing slots, of which each spoils one.
+            // b keys, and at most (1 - t) k differing slots, each of which spoils one key at most.
             let counted = format!(
                 "SELECT b.id FROM bands b WHERE b.band = ANY (minhash_bands(q.sig, 0.8))
                  GROUP BY b.id
