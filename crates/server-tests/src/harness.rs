@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use libtest_mimic::{Completion, Failed, Trial};
 
-use crate::deadline;
+use crate::{deadline, preparation};
 
 /// How a test ended, if it did not fail.
 pub enum Outcome {
@@ -127,6 +127,7 @@ pub fn limited(
 ) -> Trial {
     let label = name.clone();
     Trial::ignorable_test(name, move || {
+        preparation::wait_for(&label);
         let before = figures().len();
         let begun = Instant::now();
         let outcome = deadline::run(test, limit());

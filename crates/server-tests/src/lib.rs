@@ -9,6 +9,7 @@ mod docs;
 mod harness;
 mod known;
 mod live;
+mod preparation;
 mod regress;
 mod reliability;
 mod server;
@@ -43,30 +44,12 @@ fn run() -> Result<ExitCode> {
     let names: Vec<&str> = trials.iter().filter(is_wanted).map(Trial::name).collect();
     if !arguments.list && !names.is_empty() {
         shared::start()?;
-        prepare(&names, scale)?;
+        preparation::begin(&names, scale);
         deadline::set(scale);
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::print_figures();
     Ok(conclusion.exit_code())
-}
-
-/// Builds what the tests of these names need, before their time begins to count.
-fn prepare(names: &[&str], scale: Scale) -> Result<()> {
-    let is_wanted = |part: &str| names.iter().any(|name| name.starts_with(part));
-    if is_wanted("server::package_") {
-        server::package::prepare()?;
-    }
-    if is_wanted("server::python_") {
-        server::python::prepare();
-    }
-    if is_wanted("server::clients_") {
-        server::clients::prepare();
-    }
-    if is_wanted("reliability::major_upgrade_") {
-        reliability::major_upgrade::prepare(scale);
-    }
-    Ok(())
 }
 
 /// Returns every test, the quickest to fail first.

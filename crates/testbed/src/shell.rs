@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
@@ -38,6 +39,34 @@ pub fn run_status(command: &mut Command) -> Result<bool> {
 
 /// Runs a command that takes time: the user sees what it does and its last line, and all that it printed only if it fails.
 pub fn run_with_progress(what: &str, command: &mut Command) -> Result<()> {
+    watch(what, command, false)
+}
+
+/// The programs of [`run_behind`].
+static BEHIND: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Runs a command as [`run_with_progress`] does, behind others. [`kill_descendants`] leaves it alone.
+pub fn run_behind(what: &str, command: &Command) -> Result<()> {
+    watch(what, &mut behind(command), true)
+}
+
+/// Returns the command at a lower priority.
+pub fn behind(command: &Command) -> Command {
+    let mut nice = Command::new("nice");
+    nice.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        nice.current_dir(directory);
+    }
+    nice
+}
+
+fn watch(what: &str, command: &mut Command, is_behind: bool) -> Result<()> {
     eprintln!("{what}");
     let (reader, writer) = std::io::pipe()?;
     let mut child = command
@@ -46,6 +75,10 @@ pub fn run_with_progress(what: &str, command: &mut Command) -> Result<()> {
         .stderr(writer)
         .spawn()
         .with_context(|| format!("cannot run {}", describe(command)))?;
+    let id = child.id();
+    if is_behind {
+        running_behind().push(id);
+    }
     // The command keeps the pipe's writing end open, and reading would never end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let progress = progress::waiting(what)?;
@@ -57,10 +90,16 @@ pub fn run_with_progress(what: &str, command: &mut Command) -> Result<()> {
         log.push('\n');
     }
     progress.finish_and_clear();
-    if !child.wait()?.success() {
+    let ended = child.wait()?;
+    running_behind().retain(|&other| other != id);
+    if !ended.success() {
         bail!("failed: {}\n{log}", describe(command));
     }
     Ok(())
+}
+
+fn running_behind() -> MutexGuard<'static, Vec<u32>> {
+    BEHIND.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a command silently and returns its output. If it fails, the error contains everything it printed.
@@ -91,10 +130,12 @@ fn capture(command: &mut Command) -> Result<Output> {
         .with_context(|| format!("cannot run {}", describe(command)))
 }
 
-/// Kills every program that this process has started, and those that they have started in turn. A server is not among
-/// them: `pg_ctl` leaves it to the system.
+/// Kills every program that this process has started, and those that they have started in turn, except those of
+/// [`run_behind`]. A server is not among them: `pg_ctl` leaves it to the system.
 pub fn kill_descendants() {
-    let parents = parents();
+    let mut parents = parents();
+    let behind = running_behind().clone();
+    parents.retain(|(child, _)| !behind.contains(child));
     let mut descendants = vec![std::process::id()];
     let mut at = 0;
     while let Some(&parent) = descendants.get(at) {

@@ -140,13 +140,17 @@ pub fn sqlx(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Installs and builds what the clients need.
-pub fn prepare() {
-    // What cannot be made, each test tells.
-    super::python::prepare();
+/// Installs what the clients from npm need.
+pub fn prepare_node() {
     if which::which("npm").is_ok() {
+        // What cannot be installed, the test tells.
         let _ = npm_packages();
     }
+}
+
+/// Builds the client with sqlx.
+pub fn prepare_sqlx() {
+    // What cannot be built, the test tells.
     let _ = sqlx_program();
 }
 
@@ -226,7 +230,7 @@ fn npm_packages() -> Result<&'static Path> {
         )?;
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-audit", "--no-fund"]);
-        shell::run_with_progress("Installing clients from npm", npm.current_dir(&directory))?;
+        shell::run_behind("Installing clients from npm", npm.current_dir(&directory))?;
         Ok(directory)
     };
     once(&PACKAGES, install)
@@ -252,7 +256,7 @@ fn sqlx_program() -> Result<&'static Path> {
         let mut cargo = workspace::cargo();
         cargo.args(["build", "--locked"]).current_dir(&directory);
         cargo.env("CARGO_TARGET_DIR", directory.join("target"));
-        shell::run_with_progress("Building a client with sqlx", &mut cargo)?;
+        shell::run_behind("Building a client with sqlx", &cargo)?;
         Ok(directory.join("target/debug/client"))
     };
     once(&PROGRAM, build)

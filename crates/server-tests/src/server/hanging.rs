@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use libtest_mimic::{Arguments, Trial};
 use testbed::server::Server;
 use testbed::{shell, workspace};
@@ -53,8 +53,23 @@ fn in_itself(_: &Server) -> Result<Outcome> {
     }
 }
 
-/// Runs tests that hang before one that does not.
+/// Runs tests that hang before one that does not. What is built behind them is not ended.
 pub fn tests_are_ended(server: &Server) -> Result<Outcome> {
+    let end = workspace::scratch_dir().join("hanging-end");
+    let _ = fs::remove_file(&end);
+    let mut program = Command::new("sh");
+    program
+        .arg("-c")
+        .arg("until [ -e \"$0\" ]; do sleep 0.1; done")
+        .arg(&end);
+    let behind = thread::spawn(move || shell::run_behind("Waiting behind the tests", &program));
+    let outcome = hang(server);
+    fs::write(&end, "")?;
+    behind.join().map_err(|_| anyhow!("a panic"))??;
+    outcome
+}
+
+fn hang(server: &Server) -> Result<Outcome> {
     let report = workspace::scratch_dir().join("hanging");
     let trial = |(name, test): Test| -> Trial {
         let ends = name == "ends";

@@ -208,12 +208,13 @@ fn environment() -> Result<PathBuf> {
         let base = interpreter().context("no Python")?;
         let create = ["-m", "venv", "--clear"];
         let mut create_environment = Command::new(base);
-        shell::run_quietly(create_environment.args(create).arg(&environment))
+        let what = "Making a virtual environment of Python";
+        shell::run_behind(what, create_environment.args(create).arg(&environment))
             .context("Python makes no virtual environments")?;
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--requirement"]);
         let what = "Installing the libraries of the Python package's tests";
-        shell::run_with_progress(what, pip.arg(&requirements)).context("Python lacks packages")?;
+        shell::run_behind(what, pip.arg(&requirements)).context("Python lacks packages")?;
         fs::write(&stamp, wanted)?;
     }
     Ok(python)
@@ -228,7 +229,7 @@ fn install(python: &Path) -> Result<()> {
     let mut pip = Command::new(python);
     pip.arg("-m").args(INSTALL).arg("--verbose");
     workspace::forget_own_build(pip.current_dir(workspace::root()));
-    shell::run_with_progress("Building the Python package", &mut pip)
+    shell::run_behind("Building the Python package", &pip)
 }
 
 fn interpreter() -> Option<PathBuf> {

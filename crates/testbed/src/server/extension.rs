@@ -14,8 +14,9 @@ use crate::{shell, workspace};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Keeps the section in which the library describes its SQL objects: nothing in it refers to that.
-const KEEP_SCHEMA: &str = "target.'cfg(unix)'.rustflags = ['-C', 'link-arg=-Wl,--no-gc-sections']";
+/// Keeps the section in which the library describes its SQL objects: nothing in it refers to that. A flag of this library
+/// alone, so that what it is made of serves the Python package too.
+const KEEP_SCHEMA: [&str; 2] = ["-C", "link-arg=-Wl,--no-gc-sections"];
 
 /// Builds the extension and adds it to the installation; fast if nothing has changed.
 pub fn install(installation: &Installation, pg: &PgConfig) -> Result<()> {
@@ -57,9 +58,11 @@ pub fn package(pg: &PgConfig) -> Result<PathBuf> {
 /// Builds the library and returns it.
 fn build(pg: &PgConfig) -> Result<PathBuf> {
     let mut command = pg.cargo();
-    command.args(["--config", KEEP_SCHEMA, "build", "--release", "--lib"]);
+    command.args(["rustc", "--release", "--lib"]);
     command.args(["--package", "pg_neardup", "--no-default-features"]);
-    command.args(["--features", &pg.feature()]);
+    command
+        .args(["--features", &pg.feature(), "--"])
+        .args(KEEP_SCHEMA);
     let what = format!("Building the extension for {}", pg.version);
     shell::run_with_progress(&what, &mut command)?;
     Ok(workspace::target_dir().join("release/libpg_neardup.so"))

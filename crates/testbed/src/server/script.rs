@@ -16,9 +16,7 @@ pub fn generate(library: &Path, control: &str) -> Result<String> {
     let data = fs::read(library)?;
     let file = object::File::parse(&*data)?;
     let section = file.section_by_name(ELF_SECTION_NAME);
-    let section = section.context(
-        "the library does not describe its SQL objects; is RUSTFLAGS set, which replaces the flags that keep them?",
-    )?;
+    let section = section.context("the library does not describe its SQL objects")?;
     let control = SqlGraphEntity::ExtensionRoot(ControlFile::from_str(control)?);
     let entities = decode_entities(section.data()?).map_err(|error| anyhow!("{error:#}"))?;
     let entities = std::iter::once(control).chain(entities);

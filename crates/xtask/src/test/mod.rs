@@ -8,8 +8,7 @@ use std::thread;
 
 use anyhow::Result;
 use testbed::pg_config::{PgConfig, PostgresChoice};
-use testbed::setup;
-use testbed::workspace;
+use testbed::{setup, shell, workspace};
 
 use tally::{Tally, print};
 
@@ -51,8 +50,8 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
     Ok(tally.finish())
 }
 
-/// Runs everything: the tests that need a server, which leave a processor idle, beside all others. Their
-/// output follows.
+/// Runs everything: the tests that need a server, which leave a processor idle, beside all others of lower priority.
+/// Their output follows.
 fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
     let (sender, lines) = mpsc::channel();
     thread::scope(|scope| {
@@ -63,8 +62,8 @@ fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
             anyhow::Ok(tally)
         });
         tally.check("fmt", &mut fmt())?;
-        tally.check("clippy", &mut clippy(pg))?;
-        tally.count_all(&mut unit_tests())?;
+        tally.count_all(&mut shell::behind(&unit_tests()))?;
+        tally.check("clippy", &mut shell::behind(&clippy(pg)))?;
         lines.into_iter().for_each(print);
         let with_server = with_server.join();
         tally.add(&with_server.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
@@ -78,10 +77,11 @@ fn fmt() -> Command {
     command
 }
 
-/// Runs clippy over everything, no warning allowed.
+/// Runs clippy over everything, no warning allowed. Its profile is that of the extension's build, so that they share
+/// pgrx's macros and bindings.
 fn clippy(pg: &PgConfig) -> Command {
     let mut command = pg.cargo();
-    command.args(["clippy", "--workspace", "--all-targets"]);
+    command.args(["clippy", "--release", "--workspace", "--all-targets"]);
     let feature = format!("pg_neardup/{}", pg.feature());
     command.args(["--no-default-features", "--features", &feature]);
     command.args(["--", "--deny", "warnings"]);
