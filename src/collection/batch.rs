@@ -1,4 +1,4 @@
-//! Items that may have partners, in memory together: the pairs of them worth comparing.
+//! A batch of items that may have partners, held in memory, and the pairs among them that are worth comparing.
 
 use crate::collection::form::{Form, Prefilter};
 use crate::pg::error::{OrRaise, check_interrupts, too_large};
@@ -13,13 +13,13 @@ use neardup::cluster::{Tiles, UnionFind};
 use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::set::sort_distinct;
 
-/// Pairs that a thread finds in one piece of work, about; beyond it the leader goes on.
+/// Soft limit of pairs per work item; the leader finishes what exceeds it.
 const PAIRS: usize = 1 << 16;
 
 /// Entries whose rows are loaded into the cache together before they are compared.
 const AHEAD: usize = 64;
 
-/// Items that may have partners, under new numbers ("kept"), with their tokens.
+/// Items that may have partners, renumbered from 0 ("kept" numbers), with their tokens.
 pub struct Batch {
     pub tokens: Tokens,
     items: Vec<u32>,
@@ -27,7 +27,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Loads the records of kept items.
+    /// Loads a batch from the records of kept items.
     pub fn load(mut records: Records, form: &Form) -> Self {
         let rows = records.len();
         if rows > SMALLER_ONLY as usize {
@@ -50,7 +50,7 @@ impl Batch {
         }
     }
 
-    /// Replaces each item by the one of that number in a list.
+    /// Replaces each item by the entry of that number in `items`.
     pub fn renumber(&mut self, items: &[u32]) {
         for item in &mut self.items {
             *item = items[*item as usize];
@@ -69,8 +69,8 @@ impl Batch {
             .is_none_or(|filter| filter.passes(a, b))
     }
 
-    /// Returns each pair of kept items worth comparing, once: one has rows on side a, the other on side b.
-    /// `sides` returns the sides of a kept number.
+    /// Returns every pair of kept items worth comparing, once, where one item has rows on side a and the other on side
+    /// b. `sides` returns the sides of a kept number.
     pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
         let mut pairs = Records::new(work_mem_bytes() / 4);
         let groups = UnionFind::new(self.tokens.rows()).or_raise();
@@ -88,7 +88,7 @@ impl Batch {
         Pairs::of(pairs, &groups)
     }
 
-    /// Sorts entries, and finds the pairs of the first of them, in any thread.
+    /// Sorts `entries` and finds the pairs of the first of them, up to the limit of [`PAIRS`]. Runs in any thread.
     fn find(
         &self,
         under: Under,
@@ -128,7 +128,7 @@ impl Batch {
         })
     }
 
-    /// Puts the pairs found, and finds and puts the others, which were too many to be kept.
+    /// Puts the pairs found, then finds and puts those of the entries that `find` left.
     fn put_all(
         &self,
         under: Under,
@@ -152,7 +152,7 @@ impl Batch {
         }
     }
 
-    /// Visits the pairs of the row at a place of a group with others that pass the prefilter.
+    /// Calls `visit` for each pair of the row at `place` of `group` that passes the prefilter.
     fn pairs_of(
         &self,
         under: Under,
@@ -178,7 +178,7 @@ impl Batch {
         );
     }
 
-    /// Visits every key with the kept items that look for partners under it, ascending.
+    /// Calls `visit` for every group of kept items that look for partners under the same key, by ascending keys.
     fn for_each_group(&self, under: Under, visit: &mut dyn FnMut(Group)) {
         let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
             sort_distinct(&mut entries, check);
@@ -192,7 +192,7 @@ impl Batch {
             });
     }
 
-    /// Returns the sets of kept items that `similar` ones connect, comparing as few as will do.
+    /// Returns the sets of kept items that `similar` pairs connect. Calls `similar` for as few pairs as possible.
     pub fn connect(&self, similar: &mut dyn FnMut(u32, u32) -> bool) -> UnionFind {
         let sets = UnionFind::new(self.tokens.rows()).or_raise();
         for &under in self.ways() {
@@ -213,8 +213,8 @@ impl Batch {
         sets
     }
 
-    /// Returns kept items that are likely to be compared, in order: those that pass the prefilter with
-    /// the first of a group, or with the one before.
+    /// Returns the kept items that are likely to be compared, ascending: those that pass the prefilter together with
+    /// the first item of a group or with the one before them.
     pub fn likely(&self) -> impl Iterator<Item = u32> {
         let mut is_likely = filled(false, self.items.len()).or_raise();
         let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
@@ -243,7 +243,7 @@ impl Batch {
         likely.filter_map(|(kept, is_likely)| is_likely.then_some(kept))
     }
 
-    /// Returns the number of keys under which kept items look for partners.
+    /// Returns the number of keys of all kept items together.
     fn keys(&self, under: Under) -> usize {
         let of_row = |kept| match under {
             Under::Tokens => self.tokens.keys(kept).count(),
@@ -252,7 +252,7 @@ impl Batch {
         (0..self.tokens.rows()).map(of_row).sum()
     }
 
-    /// Returns the entries of all kept items, divided by keys.
+    /// Returns the entries of all kept items, partitioned by key.
     fn partitions(&self, under: Under) -> Partitions {
         let stage = ("dividing bands", self.keys(under));
         let rows = self.tokens.rows();
@@ -274,7 +274,7 @@ impl Batch {
         )
     }
 
-    /// Returns all ways in which kept items meet.
+    /// Returns the kinds of keys under which kept items meet.
     fn ways(&self) -> &'static [Under] {
         match self.tokens.has_prefixes() {
             true => &[Under::Tokens, Under::Elements],
@@ -283,10 +283,10 @@ impl Batch {
     }
 }
 
-/// The stage of every pass over the keys.
+/// Progress stage of every pass over the keys.
 const SEARCHING: &str = "searching bands";
 
-/// Pairs of kept items, in the order in which they are best compared.
+/// Pairs of kept items in the order of [`Tiles`], in which few rows are loaded twice.
 pub struct Pairs {
     sorted: SortedBigints,
     tiles: Tiles,
@@ -333,7 +333,7 @@ struct FoundPairs {
     done: usize,
 }
 
-/// Returns the entry of a key of a kept item.
+/// Packs a key and a kept item into an entry.
 pub fn entry(key: u32, kept: u32) -> u64 {
     u64::from(key) << 32 | u64::from(kept)
 }
@@ -347,7 +347,7 @@ fn kept_item(entry: u64) -> u32 {
     entry as u32 & !SMALLER_ONLY
 }
 
-/// Returns whether two entries have one key.
+/// Returns whether two entries have the same key.
 pub fn same_key(a: &u64, b: &u64) -> bool {
     key(*a) == key(*b)
 }
@@ -360,10 +360,10 @@ enum Under {
     Elements,
 }
 
-/// Marks an entry of a row that meets smaller rows only under an element; such entries come last in their group.
+/// Marks the entry of a row that meets smaller rows only under this element. Such entries sort last in their group.
 const SMALLER_ONLY: u32 = 1 << 31;
 
-/// The kept items under a key. The first `meet_any` meet all the others, the rest only these.
+/// The kept items under a key. The first `meet_any` rows meet every other row; the rest meet only these.
 struct Group {
     key: u32,
     rows: Vec<u32>,
@@ -371,7 +371,7 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the group of sorted entries.
+    /// Builds the group of sorted entries of one key.
     fn of(entries: &[u64]) -> Result<Self> {
         let meets_any = |entry: &u64| *entry as u32 & SMALLER_ONLY == 0;
         Ok(Self {
@@ -381,7 +381,7 @@ impl Group {
         })
     }
 
-    /// Returns the rows that the row at a place meets.
+    /// Returns the rows that the row at `place` meets.
     fn met(&self, place: usize) -> &[u32] {
         match place < self.meet_any {
             true => &self.rows,
@@ -390,7 +390,7 @@ impl Group {
     }
 }
 
-/// Removes the entries, of sorted ones, that share their key with no other.
+/// Removes from sorted `entries` those whose key no other entry has.
 fn keep_groups(entries: &mut Vec<u64>) {
     let (mut start, mut kept) = (0, 0);
     while let Some(rest) = entries.get(start..).filter(|rest| !rest.is_empty()) {

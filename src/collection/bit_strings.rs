@@ -1,5 +1,5 @@
-//! The search for bit strings within a Hamming distance of each other, exactly, any lengths mixed. The record of
-//! a string is the stored value: 4 bytes of length, then the bits.
+//! The exact search for bit strings within a Hamming distance of each other. Strings may differ in length. The record
+//! of a string is the stored value: 4 bytes of length, then the bits.
 
 use crate::collection::form::Test;
 use crate::collection::items::Items;
@@ -18,13 +18,13 @@ use neardup::hamming;
 use neardup::memory::{Grow, collected};
 use std::collections::BTreeMap;
 
-/// Bytes of bits, at most, by which helpers tell strings apart before they are compared.
+/// Most bytes of a string that the prefilter tests.
 const TESTED_BYTES: usize = 32;
 
 /// Bytes of a record before the bits.
 const LENGTH_LEN: usize = size_of::<i32>();
 
-/// Returns the length and the bytes of a bit string.
+/// Splits a record into the length in bits and the bytes.
 fn parts(record: &[u8]) -> (usize, &[u8]) {
     let (length, bytes) = record
         .split_first_chunk::<LENGTH_LEN>()
@@ -32,20 +32,19 @@ fn parts(record: &[u8]) -> (usize, &[u8]) {
     (i32::from_ne_bytes(*length) as usize, bytes)
 }
 
-/// Returns the Hamming distance of two bit strings, and the share of bits that are equal; None for different
-/// lengths.
+/// Returns the Hamming distance of two bit strings and their share of equal bits, or None if their lengths differ.
 pub fn compare(x: &[u8], y: &[u8]) -> Option<(u32, f64)> {
     let ((length, x), (other_length, y)) = (parts(x), parts(y));
     let distance = (length == other_length).then(|| hamming::distance(x, y))?;
     Some((distance, share_of_equal(length, distance)))
 }
 
-/// Returns the share of bits that are equal in strings of a length and a distance.
+/// Returns the share of equal bits of two strings of `length` bits at a distance.
 pub fn share_of_equal(length: usize, distance: u32) -> f64 {
     1.0 - f64::from(distance) / length.max(1) as f64
 }
 
-/// Returns the items by the lengths of their strings.
+/// Groups items by the length of their strings.
 pub fn by_length(strings: &mut Records, items: &Items) -> BTreeMap<usize, Vec<u32>> {
     let (mut by_length, mut buffer) = (BTreeMap::<usize, Vec<u32>>::new(), Vec::new());
     for item in 0..items.len() {
@@ -57,8 +56,8 @@ pub fn by_length(strings: &mut Records, items: &Items) -> BTreeMap<usize, Vec<u3
     by_length
 }
 
-/// Prepares the search for items of strings of one length within a distance. Strings that are so short that all are
-/// share a key.
+/// Prepares the search for items of one length within `distance`. If no two strings of this length can be farther
+/// apart, all share one key.
 pub fn search(
     strings: &mut Records,
     items: &Items,

@@ -15,8 +15,7 @@ enum Method {
 
 /// Implements `near_dup_clusters(key, query, threshold, method, k, unit, fold, slots, seed, exceptions, params)`.
 ///
-/// # Errors
-/// As `near_dup_pairs`, and `invalid_parameter_value` for an unknown method.
+/// The errors of `near_dup_pairs`, and `invalid_parameter_value` for an unknown method.
 #[pg_extern(sql = false)]
 fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
@@ -26,7 +25,7 @@ fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     let mut collection = Collection::of_query(&call, PairMeasure::Resemblance, 4);
     collection.except(exceptions);
     let mut rows = call.rows();
-    // These are like nothing, not even themselves.
+    // Rows without a value are similar to no row, themselves included.
     for row in 0..collection.without.len() as u32 {
         let key = collection.without.get(row);
         rows.put([key, key, None]);

@@ -1,4 +1,4 @@
-//! Pairs of rows compared with the help of other threads.
+//! Comparison of pairs of rows with the help of other threads.
 
 use crate::collection::bit_strings;
 use crate::collection::documents::{set_of_document, share_of_work_mem_bytes};
@@ -13,19 +13,19 @@ use rustc_hash::FxHashMap;
 use std::mem;
 use std::sync::{Arc, OnceLock};
 
-/// Pairs compared in one piece, at most.
+/// Most pairs in one piece of work.
 const PAIRS: usize = 1 << 12;
 
 /// A row that is compared with others.
 #[derive(Default)]
 pub struct Compared {
     record: Vec<u8>,
-    /// The sorted hashes of its set, from the first comparison on.
+    /// The sorted hashes of its set, computed by the first comparison.
     set: OnceLock<Vec<i64>>,
 }
 
 impl Compared {
-    /// Returns about how many bytes it takes; guesses the size of a set that is still to be computed.
+    /// Returns about how many bytes it takes, with a guess for a set that is not computed yet.
     fn bytes(&self, kind: RecordKind) -> usize {
         let record = self.record.len();
         let guessed = match kind {
@@ -36,8 +36,8 @@ impl Compared {
         record + self.set.get().map_or(guessed, |set| size_of_val(&set[..]))
     }
 
-    /// Returns the sorted hashes of its set. Two threads may compute them at once, so that none waits for
-    /// another that ends.
+    /// Returns the sorted hashes of its set. Two threads may compute them at the same time, so that neither waits for
+    /// one that may end.
     fn set(&self, kind: RecordKind, check: &mut dyn FnMut()) -> Result<&[i64]> {
         if let Some(set) = self.set.get() {
             return Ok(set);
@@ -50,10 +50,10 @@ impl Compared {
         Ok(self.set.get_or_init(|| computed))
     }
 
-    /// Returns the similarity to another row; None below the threshold.
+    /// Returns the similarity to `other`, or None below `threshold`.
     ///
     /// # Errors
-    /// Those of reading a stored signature; `OutOfMemory`.
+    /// The errors of reading a stored signature; `OutOfMemory`.
     pub fn similarity(
         &self,
         other: &Self,
@@ -76,12 +76,12 @@ impl Compared {
     }
 }
 
-/// Rows that were compared, kept for the pairs to come within a share of work_mem.
+/// Rows that were compared, kept for later pairs within a share of work_mem.
 pub struct KeptRows {
     kind: RecordKind,
-    /// By their numbers, which nobody chooses.
+    /// By row number. Users do not choose these, so a fast hash is safe.
     rows: FxHashMap<u32, Arc<Compared>>,
-    /// Bytes that they take, about.
+    /// Approximate size of `rows` in bytes.
     bytes: usize,
 }
 
@@ -94,7 +94,7 @@ impl KeptRows {
         }
     }
 
-    /// Returns a row, and how many bytes were read for it; `read` appends its record.
+    /// Returns a row and how many bytes were read for it. `read` appends its record.
     pub fn row(
         &mut self,
         row: u32,
@@ -115,8 +115,8 @@ impl KeptRows {
         (compared, bytes)
     }
 
-    /// Drops every other row: whether all are asked for in turn or one after the other many times, most
-    /// of those that will be asked for again soon are there.
+    /// Drops every other row. Whether rows are used in turn, or each many times in a row, most of those that will be
+    /// used again soon remain.
     fn drop_half(&mut self) {
         let (mut stays, kind) = (false, self.kind);
         self.bytes = 0;
@@ -130,9 +130,9 @@ impl KeptRows {
     }
 }
 
-/// Compares pairs with the help of other threads. `feed` puts pairs of items, each with their first rows, whose
-/// records `read` appends; `take` gets the pairs in the same order with their similarities, None below the
-/// threshold.
+/// Compares pairs with the help of other threads. `feed` puts pairs of items, each with their first rows; `read`
+/// appends the record of a row. `take` receives the pairs in the same order, each with its similarity, or None below
+/// the threshold.
 pub fn compare_pairs(
     (kind, threshold): (RecordKind, f64),
     read: &mut dyn FnMut(u32, &mut Vec<u8>),
@@ -172,7 +172,7 @@ pub fn compare_pairs(
     });
 }
 
-/// Returns the share of a set that another contains; None below `threshold`.
+/// Returns the share of `part` that `whole` contains, or None below `threshold`.
 fn share_at_least(
     part: &[i64],
     whole: &[i64],

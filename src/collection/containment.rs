@@ -1,7 +1,7 @@
-//! All ordered pairs of rows such that the second contains a share of the first: exactly, by their sets.
+//! All ordered pairs of rows where the second contains a share of the first, found exactly by their sets.
 //!
-//! Of every set the rarest elements are looked up, as many as a set that contains the share has one
-//! of. Rows that have one in common are sorted into pairs, each once, and their sets are compared.
+//! For each set the search looks up its rarest elements, so many that any set with the required share has one of them.
+//! Sets with such an element in common are sorted into pairs, each once, and compared.
 
 use crate::collection::compare::compare_pairs;
 use crate::collection::documents::read_set;
@@ -20,14 +20,14 @@ use neardup::bands::element_key;
 use neardup::candidates::{Frequencies, rarest};
 use neardup::memory::{Grow, collected, filled};
 
-/// The most distinct sets: a bit of their numbers tells sets to look up from sets that were found.
+/// Most distinct sets. An entry holds the number of a set and the bit [`LOOKED_UP`].
 const MOST: u32 = u32::MAX / 2;
 
-/// Visits every ordered pair of different rows, of the two sides if there are two, of which the second contains at
-/// least the share of the first that the collection's threshold asks for, and this share.
+/// Calls `visit` with every ordered pair of different rows (a, b) for which containment(a, b) >= threshold, and with
+/// this containment. In a join, a is a row of the first side and b of the second.
 ///
 /// # Errors
-/// ERROR `program_limit_exceeded` for too many different sets.
+/// ERROR `program_limit_exceeded` for too many distinct sets.
 pub fn for_each_pair(mut collection: Collection, visit: Visit<'_>) {
     let items = Items::of(&mut collection);
     if items.len() > MOST {
@@ -48,7 +48,7 @@ pub fn for_each_pair(mut collection: Collection, visit: Visit<'_>) {
     search.compare(candidates, visit);
 }
 
-/// The rows of one query or of two, with the distinct sets of their documents.
+/// The rows of one or two queries, and their sets.
 struct ContainmentSearch {
     collection: Collection,
     items: Items,
@@ -57,7 +57,7 @@ struct ContainmentSearch {
 }
 
 impl ContainmentSearch {
-    /// Compares candidates with the help of other threads, and visits the rows of those that reach the
+    /// Compares `candidates` with the help of other threads, and calls `visit` for the rows of those that reach the
     /// threshold.
     fn compare(mut self, candidates: RowSort, visit: Visit<'_>) {
         let mut sets = std::mem::replace(&mut self.sets, Records::new(0));
@@ -78,7 +78,7 @@ impl ContainmentSearch {
         });
     }
 
-    /// Visits the pairs of a row of one item and another row of another, or of the same.
+    /// Calls `visit` for every pair of different rows (x, y), x of item a and y of item b. The items may be the same.
     fn visit_rows(&self, (a, b): (u32, u32), share: f64, visit: Visit<'_>) {
         let (items, keys) = (&self.items, &self.collection.keys);
         for x in items.rows(a).filter(|&row| self.is_part(row)) {
@@ -99,7 +99,7 @@ impl ContainmentSearch {
         self.collection.sides(row).b
     }
 
-    /// Returns the elements to look up of every item that may be a part.
+    /// Chooses the elements to look up for every item that can be a part.
     fn lookups(&mut self) -> Lookups {
         let threshold = self.collection.threshold;
         let elements = (0..self.sets.len()).map(|row| self.sets.length(row) / size_of::<i64>());
@@ -152,7 +152,7 @@ impl ContainmentSearch {
         );
     }
 
-    /// Returns the pairs of items, the part first, where the whole has enough elements and a looked up one.
+    /// Returns the pairs (part, whole) of items where the whole has enough elements, and one that the part looks up.
     fn candidates(&mut self, lookups: Lookups) -> RowSort {
         let mut sizes = filled(0u32, self.items.len() as usize).or_raise();
         let Lookups {
@@ -196,16 +196,16 @@ impl ContainmentSearch {
     }
 }
 
-/// Marks an item that looks for others under an element, beside the number of the item.
+/// Set in an entry if the item looks the element up. The other bits are the number of the item.
 const LOOKED_UP: u32 = 1;
 
 /// The elements that are looked up.
 struct Lookups {
-    /// Tokens, with the items that look for others under them and those that have them.
+    /// Tokens, each with the items that look it up and the items that have it.
     sort: RowSort,
-    /// Bits that tell most tokens that nobody looks up.
+    /// A filter of the tokens that are looked up: most other tokens find their bit clear.
     bits: BitVec<u64>,
-    /// The elements that others have to share with each item.
+    /// The fewest elements of each item that a set must share to contain enough of it.
     needed: Vec<u32>,
 }
 

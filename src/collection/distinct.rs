@@ -22,16 +22,16 @@ use neardup::set::jaccard_at_least;
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 
-/// The most rows returned: each row read is compared with all of them.
+/// Most rows returned. Every row read is compared with all of them.
 const MOST_RETURNED: i32 = 10_000;
 
-/// The most rows read: the keys of repeats are arrays.
+/// Most rows read. The keys of the repeats of a row are returned as an array.
 const MOST_READ: usize = 100_000_000;
 
-/// Implements `near_dup_distinct(key, query, threshold, rows, k, unit, fold, exceptions, params)`: returns in query order
-/// every row that is not similar to a row returned before, until there are `rows` of them. Every other row
-/// read is a repeat of the most similar row returned, the earliest of equals. NULL and empty values are
-/// similar to nothing.
+/// Implements `near_dup_distinct(key, query, threshold, rows, k, unit, fold, exceptions, params)`: returns, in query
+/// order, the first `rows` rows that are not similar to a row returned before. Every other row read is a repeat of the
+/// returned row most similar to it, the earliest if several are equally similar. NULL and empty values are similar to
+/// no row.
 ///
 /// # Errors
 /// `invalid_parameter_value` for arguments out of range or signatures made with different parameters,
@@ -65,20 +65,20 @@ fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
     put(returned, &keys, is_exhausted, &call);
 }
 
-/// The rows that are returned, in order. Their values lie one behind the other: memory for one row at a
-/// time could leave PostgreSQL too little to report that there is no more.
+/// The rows to return, in order. Their values are stored back to back: allocating memory for one row at a time could
+/// leave PostgreSQL too little to report that memory is exhausted.
 struct Returned {
     measure: ValueMeasure,
     exceptions: Option<Exceptions>,
-    /// Their places in the query, from 0.
+    /// Their places in the query, counted from 0.
     rows: Vec<u32>,
-    /// The places of their keys among those of the exceptions.
+    /// The places of their keys in the exceptions.
     places: Vec<Option<u32>>,
     /// The values that are sets; empty for other values and NULL.
     sets: Parts<i64>,
-    /// The values that are signatures or bit strings, as they are stored; empty for others.
+    /// The values that are signatures or bit strings, as stored; empty for others.
     records: Parts<u8>,
-    /// The numbers of the returned rows that other rows repeat, with the places of these.
+    /// Pairs (number of a returned row, place of a row that repeats it).
     repeats: Vec<(u32, u32)>,
 }
 
@@ -118,8 +118,8 @@ impl Returned {
         self.places.try_push(place).or_raise();
     }
 
-    /// Returns the number of the returned row that is most similar to a value, the first of equals; None if
-    /// none is similar. `place` is that of the value's key among those of the exceptions.
+    /// Returns the number of the returned row most similar to `value`, the first if several are equally similar, or
+    /// None if none is similar. `place` is the place of the value's key in the exceptions.
     fn most_similar(&self, place: Option<u32>, value: &Value) -> Option<u32> {
         let mut best: Option<(f64, u32)> = None;
         for number in 0..self.rows.len() {
@@ -161,7 +161,7 @@ fn put(mut returned: Returned, keys: &Keys, is_exhausted: bool, call: &Call) {
     }
 }
 
-/// Returns the array of the keys of rows that repeat another.
+/// Builds the array of the keys of `repeats`.
 fn array(repeats: &[(u32, u32)], keys: &Keys, key_type: pg_sys::Oid) -> pg_sys::Datum {
     // SAFETY: the keys are of that type, and copied into the array; its elements are freed with it.
     unsafe {
@@ -181,7 +181,7 @@ struct ValueMeasure {
     kind: RowKind,
     /// How texts are cut.
     shingling: Shingling,
-    /// The lowest similarity; of bit strings the greatest Hamming distance.
+    /// The lowest similarity or, for bit strings, the greatest Hamming distance.
     bound: f64,
 }
 
@@ -189,12 +189,12 @@ struct ValueMeasure {
 enum Value {
     /// Sorted hashes; of a text, the hashes of its shingles.
     Set(Vec<i64>),
-    /// A signature, or the number and the bytes of bits.
+    /// A signature or a bit string, as stored.
     Record(Vec<u8>),
 }
 
 impl ValueMeasure {
-    /// Returns the value of a datum, which is of the kind's type.
+    /// Reads a datum of the kind's type.
     fn read(&self, datum: pg_sys::Datum) -> Value {
         // SAFETY: the column's type has been checked; the row outlives the borrow.
         unsafe {
@@ -216,13 +216,13 @@ impl ValueMeasure {
         }
     }
 
-    /// Returns the similarity of two sets; None if it is not within the bound.
+    /// Returns the similarity of two sets, or None if it is not within the bound.
     fn of_sets(&self, a: &[i64], b: &[i64]) -> Option<f64> {
         jaccard_at_least(a, b, self.bound, &mut check_interrupts)
     }
 
-    /// Returns the similarity of two signatures, of bit strings the distance with a minus; None if it is not
-    /// within the bound, or the first one is of NULL.
+    /// Returns the similarity of two signatures, or the negated distance of two bit strings. Returns None if it is not
+    /// within the bound, or if `a` is empty because its row is NULL.
     fn of_records(&self, a: &[u8], b: &[u8]) -> Option<f64> {
         if a.is_empty() {
             return None;
@@ -239,7 +239,7 @@ impl ValueMeasure {
 /// Returns the columns of the key and of the value, and the measure of values.
 ///
 /// # Errors
-/// ERROR `datatype_mismatch` for other columns, `invalid_parameter_value` for a threshold out of range.
+/// ERROR `datatype_mismatch` for columns of other types, `invalid_parameter_value` for a threshold out of range.
 fn check_columns(
     query: &Query,
     call: &Call,

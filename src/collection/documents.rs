@@ -1,4 +1,4 @@
-//! The documents that signatures stand for, in order of the rows.
+//! The documents of a collection, in row order.
 
 use crate::pg::arrays::{bigint_elements, text_elements};
 use crate::pg::catalog::is_text;
@@ -12,13 +12,13 @@ use neardup::memory::{Grow, collected};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::pg_sys;
 
-/// Returns how many bytes each record store of a collection keeps in memory: signatures, documents
-/// and their sets have one work_mem together, and the sort beside them another.
+/// Returns how many bytes each record store of a collection keeps in memory. Signatures, documents and sets share one
+/// work_mem; the sort beside them has another.
 pub fn share_of_work_mem_bytes() -> usize {
     work_mem_bytes() / 3
 }
 
-/// The form in which a column gives a document.
+/// The form of the documents in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentKind {
     Text,
@@ -28,10 +28,10 @@ pub enum DocumentKind {
     HashSet,
 }
 
-/// Returns the columns of a query that yields keys and texts.
+/// Returns the key and document columns of a query.
 ///
 /// # Errors
-/// ERROR `datatype_mismatch` for other columns.
+/// ERROR `datatype_mismatch` for columns of other types.
 pub fn keyed_documents(query: &Query, key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
     let [key, document] = query.exactly("Valid are two columns: the key and the document (text).");
     let key = key.of_type(key_type, "first", "key");
@@ -39,7 +39,7 @@ pub fn keyed_documents(query: &Query, key_type: pg_sys::Oid) -> [CheckedColumn; 
 }
 
 impl DocumentKind {
-    /// Returns the kind of documents of a type that is no domain; None of another type.
+    /// Returns the kind of documents of `type_`, which is not a domain, or None for other types.
     pub fn of_type(type_: pg_sys::Oid) -> Option<Self> {
         match type_ {
             pg_sys::TEXTARRAYOID => Some(Self::TextSet),
@@ -74,7 +74,7 @@ pub fn set_record(set: &[i64]) -> Result<Vec<u8>> {
     collected(set.iter().flat_map(|element| element.to_le_bytes()))
 }
 
-/// Appends the record of a set.
+/// Sorts `set`, removes duplicates, and appends its record.
 fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
     set.sort_unstable();
     set.dedup();
@@ -82,7 +82,7 @@ fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
     record.try_extend_from_slice(&bytes).or_raise();
 }
 
-/// Returns the sorted elements of a record of a set.
+/// Returns the sorted elements of a set's record.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -91,8 +91,8 @@ pub fn read_set(record: &[u8]) -> Result<Vec<i64>> {
     collected(elements.iter().map(|bytes| i64::from_le_bytes(*bytes)))
 }
 
-/// Returns the sorted elements of the set behind the record of a document: of the shingles of a text, if it is to
-/// be cut into them.
+/// Returns the sorted set of a document's record. With `shingling`, the document is a text, and the set holds the
+/// hashes of its shingles.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -126,8 +126,8 @@ impl Documents {
         self.records.push(record);
     }
 
-    /// Appends a document to a list: its text in UTF-8, or the sorted hashes of its set, 8 bytes each.
-    /// `buffer` serves to read it.
+    /// Appends a document to `list`: its text in UTF-8, or the sorted hashes of its set, 8 bytes each. `buffer` is
+    /// scratch space.
     pub fn read(&mut self, number: u32, buffer: &mut Vec<u8>, list: &mut Vec<u8>) {
         let (records, number) = (&mut self.records, number as usize);
         match self.kind {
@@ -139,7 +139,7 @@ impl Documents {
         }
     }
 
-    /// Returns how to append documents to a list.
+    /// Returns a closure that appends the document of a number to a list.
     pub fn reader(&mut self) -> impl FnMut(u32, &mut Vec<u8>) {
         let mut buffer = Vec::new();
         move |number, list| self.read(number, &mut buffer, list)

@@ -1,4 +1,4 @@
-//! Pairs that count as not similar, whatever their values: they are named by the keys of their rows.
+//! Pairs that count as not similar whatever their values, named by the keys of their rows.
 
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts};
@@ -9,21 +9,20 @@ use bitvec::vec::BitVec;
 use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;
 
-/// Pairs of keys. 8 bytes a pair, and the keys.
+/// Pairs of keys. Takes 8 bytes a pair, and the keys.
 pub struct Exceptions {
     /// The distinct keys, ascending.
     keys: Keys,
     order: ValueOrder,
-    /// The pairs of their places, the smaller first, in order.
+    /// The pairs as places in `keys`, the smaller place first, ascending.
     pairs: Vec<[u32; 2]>,
 }
 
 impl Exceptions {
-    /// Returns the pairs of the query in argument `number` of a call; None if it is NULL. Pairs with a NULL are left
-    /// out.
+    /// Returns the pairs that the query in argument `number` yields, or None if the argument is NULL. Skips pairs with
+    /// a NULL key.
     ///
-    /// # Errors
-    /// ERROR `datatype_mismatch` unless its columns are two keys of the type of the call's first argument,
+    /// ERROR `datatype_mismatch` unless the query has two columns of the type of the call's first argument,
     /// `undefined_function` if this type has no order.
     pub fn of_call(call: &Call, number: usize) -> Option<Self> {
         call.optional_argument(number)?;
@@ -58,7 +57,7 @@ impl Exceptions {
         })
     }
 
-    /// Returns the place of a key; None if no pair has it.
+    /// Returns the place of `key`, or None if no pair has it.
     pub fn place(&self, key: Option<pg_sys::Datum>) -> Option<u32> {
         let key = key?;
         let (mut start, mut end) = (0, self.keys.len() as u32);
@@ -73,13 +72,13 @@ impl Exceptions {
         None
     }
 
-    /// Returns whether two keys, given by their places, are a pair.
+    /// Returns whether the keys at places `a` and `b` are a pair.
     pub fn contain(&self, a: u32, b: u32) -> bool {
         self.pairs.binary_search(&[a.min(b), a.max(b)]).is_ok()
     }
 }
 
-/// The rows of a collection that have exceptions. One bit a row, and 8 bytes for each of these rows.
+/// The rows of a collection that have exceptions. Takes one bit for each row, and 8 bytes for each row with exceptions.
 #[derive(Default)]
 pub struct ExceptedRows {
     exceptions: Option<Exceptions>,
@@ -89,7 +88,7 @@ pub struct ExceptedRows {
 }
 
 impl ExceptedRows {
-    /// Returns the rows with these keys that have exceptions.
+    /// Finds the rows with exceptions, given the keys of all rows.
     pub fn of(exceptions: Exceptions, keys: &Keys) -> Self {
         let words = filled(0, keys.len().div_ceil(usize::BITS as usize)).or_raise();
         let (mut has_some, mut places) = (BitVec::from_vec(words), Vec::new());
@@ -112,7 +111,7 @@ impl ExceptedRows {
         self.has_some.get(row as usize).is_some_and(|has| *has)
     }
 
-    /// Returns whether two rows are an exception.
+    /// Returns whether rows `x` and `y` are an exception.
     pub fn contain(&self, [x, y]: [u32; 2]) -> bool {
         if !self.has(x) || !self.has(y) {
             return false;

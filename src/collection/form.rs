@@ -1,4 +1,4 @@
-//! The records that a search for partners reads: an item, the tokens of its bands, and fields to test; and the test.
+//! The form of the records that a search for partners reads, and the prefilter by their fields.
 
 use crate::collection::outlines::read_tokens;
 use neardup::kernels::active;
@@ -7,7 +7,7 @@ use neardup::kernels::active;
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     pub bands: usize,
-    /// Tokens that partners share at least.
+    /// The fewest tokens that partners share.
     pub needed: usize,
     pub test: Option<Test>,
 }
@@ -21,12 +21,12 @@ impl Form {
         self.bands * size_of::<u32>()
     }
 
-    /// Returns how many bytes a record has.
+    /// Returns the length of a record in bytes.
     pub fn len(&self) -> usize {
         ITEM + self.tokens_len() + self.test.map_or(0, |test| test.bytes())
     }
 
-    /// Returns item, tokens and fields of a record.
+    /// Splits a record into item, tokens and fields.
     pub fn parts<'a>(&self, record: &'a [u8]) -> (u32, impl Iterator<Item = u32> + 'a, &'a [u8]) {
         let (item, rest) = record.split_at(ITEM);
         let (tokens, fields) = rest.split_at(self.tokens_len());
@@ -35,7 +35,7 @@ impl Form {
     }
 }
 
-/// Fields of a few bits each: rows that are alike have at least `equal` of them in common.
+/// A test by fields of a few bits each: similar rows have at least `equal` fields in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Test {
     pub fields: usize,
@@ -50,14 +50,14 @@ impl Test {
     }
 }
 
-/// The fields of rows, in memory.
+/// The packed fields of rows, in memory.
 pub struct Prefilter {
     test: Test,
     packed: Vec<u8>,
 }
 
 impl Prefilter {
-    /// Returns a filter of the fields of all rows, one behind the other.
+    /// Returns a filter by the fields of all rows, stored back to back.
     pub fn new(test: Test, packed: Vec<u8>) -> Self {
         Self { test, packed }
     }

@@ -1,4 +1,5 @@
-//! Identical rows as one: nothing below needs to look at copies one by one. Rows with exceptions stay by themselves.
+//! Groups identical rows into items, so that later steps need not look at copies one by one. Rows with exceptions stay
+//! on their own.
 
 use crate::collection::documents::{Documents, set_record};
 use crate::collection::outlines::{Digest, digest, read_digest};
@@ -22,13 +23,13 @@ pub struct Items {
     first: Vec<u32>,
     /// The item of each row.
     of_row: Vec<u32>,
-    /// The next row of the same item.
+    /// The next row of the same item, or `NONE`.
     next: Vec<u32>,
 }
 
 impl Items {
-    /// Groups rows with the same value, and where there are documents with the same signature and set of
-    /// shingles. A row with an exception is in no group.
+    /// Groups rows with the same value or, if there are documents, with the same signature and set of shingles. A row
+    /// with exceptions is an item on its own.
     pub fn of(collection: &mut Collection) -> Self {
         let rows = collection.rows();
         let mut digests = digests_alike(&mut collection.outlines, rows);
@@ -40,7 +41,7 @@ impl Items {
         Self::of_digests(&digests, rows as usize)
     }
 
-    /// Groups rows, given the digests of all that are like another, in order.
+    /// Groups rows, given the sorted digests of all that may be alike.
     fn of_digests(sorted: &[(Digest, u32)], rows: usize) -> Self {
         let mut items = Self {
             first: Vec::new(),
@@ -89,7 +90,7 @@ impl Items {
         self.rows_from(self.first_row(item))
     }
 
-    /// Returns the rows of items, ascending, each with the place of its item in the list.
+    /// Returns the rows of `items`, ascending, each with the place of its item in `items`.
     pub fn rows_of(&self, items: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
         let mut rows = Vec::new();
         for (item, place) in items.zip(0..) {
@@ -100,14 +101,14 @@ impl Items {
         rows
     }
 
-    /// Returns a row, and the later rows of its item.
+    /// Returns `row` and the later rows of its item.
     pub fn rows_from(&self, row: u32) -> impl Iterator<Item = u32> + Clone + '_ {
         std::iter::successors(Some(row), |&row| {
             Some(self.next[row as usize]).filter(|&next| next != NONE)
         })
     }
 
-    /// Visits the pairs among the rows of one item, the earlier row first.
+    /// Calls `visit` for every pair of rows of `item`, the earlier row first.
     pub fn for_each_pair_within(&self, item: u32, visit: &mut dyn FnMut(u32, u32)) {
         let mut rows = self.rows(item);
         while let Some(x) = rows.next() {
@@ -115,7 +116,7 @@ impl Items {
         }
     }
 
-    /// Returns the sides of a join that an item has rows on.
+    /// Returns the sides of a join on which `item` has rows.
     pub fn sides(&self, item: u32, collection: &Collection) -> Sides {
         let first = collection.sides(self.first_row(item));
         if first == Sides::BOTH || first.b {
@@ -126,7 +127,7 @@ impl Items {
     }
 }
 
-/// Returns the digests of the rows that may be like another, in order.
+/// Returns the digests of the rows that may be alike, sorted.
 fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
     let (mut alike, mut buffer) = (Alike::new(rows as usize), Vec::new());
     for row in over("grouping identical rows", 0..rows) {
@@ -141,9 +142,9 @@ fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
     digests
 }
 
-/// Tells which rows may be like another: those whose digest begins as that of another. Within work_mem.
+/// Finds the rows that may be alike: those whose digests begin with the same 32 bits. Works within work_mem.
 struct Alike {
-    /// The first 32 bits of the digests, each with its row.
+    /// The first 32 bits of each digest, with its row.
     entries: Partitions,
 }
 
@@ -158,7 +159,7 @@ impl Alike {
         self.entries.push([low >> 32 << 32 | u64::from(row)]);
     }
 
-    /// Returns the rows, ascending.
+    /// Returns the rows that may be alike, ascending.
     fn rows(self) -> Vec<u32> {
         let begin_alike = |a: &u64, b: &u64| a >> 32 == b >> 32;
         let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
@@ -178,7 +179,7 @@ impl Alike {
     }
 }
 
-/// Adds digests of their sets of shingles where several rows have one signature.
+/// Mixes the digest of the set of shingles into the digests of rows that have the same signature.
 fn tell_sets_apart(
     digests: &mut [(Digest, u32)],
     documents: &mut Documents,
@@ -212,7 +213,7 @@ fn tell_sets_apart(
     digests.sort_unstable();
 }
 
-/// Returns the digest of the set behind a document, a text where it is to be cut into shingles.
+/// Returns the digest of a document's set. With `shingling`, the document is a text.
 fn set_digest(
     document: &[u8],
     shingling: Option<Shingling>,

@@ -1,7 +1,6 @@
-//! The rows of a collection that are similar enough, and how similar they are.
+//! The pairs of similar rows in a collection, and their similarities.
 //!
-//! A batch of a search numbers its items anew; neither these numbers nor the numbers of items and rows leave
-//! this module: it yields keys.
+//! A batch renumbers its items. The numbers of rows, items and kept items are internal: callers receive keys.
 
 use crate::collection::batch::Batch;
 use crate::collection::bit_strings;
@@ -28,25 +27,25 @@ use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Makes values of a set and appends them to a list, in any thread.
+/// Appends values made from a set to a list. Runs in any thread.
 pub type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
 
-/// Takes the keys of two rows, and their similarity.
+/// Receives the keys of two rows and their similarity.
 pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 
-/// Takes two kept items, and their similarity; None below the threshold.
+/// Receives two kept items and their similarity, or None below the threshold.
 type HandOn<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), Option<f64>);
 
-/// Elements of a set that counters are made for: with fewer counters, elements are told apart less well.
+/// Elements of a set for which counters are sized. With fewer counters, more elements share one.
 const ELEMENTS: usize = 256;
 
-/// Rows from which on narrow bands are slow enough for a warning.
+/// Minimum rows for a warning that narrow bands are slow.
 const LARGE: u32 = 100_000;
 
-/// A collection ready to be searched for pairs whose similarity reaches a threshold: the true one of documents and
-/// bit strings, the estimate of signatures.
+/// A collection prepared for the search for pairs at or above a threshold: by the true similarity of documents and bit
+/// strings, by the estimate for signatures.
 pub struct Matches {
-    /// None of bit strings, which are searched length by length.
+    /// None for bit strings, which are searched one length at a time.
     search: Option<PartnerSearch>,
     measured: Measured,
 }
@@ -60,7 +59,7 @@ pub struct Measured {
 }
 
 impl Matches {
-    /// Returns None for a collection without rows.
+    /// Prepares the search; returns None for a collection without rows.
     pub fn of(mut collection: Collection) -> Option<Self> {
         let (rows, threshold) = (collection.rows(), collection.threshold);
         if rows == 0 {
@@ -84,7 +83,7 @@ impl Matches {
         })
     }
 
-    /// Visits all items that may have partners in batches. Partners are in the same batch.
+    /// Calls `visit` for batches of the items that may have partners. Partners are in the same batch.
     fn for_each_batch(&mut self, visit: &mut dyn FnMut(&mut Measured, Batch)) {
         let Self { search, measured } = self;
         if let Some(search) = search {
@@ -107,7 +106,8 @@ impl Matches {
         }
     }
 
-    /// Visits every pair of similar rows once, the earlier row first; of a join, side a's.
+    /// Calls `visit` for every pair of similar rows, once. The earlier row comes first; in a join this is the row of
+    /// side a.
     pub fn for_each_pair(&mut self, visit: Visit<'_>) {
         for item in over("pairing copies", 0..self.measured.items.len()) {
             self.measured.visit_identical(item, visit);
@@ -127,8 +127,8 @@ impl Matches {
         });
     }
 
-    /// Visits pairs of similar rows, each once, the earlier row first, so that every row has up to `most` partners:
-    /// copies first. A row that others have as a partner can have more.
+    /// Calls `visit` for pairs of similar rows, each once, the earlier row first, until every row has `most` partners
+    /// or all that exist. Copies are paired first. A row that other rows chose can have more than `most` partners.
     pub fn for_each_partner(&mut self, most: u32, visit: Visit<'_>) {
         let keys = |collection: &Collection, x: u32, y: u32| {
             [x.min(y), x.max(y)].map(|row| collection.keys.get(row))
@@ -145,7 +145,7 @@ impl Matches {
         });
     }
 
-    /// Visits every row in query order with the canonical row of its star cluster.
+    /// Calls `visit` for every row, in query order, with the canonical row of its star cluster.
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
         let mut members = Members::new(self.measured.collection.rows());
         self.for_each_batch(&mut |measured, batch| {
@@ -159,7 +159,7 @@ impl Matches {
         self.visit_members(members, visit);
     }
 
-    /// Visits every row in query order with the first row of its connected component.
+    /// Calls `visit` for every row, in query order, with the first row of its connected component.
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
         let mut members = Members::new(self.measured.collection.rows());
         self.for_each_batch(&mut |measured, batch| {
@@ -182,7 +182,7 @@ impl Matches {
         self.visit_members(members, visit);
     }
 
-    /// Visits every row in query order with its canonical row.
+    /// Calls `visit` for every row, in query order, with its canonical row.
     fn visit_members(&self, members: Members, visit: Visit<'_>) {
         let measured = &self.measured;
         members.for_each(&measured.items, &mut |row, canonical, similarity| {
@@ -192,7 +192,7 @@ impl Matches {
 }
 
 impl Measured {
-    /// Returns the similarity of two kept items; None below the threshold or `least`.
+    /// Returns the similarity of two kept items, or None below the threshold or `least`.
     pub fn kept_similarity(
         &mut self,
         batch: &Batch,
@@ -217,8 +217,8 @@ impl Measured {
         self.items.first_row(batch.item(kept))
     }
 
-    /// Lets documents that share a token with very many others look for partners under the elements of their
-    /// sets, unless these take more memory than the tokens.
+    /// Makes documents that share a token with very many others look for partners under the elements of their sets,
+    /// unless these take more memory than the tokens and more than a quarter of work_mem.
     fn tell_apart(&mut self, batch: &mut Batch) {
         if self.collection.documents.is_none() {
             return;
@@ -256,7 +256,7 @@ impl Measured {
         }
     }
 
-    /// Computes the sets that comparisons one by one are likely to need.
+    /// Computes the sets that one-by-one comparisons are likely to need.
     fn compute_sets(&mut self, batch: &Batch) {
         if self.collection.shingling().is_none() {
             return;
@@ -272,8 +272,8 @@ impl Measured {
         );
     }
 
-    /// Compares pairs of kept items, and hands on their similarities in order; None of those
-    /// below the threshold.
+    /// Compares pairs of kept items, and passes them to `hand_on` in order, each with its similarity, or None below
+    /// `threshold`.
     fn compare_all(
         &mut self,
         pairs: impl Iterator<Item = (u32, u32)>,
@@ -283,7 +283,7 @@ impl Measured {
     ) {
         let kind = self.collection.record_kind();
         let mut progress = Progress::begin("comparing", pairs.size_hint().1);
-        // Rows are read while others are handed on.
+        // Taken out: rows are read while `hand_on` borrows `self`.
         let mut documents = self.collection.documents.take();
         let mut values = std::mem::replace(&mut self.collection.values, Records::new(0));
         let mut of_document = documents.as_mut().map(|documents| documents.reader());
@@ -305,7 +305,7 @@ impl Measured {
         self.collection.values = values;
     }
 
-    /// Visits the pairs of rows of two similar items.
+    /// Calls `visit` for the pairs of rows of two similar items.
     fn visit_similar(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
         self.visit_across((a, b), similarity, visit);
         if self.collection.first_side.is_some() {
@@ -317,7 +317,7 @@ impl Measured {
         [self.collection.keys.get(x), self.collection.keys.get(y)]
     }
 
-    /// Visits the pairs among the rows of one item.
+    /// Calls `visit` for the pairs among the rows of one item.
     fn visit_identical(&self, item: u32, visit: Visit<'_>) {
         if self.collection.first_side.is_some() {
             return self.visit_across((item, item), 1.0, visit);
@@ -326,7 +326,7 @@ impl Measured {
             .for_each_pair_within(item, &mut |x, y| self.visit_pair(x, y, 1.0, visit));
     }
 
-    /// Visits the pairs of side a's rows of one item and side b's rows of another.
+    /// Calls `visit` for the pairs of a row of item a on side a and a row of item b on side b.
     fn visit_across(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
         let theirs = self.items.rows(b).find(|&row| self.collection.sides(row).b);
         let ours = self
@@ -387,7 +387,7 @@ fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> Partn
     PartnerSearch::new(&mut source, outlining.plan.needed)
 }
 
-/// Checks that no pair is missed, and warns where the search may take very long.
+/// Checks that the bands miss no pair, and warns if the search may take very long.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` for signatures of too few slots.

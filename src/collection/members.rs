@@ -1,4 +1,4 @@
-//! Star clusters: the rows of a collection and the canonical rows that they belong to.
+//! Clusters: the rows of a collection and their canonical rows.
 
 use crate::collection::batch::Batch;
 use crate::collection::items::Items;
@@ -10,15 +10,15 @@ use neardup::cluster::{Canonicals, SimilarityOf};
 use neardup::memory::filled;
 use pgrx::pg_sys;
 
-/// The canonical rows of members, with the similarities to them.
+/// The members of clusters, with their canonical rows and the similarities to them.
 pub struct Members {
-    /// Row and canonical row, packed so that rows ascend, each pair with the bits of the similarity.
+    /// (row, canonical row), packed so that rows ascend, each with the bits of the similarity.
     sort: PairSort,
     rows: u32,
 }
 
 impl Members {
-    /// Returns no members yet, for a collection of `rows` rows.
+    /// Returns an empty list for a collection of `rows` rows.
     pub fn new(rows: u32) -> Self {
         Self {
             sort: PairSort::begin(pg_sys::INT8OID, 1, (work_mem_bytes() / 4 / 1024) as i32),
@@ -26,22 +26,21 @@ impl Members {
         }
     }
 
-    /// Makes a row a member of a canonical row's cluster; no row twice.
+    /// Makes `row` a member of the cluster of `canonical`. No row is put twice.
     fn put(&mut self, row: u32, canonical: u32, similarity: f64) {
         let ends = (u64::from(row) << 32 | u64::from(canonical)) ^ SIGN;
         let similarity = similarity.to_bits() as i64;
         self.sort.put(pg_sys::Datum::from(ends as i64), similarity);
     }
 
-    /// Makes the rows of an item members of a canonical row's cluster.
+    /// Makes the rows of `item` members of the cluster of `canonical`.
     pub fn put_item(&mut self, items: &Items, item: u32, canonical: u32, similarity: f64) {
         for row in items.rows(item) {
             self.put(row, canonical, similarity);
         }
     }
 
-    /// Puts the rows of a batch, each with its kept number, into clusters; `similarity` compares kept
-    /// numbers.
+    /// Clusters the rows of a batch, given with their kept numbers. `similarity` compares kept numbers.
     pub fn put_batch(
         &mut self,
         batch: &Batch,
@@ -61,7 +60,7 @@ impl Members {
         }
     }
 
-    /// Visits every row in order with the canonical row of its cluster, and the similarity to it.
+    /// Calls `visit` for every row, in order, with the canonical row of its cluster and the similarity to it.
     pub fn for_each(mut self, items: &Items, visit: &mut dyn FnMut(u32, u32, f64)) {
         self.sort.sort();
         let mut next = self.sort.next();
@@ -80,5 +79,5 @@ impl Members {
     }
 }
 
-/// Without it, packed pairs are in order as unsigned numbers.
+/// The sign bit, flipped so that packed pairs sort as unsigned numbers.
 const SIGN: u64 = 1 << 63;

@@ -1,4 +1,4 @@
-//! Outlines of signatures: all that the search for pairs needs of them, so that they are read only once.
+//! Outlines of signatures: what the search for pairs needs of them, so that signatures are read only once.
 
 use crate::pg::spool::Records;
 use neardup::Result;
@@ -10,7 +10,7 @@ use neardup::minhash::{Header, Signature};
 use siphasher::sip128::SipHasher13;
 use std::ops::Range;
 
-/// 128 bits of a record: different records share them with a probability of 2^-128 a pair.
+/// A 128-bit hash of a record. Two different records share it with a probability of 2^-128.
 pub type Digest = (u64, u64);
 
 /// Bytes of a digest.
@@ -30,7 +30,7 @@ pub fn push_digest(record: &[u8], outline: &mut Vec<u8>) -> Result<()> {
     outline.try_extend_from_slice([low, high].map(u64::to_le_bytes).as_flattened())
 }
 
-/// Returns the digest with which the outline of a row begins; `buffer` serves to read it.
+/// Reads the digest at the start of a row's outline. `buffer` is scratch space.
 pub fn read_digest(outlines: &mut Records, row: u32, buffer: &mut Vec<u8>) -> Digest {
     let bytes = outlines.read_part(row as usize, 0..DIGEST_LEN, buffer);
     let (halves, _) = bytes.as_chunks::<8>();
@@ -38,28 +38,28 @@ pub fn read_digest(outlines: &mut Records, row: u32, buffer: &mut Vec<u8>) -> Di
     (low, high)
 }
 
-/// The parameters of outlines. The outline of a signature is its digest, by which identical rows are
-/// found, then the tokens of its bands, 4 bytes each, and for verified pairs a few bits of its slots.
+/// The parameters of outlines. An outline holds the digest of a signature, which identifies identical rows, then the
+/// tokens of its bands, 4 bytes each, and for verified pairs a few bits of each slot.
 #[derive(Debug, Clone, Copy)]
 pub struct Outlining {
-    /// Of all signatures.
+    /// The parameters of all signatures.
     pub header: Header,
     pub plan: BandPlan,
-    /// Of pairs that are verified by their documents.
+    /// Set if pairs are verified by their documents.
     pub verified: Option<Verified>,
 }
 
-/// The search for verified pairs.
+/// The search for pairs that are verified by their documents.
 #[derive(Debug, Clone, Copy)]
 pub struct Verified {
     pub plan: VerifiedPlan,
-    /// The header of the few bits of the slots.
+    /// The header of the packed slots.
     pub packed: Header,
 }
 
 impl Outlining {
-    /// Returns how to outline signatures of that header for pairs that reach a threshold by their
-    /// documents or, where there are none, by the estimate.
+    /// Plans the outlines of signatures with `header`, for pairs that reach `threshold` by their documents or, without
+    /// documents, by the estimate.
     pub fn new(header: &Header, threshold: f64, has_documents: bool) -> Self {
         let slots = usize::from(header.slots);
         if !has_documents {
@@ -84,22 +84,22 @@ impl Outlining {
         }
     }
 
-    /// Returns where an outline holds the tokens.
+    /// Returns the bytes of an outline that hold the tokens.
     pub fn tokens(&self) -> Range<usize> {
         DIGEST_LEN..DIGEST_LEN + size_of::<u32>() * self.plan.bands.bands
     }
 
-    /// Returns where an outline holds the few bits of the slots.
+    /// Returns the bytes of an outline that hold the packed slots.
     pub fn packed(&self) -> Range<usize> {
         let start = self.tokens().end;
         let verified = self.verified.as_ref();
         start..start + verified.map_or(0, |verified| verified.packed.payload_len())
     }
 
-    /// Appends the outline of a stored signature; nothing for that of an empty document.
+    /// Appends the outline of a stored signature, or nothing if its document is empty.
     ///
     /// # Errors
-    /// Those of reading a stored signature, or of one made with other parameters; `OutOfMemory`.
+    /// The errors of reading a stored signature; an error if it was made with other parameters; `OutOfMemory`.
     pub fn push(&self, stored: &[u8], outline: &mut Vec<u8>) -> Result<()> {
         let signature = Signature::from_bytes(stored)?;
         if signature.header.empty {
@@ -121,13 +121,13 @@ impl Outlining {
     }
 }
 
-/// Returns the tokens that a part of an outline holds.
+/// Reads tokens as outlines hold them.
 pub fn read_tokens(bytes: &[u8]) -> impl ExactSizeIterator<Item = u32> {
     let (tokens, _) = bytes.as_chunks::<4>();
     tokens.iter().map(|token| u32::from_le_bytes(*token))
 }
 
-/// Writes tokens as outlines hold them.
+/// Appends tokens as outlines hold them.
 ///
 /// # Errors
 /// `OutOfMemory`.

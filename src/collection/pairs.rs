@@ -1,5 +1,5 @@
-//! `near_dup_pairs` and `near_dup_join`: all similar pairs of a collection, or between two; or all pairs
-//! where one document contains the other.
+//! `near_dup_pairs` and `near_dup_join`: all similar pairs in a collection or between two, or all pairs where one
+//! document contains the other.
 
 use crate::collection::containment;
 use crate::collection::exceptions::Exceptions;
@@ -58,7 +58,7 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
         Collection::of_call(&call, measure, threshold, 4, VerifiedPlan::slots_as_stored);
     let [query_a, query_b] =
         [(1, "query_a"), (2, "query_b")].map(|(number, name)| Query::open(&call, number, name));
-    // The smaller side is read first: it tells which rows of the other one can be left out.
+    // The smaller side is read first: its tokens rule out rows of the other side.
     let is_reversed =
         measure == PairMeasure::Resemblance && query_b.estimate().0 < query_a.estimate().0;
     let [first, second] = match is_reversed {
@@ -71,10 +71,10 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
     put_pairs(collection, is_reversed, call.rows());
 }
 
-/// The most partners of a row.
+/// Upper limit of the argument `most`.
 const MOST: i32 = 1000;
 
-/// Puts the pairs of a collection. If the two queries of a join were read in reverse, turns each pair round.
+/// Puts the pairs of a collection. If the two queries of a join were read in reverse order, swaps each pair back.
 fn put_pairs(collection: Collection, is_reversed: bool, mut rows: ResultRows) {
     let mut put = |[first, second]: [Option<pg_sys::Datum>; 2], similarity: f64| {
         let [a, b] = match is_reversed {

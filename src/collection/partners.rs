@@ -10,13 +10,13 @@ use neardup::candidates::KeyLists;
 use neardup::memory::{Grow, collected, filled};
 use std::ops::ControlFlow;
 
-/// Takes a pair of rows, and their similarity.
+/// Receives a pair of rows and their similarity.
 type VisitCopies<'a> = &'a mut dyn FnMut(u32, u32, f64);
 type VisitRows<'a> = &'a mut dyn FnMut(&Measured, u32, u32, f64);
 
 const NONE: u32 = u32::MAX;
 
-/// The partners that the rows of each item still lack. 8 bytes an item.
+/// How many partners the rows of each item still lack. Takes 8 bytes an item.
 pub struct Lacking {
     /// The number of rows of every item.
     sizes: Vec<u32>,
@@ -24,7 +24,7 @@ pub struct Lacking {
 }
 
 impl Lacking {
-    /// Pairs the rows of each item, so that each has `most` partners or all of them, and returns what they lack.
+    /// Pairs the rows of each item until each has `most` partners or all of them, and returns what they still lack.
     pub fn after_copies(items: &Items, most: u32, visit: VisitCopies<'_>) -> Self {
         let (mut sizes, mut lacking) = (Vec::new(), Vec::new());
         for item in over("pairing copies", 0..items.len()) {
@@ -36,7 +36,7 @@ impl Lacking {
                 items.for_each_pair_within(item, &mut |x, y| visit(x, y, 1.0));
                 continue;
             }
-            // Each with the next half of `most`, in a circle.
+            // In a circle, each row with the next `most / 2`, rounded up.
             for (place, x) in rows.iter().enumerate() {
                 check_interrupts();
                 for next in 1..=most.div_ceil(2) as usize {
@@ -47,11 +47,11 @@ impl Lacking {
         Self { sizes, lacking }
     }
 
-    /// Pairs rows of two similar items: as many as each row lacks.
+    /// Pairs rows of two similar items, as many as each row lacks.
     fn pair(&mut self, items: &Items, (x, y): (u32, u32), visit: &mut dyn FnMut(u32, u32)) {
         let [x, y] = [x, y].map(|item| item as usize);
         let [of_x, of_y] = [(x, y), (y, x)].map(|(x, y)| self.lacking[x].min(self.sizes[y]));
-        // Items whose rows lack partners have few rows.
+        // An item whose rows lack partners has at most `most` rows.
         let first = |item: usize, most: u32| {
             collected(items.rows(item as u32).take(most as usize)).or_raise()
         };
@@ -70,8 +70,8 @@ impl Lacking {
         self.lacking[y] -= of_y;
     }
 
-    /// Pairs the rows of a batch with similar ones until every row has its partners, or all that exist. Rows are
-    /// compared with the rows of their rarest keys first.
+    /// Pairs the rows of a batch with similar ones until every row has its partners or all that exist. Looks under a
+    /// row's rarest keys first.
     pub fn search(&mut self, measured: &mut Measured, batch: &Batch, visit: VisitRows<'_>) {
         let tokens = &batch.tokens;
         let mut lists = KeyLists::new(tokens, &mut check_interrupts).or_raise();
@@ -112,7 +112,7 @@ impl Lacking {
     }
 }
 
-/// The partners found: 8 bytes each, in chains.
+/// The partners found, in linked lists of 8 bytes an entry.
 struct Partners {
     heads: Vec<u32>,
     entries: Vec<(u32, u32)>,

@@ -1,4 +1,4 @@
-//! Passages that are copies of earlier ones in a collection, and those that most documents share.
+//! Passages that copy earlier ones in a collection, and passages that the most documents share.
 
 use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
 use crate::options;
@@ -41,7 +41,8 @@ fn copied_passages(fcinfo: pg_sys::FunctionCallInfo) {
     let mut push_key = |row: &QueryRow<'_>| keys.push(row.get(key));
     let mut fingerprints = documents.read_all(reader, query, document, &mut push_key);
     let mut rows = call.rows();
-    // If words of equal hashes differ, other hashes are drawn. That this happens even twice is as good as impossible.
+    // If different words have the same hash, another hash function is drawn. A second collision is as good as
+    // impossible.
     for _ in 0..ATTEMPTS {
         let windows = documents.windows(reader, fingerprints);
         let copies = documents.entries(windows, Kept::Copies);
@@ -96,20 +97,20 @@ fn frequent_passages(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// Searches before the function gives up.
+/// Attempts before `copied_passages` gives up.
 const ATTEMPTS: usize = 8;
 
-/// The memory of a document's windows, as a multiple of its bytes: an upper limit, roughly.
+/// Memory of a document's windows as a multiple of its bytes: roughly an upper limit.
 const WINDOWS: usize = 8;
 
 /// Bytes of a short word.
 const BYTES_A_WORD: usize = 4;
 
-/// Bytes of work_mem for each class of a large part.
+/// Bytes of work_mem for each class when a large part is grouped.
 const BYTES_FOR_A_CLASS: usize = 128;
 
-/// Returns a reader for a call's arguments `min_words` and `fold`. It draws hashes, so that nobody can write documents
-/// for which they are alike.
+/// Returns a reader for a call's arguments `min_words` and `fold`, the first of which is argument `first`. Its hash
+/// function is random, so that nobody can write documents whose words collide.
 fn reader(call: &Call, first: usize) -> DocumentReader {
     let least = call.argument(first, "min_words").value() as i32;
     let least = min_words(i64::from(least)).or_raise();
@@ -118,8 +119,8 @@ fn reader(call: &Call, first: usize) -> DocumentReader {
         .name()
         .parse();
     let mut seed = [0; 8];
-    // SAFETY: the buffer is valid for its length. Where the system has no random numbers it stays as
-    // it is, which makes the hashes ones that can be known.
+    // SAFETY: the buffer is valid for its length. If the system has no random numbers, it stays zero, and the hashes
+    // are predictable.
     unsafe { pg_sys::pg_strong_random(seed.as_mut_ptr().cast(), seed.len()) };
     DocumentReader::new(
         least,
@@ -128,15 +129,15 @@ fn reader(call: &Call, first: usize) -> DocumentReader {
     )
 }
 
-/// The fingerprints of a collection: each with its number.
+/// The fingerprints of a collection, each with its number.
 struct Fingerprints {
     entries: Partitions<2>,
-    /// The number of the first fingerprint of every document, and of all fingerprints.
+    /// The number of each document's first fingerprint, then the number of all fingerprints.
     starts: Vec<u64>,
 }
 
 impl Fingerprints {
-    /// Returns the fingerprints of the documents that `visit_all` goes through.
+    /// Reads the fingerprints of the documents that `visit_all` passes on.
     fn read(reader: DocumentReader, visit_all: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Self {
         let mut entries = Partitions::of_unknown_size();
         let (mut starts, mut number, mut end) = (filled(0, 1).or_raise(), 0, 0);
@@ -156,7 +157,7 @@ impl Fingerprints {
         Self { entries, starts }
     }
 
-    /// Returns a bit for each fingerprint, set if it repeats.
+    /// Returns one bit for each fingerprint, set if it occurs more than once.
     fn repeated(self) -> BitVec<u64> {
         let words = self.entries.len().div_ceil(64);
         let mut repeats = BitVec::from_vec(filled(0, words).or_raise());
@@ -181,16 +182,16 @@ impl Fingerprints {
     }
 }
 
-/// The windows kept of each hash.
+/// What is kept of the windows with the same hash.
 #[derive(PartialEq, Eq)]
 enum Kept {
-    /// The place of every copy, and that of the first window.
+    /// The place of every copy, with that of the first window.
     Copies,
-    /// The place of the first of several windows, and the numbers of documents and places.
+    /// The place of the first window if there are several, with the numbers of documents and places.
     Repeated,
 }
 
-/// Documents in UTF-8, one after the other.
+/// Documents in UTF-8, back to back.
 struct Documents {
     records: Records,
     characters: Characters,
@@ -217,7 +218,7 @@ impl Documents {
         }
     }
 
-    /// Reads the documents of a query, and passes their rows to `take_row`. Rows without a document are left out.
+    /// Reads the documents of a query and passes their rows to `take_row`. Skips rows without a document.
     fn read_all(
         &mut self,
         reader: DocumentReader,
@@ -229,7 +230,7 @@ impl Documents {
             query.for_each("reading", &mut |row| {
                 if let Some(doc) = row.get(document) {
                     take_row(row);
-                    // SAFETY: the column is of type text or one of those that are stored as it is.
+                    // SAFETY: the column is of type text or one stored like it.
                     let doc = unsafe { Text::from_raw(doc) };
                     self.records.push(&doc);
                     self.characters.push(&doc).or_raise();
@@ -239,7 +240,7 @@ impl Documents {
         })
     }
 
-    /// Returns the windows whose fingerprints repeat. Documents without any are not read again.
+    /// Returns the windows whose fingerprints repeat. Skips documents without such fingerprints.
     fn windows(&mut self, reader: DocumentReader, mut fingerprints: Fingerprints) -> Partitions<3> {
         let starts = std::mem::take(&mut fingerprints.starts);
         let repeats = fingerprints.repeated();
@@ -298,7 +299,7 @@ impl Documents {
         windows.into_inner()
     }
 
-    /// Returns what is kept of all windows, divided by places.
+    /// Returns what is kept of all windows, partitioned by place.
     fn entries(&self, windows: Partitions<3>, kept: Kept) -> Partitions<2> {
         let entries = Partitions::new(self.records.end() as usize / BYTES_A_WORD);
         let divider = entries.divider();
@@ -327,7 +328,7 @@ impl Documents {
         entries.into_inner()
     }
 
-    /// Returns by how many bits places are shifted, so that their highest bits are evenly spread.
+    /// Returns by how many bits to shift places so that their highest bits are evenly distributed.
     fn shift(&self) -> u32 {
         Place::new(self.records.end().max(1), 0).0.leading_zeros()
     }
@@ -353,7 +354,7 @@ impl Documents {
         is_true
     }
 
-    /// Returns the columns of a row.
+    /// Returns the columns of a result row.
     fn columns(&mut self, row: &Copy, keys: &Keys) -> [Option<pg_sys::Datum>; 7] {
         let characters = std::mem::take(&mut self.characters);
         let [[key, start, length], [source, source_start, source_length]] =
@@ -380,7 +381,7 @@ impl Documents {
         ]
     }
 
-    /// Visits entries in the order of their places.
+    /// Calls `visit` for entries in the order of their places.
     fn for_each_sorted(
         &mut self,
         entries: Partitions<2>,
@@ -408,7 +409,7 @@ struct Grouping<'a> {
 }
 
 impl Grouping<'_> {
-    /// Adds windows to classes. Passes copies to `emit` and windows for which there is no room to `leave`.
+    /// Adds windows to `classes`. Passes copies to `emit`, and windows for which there is no room to `leave`.
     fn add(
         &self,
         classes: &mut Classes,
@@ -432,7 +433,7 @@ impl Grouping<'_> {
         Ok(())
     }
 
-    /// Ends classes. Passes the repeated ones to `emit`, if these are kept.
+    /// Passes the repeated classes to `emit` if these are kept.
     fn end(&self, classes: &Classes, emit: &mut dyn FnMut([u64; 2]) -> Result<()>) -> Result<()> {
         let mut repeated = classes.repeated().filter(|_| self.kept == Kept::Repeated);
         repeated.try_for_each(|(first, documents, places)| {
@@ -441,7 +442,7 @@ impl Grouping<'_> {
         })
     }
 
-    /// Groups the windows of a large part: as many classes at once as memory holds.
+    /// Groups the windows of a large part, as many classes at a time as memory holds.
     fn work_on_large(
         &self,
         visit_all: &mut VisitSlices<'_>,

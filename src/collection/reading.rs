@@ -1,4 +1,4 @@
-//! The rows that a query yields, with all that a search for pairs needs of them.
+//! Reads the rows of a query, and keeps what the search for pairs needs of them.
 
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
 use crate::collection::exceptions::{ExceptedRows, Exceptions};
@@ -26,11 +26,11 @@ use neardup::shingle::{Key, Shingling};
 use pgrx::pg_sys;
 use std::sync::OnceLock;
 
-/// The measure that pairs have to reach.
+/// The measure that pairs must reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairMeasure {
-    /// Resemblance of the documents, or of the signatures where there are no documents; Hamming distance of bit
-    /// strings; symmetric.
+    /// Symmetric: the resemblance of documents or, without documents, of signatures; the Hamming distance of bit
+    /// strings.
     Resemblance,
     /// Containment of the first document in the second.
     Containment,
@@ -43,44 +43,44 @@ pub struct Collection {
     pub measure: PairMeasure,
     /// The parameters by which documents are cut and signed.
     signing: Signing,
-    /// The similarity that pairs have to reach.
+    /// The similarity that pairs must reach.
     pub threshold: f64,
-    /// The distance of bit strings that pairs may have; None where bit strings are rejected.
+    /// The greatest distance of two similar bit strings; None if bit strings are rejected.
     pub distance: Option<u32>,
-    /// Of the rows read first.
+    /// The kind of the rows read last.
     kind: Option<RowKind>,
     pub keys: Keys,
-    /// Keys of rows that are like nothing: those whose value or document is NULL or empty.
+    /// Keys of rows that are similar to no row, because their value or document is NULL or empty.
     pub without: Keys,
-    /// Signatures, bit strings or sets, where rows are compared by these.
+    /// Signatures, bit strings or sets, if rows are compared by them.
     pub values: Records,
-    /// Documents, where rows are compared by these.
+    /// Documents, if rows are compared by them.
     pub documents: Option<Documents>,
-    /// The outlines of all rows; outlines of bit strings and of sets are digests alone.
+    /// The outlines of all rows. Those of bit strings and of sets for containment are digests alone.
     pub outlines: Records,
     /// The parameters of the outlines of signatures.
     pub outlining: Option<Outlining>,
-    /// Rows that were added one by one, and are still to be outlined.
+    /// Rows that were pushed one by one and are still to be outlined.
     waiting: Vec<(Keys, Piece)>,
     /// The pairs of rows that count as not similar.
     pub exceptions: ExceptedRows,
-    /// Rows of the first query, where two are joined.
+    /// The number of rows of the first query in a join.
     pub first_side: Option<u32>,
-    /// The tokens of these rows.
+    /// Counts of these rows' tokens.
     first_tokens: Option<GroupSizes>,
 }
 
-/// Takes key, value and document of a row.
+/// Receives key, value and document of a row.
 pub type TakeRow<'a> =
     &'a mut dyn FnMut(Option<pg_sys::Datum>, Option<pg_sys::Datum>, Option<pg_sys::Datum>);
 
-/// The columns of a query: of the key, of the value, and of a document behind it.
+/// The columns of the key, the value, and the document behind the value.
 type Columns = (CheckedColumn, CheckedColumn, Option<CheckedColumn>);
 
 impl Collection {
-    /// Returns a collection with keys of the type of the call's first argument, and no bit strings. The
-    /// arguments from `first` on are the parameters by which documents are cut and signed; where slots are
-    /// NULL, `default_slots` of the threshold.
+    /// Returns an empty collection that rejects bit strings. Its keys have the type of the call's first argument. The
+    /// arguments from number `first` are k, unit, fold, slots and seed. NULL slots stand for
+    /// `default_slots(threshold)`.
     pub fn of_call(
         call: &Call,
         measure: PairMeasure,
@@ -105,11 +105,11 @@ impl Collection {
         }
     }
 
-    /// Returns the rows of the query that is a call's second argument. The third argument is the threshold or, of
-    /// bit strings, the distance; the arguments from `first` on are as in [`Self::of_call`].
+    /// Reads the query in the call's second argument. The third argument is the threshold or, for bit strings, the
+    /// distance. The arguments from number `first` are as in [`Self::of_call`].
     ///
     /// # Errors
-    /// ERROR as of [`Self::read`]; `invalid_parameter_value` for a threshold out of range.
+    /// The errors of [`Self::read`], and `invalid_parameter_value` for a threshold out of range.
     pub fn of_query(call: &Call, measure: PairMeasure, first: usize) -> Self {
         let query = Query::open(call, 1, "query");
         let is_bits = |column| {
@@ -130,8 +130,8 @@ impl Collection {
         collection
     }
 
-    /// Returns a collection of rows that are near each other within a bound. Documents are signed as
-    /// `minhash` does by default, with slots for the threshold.
+    /// Returns an empty collection for pairs within `bound`. Documents are signed as `minhash` does by default, with
+    /// slots for the threshold.
     pub fn of_bound(key_type: pg_sys::Oid, bound: Bound, signature_type: pg_sys::Oid) -> Self {
         let signing = |threshold, shingling| Signing {
             shingling,
@@ -189,15 +189,15 @@ impl Collection {
         self.keys.len() as u32
     }
 
-    /// Makes pairs of rows count as not similar. All rows have been read before.
+    /// Makes the pairs of `exceptions` count as not similar. Called after all rows are read.
     pub fn except(&mut self, exceptions: Option<Exceptions>) {
         if let Some(exceptions) = exceptions {
             self.exceptions = ExceptedRows::of(exceptions, &self.keys);
         }
     }
 
-    /// Ends the first of two queries that are joined. Rows of the second one are left out if they have too
-    /// few tokens of the first one's rows to be similar to one.
+    /// Ends the first of two queries that are joined. Rows of the second are then left out if they share too few tokens
+    /// with the first query's rows to be similar to one.
     pub fn end_first_side(&mut self) {
         let rows = self.rows();
         self.first_side = Some(rows);
@@ -219,7 +219,7 @@ impl Collection {
         self.first_tokens = Some(first_tokens);
     }
 
-    /// Returns whether a row may be similar to one of the other side.
+    /// Returns whether a row may be similar to a row of the first side.
     fn may_join(&self, outlining: Option<&Outlining>, outline: &[u8]) -> bool {
         let (Some(first_tokens), Some(outlining)) = (&self.first_tokens, outlining) else {
             return true;
@@ -229,7 +229,7 @@ impl Collection {
         shared.count() >= outlining.plan.needed
     }
 
-    /// Returns the side of a join on which a row is; both if there are no two.
+    /// Returns the side of a join on which `row` is, or both sides without a join.
     pub fn sides(&self, row: u32) -> Sides {
         match self.first_side {
             Some(first) => Sides {
@@ -240,7 +240,7 @@ impl Collection {
         }
     }
 
-    /// Returns k, unit, and fold of the documents; None where they are sets, or there are none.
+    /// Returns k, unit and fold of the documents, or None if they are sets or there are none.
     pub fn shingling(&self) -> Option<Shingling> {
         match self.documents.as_ref()?.kind {
             DocumentKind::Text => shingling(&self.outlining?.header),
@@ -259,11 +259,11 @@ impl Collection {
         }
     }
 
-    /// Reads all rows of a query: key, signature, and perhaps document; or key and document, which is
-    /// signed; or key and bit string.
+    /// Reads all rows of a query: key and signature, perhaps with a document; key and document, which is signed; or key
+    /// and bit string.
     ///
     /// # Errors
-    /// ERROR if its columns are others, or signatures were made with different parameters.
+    /// ERROR for other columns, or for signatures made with different parameters.
     pub fn read(&mut self, query: Query) {
         let (kind, (key, value, document)) = self.check_columns(&query.columns());
         announce(&query);
@@ -279,10 +279,10 @@ impl Collection {
         });
     }
 
-    /// Adds the rows that `feed` hands on, of values of that kind, whose types have been checked.
+    /// Adds the rows that `feed` passes on. Their values are of `kind`, with types that have been checked.
     ///
     /// # Errors
-    /// ERROR where the rows read before have other documents; as of [`Self::read`].
+    /// ERROR if rows read before have documents of another kind; the errors of [`Self::read`].
     pub fn gather(&mut self, kind: RowKind, feed: impl FnOnce(TakeRow<'_>)) {
         self.begin(kind);
         let key_type = self.key_type;
@@ -300,7 +300,7 @@ impl Collection {
         });
     }
 
-    /// Adds a row, with a value of the bound's kind, to the rows of [`Self::of_bound`].
+    /// Adds a row to a collection from [`Self::of_bound`]. `value` is of the bound's kind.
     pub fn push(&mut self, key: Option<pg_sys::Datum>, value: Option<pg_sys::Datum>) {
         let kind = self.kind.expect("the bound has a kind");
         let is_full = |(_, piece): &(Keys, Piece)| piece.bytes() >= piece_bytes();
@@ -318,7 +318,7 @@ impl Collection {
         }
     }
 
-    /// Outlines the rows that were pushed.
+    /// Outlines the rows that [`Self::push`] added.
     pub fn end(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         self.outline(|put| {
@@ -328,7 +328,7 @@ impl Collection {
         });
     }
 
-    /// Begins to add rows of a kind.
+    /// Begins to add rows of `kind`.
     fn begin(&mut self, kind: RowKind) {
         let before = self.kind.replace(kind);
         if before.is_some_and(|before| before.documents() != kind.documents()) {
@@ -342,7 +342,7 @@ impl Collection {
         }
     }
 
-    /// Outlines the pieces that `feed` puts with the help of other threads, and adds their rows in order.
+    /// Outlines the pieces that `feed` puts, with the help of other threads, and adds their rows in order.
     fn outline(&mut self, feed: impl FnOnce(&mut dyn FnMut(Keys, Piece))) {
         let Some(kind) = self.kind else {
             return;
@@ -380,7 +380,7 @@ impl Collection {
         self.outlining = known.into_inner();
     }
 
-    /// Adds rows that have been outlined.
+    /// Adds the rows of an outlined piece.
     fn add(&mut self, keys: &Keys, rows: &OutlinedPiece, outlining: Option<&Outlining>) {
         for (number, (outline, value, document)) in (0..).zip(rows.iter()) {
             let key = keys.get(number);
@@ -441,7 +441,7 @@ impl Collection {
         }
     }
 
-    /// Returns the columns that a query can have, as the hint of an error.
+    /// Returns the columns that a query can have, for the hint of an error.
     fn valid_columns(&self) -> String {
         if self.measure == PairMeasure::Containment {
             return "Valid for containment are the key and the document (text), or its shingles as text[] or bigint[].".into();
@@ -454,11 +454,11 @@ impl Collection {
     }
 }
 
-/// Returns how to outline signatures with a header, for pairs that reach a threshold by their documents or, where
-/// there are none, by the estimate.
+/// Plans the outlines of signatures with `header`, for pairs that reach `threshold` by their documents or, without
+/// documents, by the estimate.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` for texts whose signatures are of something else.
+/// ERROR `invalid_parameter_value` for texts behind signatures that were not made from text.
 fn outlining_of(header: &Header, threshold: f64, documents: Option<DocumentKind>) -> Outlining {
     if documents == Some(DocumentKind::Text) && shingling(header).is_none() {
         invalid(
@@ -469,18 +469,17 @@ fn outlining_of(header: &Header, threshold: f64, documents: Option<DocumentKind>
     Outlining::new(header, threshold, documents.is_some())
 }
 
-/// Times the bytes of a token for which the filter of tokens has room: one in 200 of other tokens passes.
+/// Size of the token filter as a multiple of the tokens' bytes. One in 200 other tokens passes the filter.
 const TOKEN_ROOM: usize = 2;
 
-/// Bytes that a row takes besides work_mem, about: its key and numbers, and if it may have partners, a few
-/// bits of its bands or slots.
+/// Approximate bytes that a row takes besides work_mem: its key, numbers and, if it may have partners, a few bits of
+/// its bands or slots.
 const HELD_BYTES: f64 = 60.0;
 
-/// Bytes that a row takes in temporary files besides its columns, about: its signature, and the keys of
-/// its bands.
+/// Approximate bytes that a row takes in temporary files besides its columns: its signature and the keys of its bands.
 const FILED_BYTES: f64 = 700.0;
 
-/// Reports the planner's estimate of the rows, and of the memory and temporary files that they take.
+/// Reports the planner's estimate of the number of rows, with the memory and temporary files that they take.
 fn announce(query: &Query) {
     let (rows, width) = query.estimate();
     let work_mem = work_mem_bytes() as f64;

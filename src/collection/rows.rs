@@ -1,4 +1,4 @@
-//! Rows of a query in pieces, which helpers outline while the next ones are read.
+//! Rows of a query in pieces, which helper threads outline while the next piece is read.
 
 use crate::collection::documents::{DocumentKind, set_record};
 use crate::collection::outlines::{Outlining, push_digest};
@@ -16,11 +16,11 @@ use neardup::parts::Parts;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::pg_sys;
 
-/// The kind of the values that rows have.
+/// The kind of a row's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
     Bits,
-    /// A signature, perhaps with the document behind it, which is compared then.
+    /// A signature, perhaps with its document, which is compared instead.
     Signature(Option<DocumentKind>),
     /// A document, which is signed.
     Document(DocumentKind),
@@ -29,7 +29,7 @@ pub enum RowKind {
 }
 
 impl RowKind {
-    /// Returns the kind of a column's values with the column; None for one of another type.
+    /// Returns the kind of a column's values and the checked column, or None for other types.
     pub fn of_column(
         column: &Column,
         signature_type: pg_sys::Oid,
@@ -41,7 +41,7 @@ impl RowKind {
         })
     }
 
-    /// Returns the kind of the documents by which rows are compared.
+    /// Returns the kind of the documents by which rows are compared, if they are.
     pub fn documents(self) -> Option<DocumentKind> {
         match self {
             Self::Signature(kind) => kind,
@@ -51,29 +51,29 @@ impl RowKind {
     }
 }
 
-/// Rows that one thread outlines at once. A row that cannot be compared has neither value nor document.
+/// Rows that one thread outlines together. A row that cannot be compared has neither value nor document.
 #[derive(Default)]
 pub struct Piece {
-    /// Bit strings, signatures, sets or the texts that are made into sets; of documents that are signed, the
-    /// texts that their records do not hold.
+    /// Bit strings, signatures, and sets or the texts to make them from. For documents that are signed, the texts that
+    /// their records do not hold.
     values: Parts<u8>,
     /// The records of documents.
     documents: Parts<u8>,
 }
 
-/// Rows with their outlines; that of a row that cannot be compared is empty.
+/// Rows with their outlines. The outline of a row that cannot be compared is empty.
 pub struct OutlinedPiece {
     rows: Piece,
     outlines: Parts<u8>,
 }
 
 impl Piece {
-    /// Returns how many bytes it takes.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> usize {
         self.values.bytes() + self.documents.bytes()
     }
 
-    /// Adds a row, of datums whose types have been checked.
+    /// Adds a row. The types of its datums have been checked.
     pub fn push(
         &mut self,
         kind: RowKind,
@@ -111,17 +111,17 @@ impl Piece {
         self.documents.end().or_raise();
     }
 
-    /// Returns the header of the first signature that is not empty.
+    /// Returns the header of the first signature whose document is not empty.
     pub fn first_header(&self) -> Option<Header> {
         let stored = self.values.iter().filter(|stored| !stored.is_empty());
         let mut headers = stored.map(|stored| Signature::from_bytes(stored).or_raise().header);
         headers.find(|header| !header.empty)
     }
 
-    /// Outlines the rows, in any thread. All signatures are empty as long as no parameters are known.
+    /// Outlines the rows. Runs in any thread. `outlining` is None only while all signatures are of empty documents.
     ///
     /// # Errors
-    /// Those of damaged signatures, and of some made with other parameters; `OutOfMemory`.
+    /// Errors for damaged signatures, and for signatures made with other parameters; `OutOfMemory`.
     pub fn outline(
         mut self,
         kind: RowKind,
@@ -169,7 +169,7 @@ impl OutlinedPiece {
     }
 }
 
-/// Returns the signature of a document, whose text is `text` unless the record holds it.
+/// Signs a document. Its text is in `record` or, if the record does not hold it, in `text`.
 fn sign(
     kind: DocumentKind,
     text: &[u8],
@@ -196,6 +196,6 @@ pub enum RecordKind {
     /// Sorted hashes, 8 bytes each.
     Set,
     Text(Shingling),
-    /// Sorted hashes, as in a set: the measure is the share of the first set that the second contains.
+    /// Sorted hashes as in a set, compared by the share of the first set that the second contains.
     Contained,
 }

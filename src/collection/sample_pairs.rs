@@ -1,4 +1,4 @@
-//! `near_dup_sample_pairs`: pairs worth a label.
+//! `near_dup_sample_pairs`: a sample of pairs to label.
 
 use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
 use crate::options;
@@ -19,11 +19,11 @@ use neardup::strata::{MAX_DRAWN, SampledPair, Strata};
 use pgrx::prelude::*;
 use std::collections::BinaryHeap;
 
-/// Slots of the signatures by which pairs are found and assigned to strata.
+/// Slots of the signatures that find pairs and assign them to strata.
 const SLOTS: usize = 128;
 
-/// Two rows are compared if they share one of this many slots. A pair of similarity 0.1 shares none of them
-/// in one of a thousand cases.
+/// Two rows are compared if they share one of this many slots. A pair of similarity 0.1 shares none of them with a
+/// probability of 0.001.
 const BANDS: usize = 64;
 
 /// Implements `near_dup_sample_pairs(key, query, n, k, unit, fold, sample_rows, seed, params)`.
@@ -47,25 +47,25 @@ fn near_dup_sample_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     rows.put(&pairs, &call);
 }
 
-/// Rows of a query in random order.
+/// A random sample of the rows of a query, in random order.
 struct SampledRows {
     keys: Keys,
     documents: Records,
-    /// The numbers of the rows drawn, among all keys and documents.
+    /// The numbers of the rows drawn, as places in `keys` and `documents`.
     drawn: Vec<u32>,
-    /// The signatures of the rows drawn.
+    /// The signatures of the rows drawn, in the same order.
     signatures: Records,
 }
 
 impl SampledRows {
-    /// Draws at most `most` rows of a query for keys and documents.
+    /// Draws at most `most` rows of a query that yields keys and documents.
     fn read(call: &Call, most: usize, seed: i64) -> Self {
         let query = Query::open(call, 1, "query");
         let key_type = call.argument_type(0);
         let [key, document] = keyed_documents(&query, key_type);
         let budget = share_of_work_mem_bytes();
         let (mut keys, mut documents) = (Keys::new(key_type), Records::new(budget));
-        // The rows with the lowest hashes of their place in the query.
+        // The rows whose places in the query have the lowest hashes.
         let mut lowest = BinaryHeap::new();
         let (seed, mut place) = (Key::from_seed(seed).k0, 0u64);
         query.for_each("reading", &mut |row| {
@@ -86,7 +86,7 @@ impl SampledRows {
                 .or_raise();
             lowest.push((hash, keys.len() as u32));
             keys.push(Some(key));
-            // SAFETY: the column is of type text or one of those that are stored as it is.
+            // SAFETY: the column is of type text or one stored like it.
             documents.push(&unsafe { Text::from_raw(document) });
         });
         let drawn = lowest.into_sorted_vec().into_iter().map(|(_, row)| row);
@@ -98,7 +98,7 @@ impl SampledRows {
         }
     }
 
-    /// Signs the rows drawn, and leaves out those without a shingle.
+    /// Signs the rows drawn, and drops those without a shingle.
     fn sign(&mut self, shingling: &Shingling) {
         let signing = Signing {
             shingling: *shingling,
@@ -119,7 +119,7 @@ impl SampledRows {
         });
     }
 
-    /// Draws from the pairs of rows that share a slot and of those that follow each other.
+    /// Draws pairs from the rows that share a slot and from the rows that follow each other.
     fn draw(&mut self, mut strata: Strata) -> Vec<SampledPair> {
         let rows = self.signatures.len();
         let mut sort = RowSort::begin();
@@ -196,7 +196,7 @@ impl SampledRows {
     }
 }
 
-/// Returns a new text from UTF-8.
+/// Returns a new text datum of UTF-8 bytes.
 fn text(bytes: &[u8]) -> Option<pg_sys::Datum> {
     NewText(copied(bytes).or_raise()).into_datum()
 }

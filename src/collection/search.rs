@@ -1,4 +1,4 @@
-//! From the tokens of items to the items that may have partners, in batches that fit into memory.
+//! Finds the items that may have partners by their tokens, and divides them into batches that fit into memory.
 
 use crate::collection::batch::{Batch, entry, rows, same_key};
 use crate::collection::form::{Form, ITEM, Prefilter, Test};
@@ -16,19 +16,19 @@ use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::set::{sort, sort_distinct};
 use std::ops::Range;
 
-/// Bits of each token by which rows are told apart before they are linked.
+/// Bits of each token that are compared before rows are linked.
 const LINK_BITS: u32 = 4;
 
-/// The tokens of items, and perhaps some fields to test pairs by, in parts of records.
+/// The tokens of items, and perhaps fields of a test, in parts of records.
 pub struct TokenSource<'a> {
     pub records: &'a mut Records,
     /// Bytes of a record that hold the tokens.
     pub tokens: Range<usize>,
-    /// The test that pairs have to pass; the bytes behind the tokens hold its fields.
+    /// The test that pairs must pass. Its fields follow the tokens.
     pub test: Option<Test>,
     pub items: u32,
     pub record_of: &'a dyn Fn(u32) -> u32,
-    /// Room for a part that is in a file.
+    /// Scratch space for parts that are in a file.
     pub buffer: Vec<u8>,
 }
 
@@ -37,14 +37,14 @@ impl TokenSource<'_> {
         self.tokens.len() / size_of::<u32>()
     }
 
-    /// Appends a part of the record of an item.
+    /// Appends the part `bytes` of an item's record to `list`.
     fn read(&mut self, item: u32, bytes: Range<usize>, list: &mut Vec<u8>) {
         let record = (self.record_of)(item) as usize;
         let part = self.records.read_part(record, bytes, &mut self.buffer);
         list.try_extend_from_slice(part).or_raise();
     }
 
-    /// Returns the keys of all tokens, divided.
+    /// Returns the keys of all tokens, partitioned.
     fn keys(&mut self) -> Partitions {
         let (items, tokens) = (self.items, self.tokens.clone());
         let stage = ("dividing bands", items as usize * self.bands());
@@ -60,15 +60,15 @@ impl TokenSource<'_> {
     }
 }
 
-/// The items that may have partners ("kept"), with their tokens. Where they are too many for memory,
-/// those that may be partners of each other are together.
+/// The items that may have partners ("kept"), with their tokens. If memory cannot hold them all, they are divided so
+/// that partners stay together.
 pub struct PartnerSearch {
     form: Form,
     parts: Vec<Records>,
 }
 
 impl PartnerSearch {
-    /// Keeps the items that may have partners, which share `needed` tokens at least.
+    /// Keeps the items that may have partners, that is, share at least `needed` tokens with other items.
     pub fn new(source: &mut TokenSource<'_>, needed: usize) -> Self {
         let form = Form {
             bands: source.bands(),
@@ -85,7 +85,7 @@ impl PartnerSearch {
         Self { form, parts }
     }
 
-    /// Visits all kept items in batches, and frees them. Partners are in the same batch.
+    /// Calls `visit` for all kept items in batches, and frees them. Partners are in the same batch.
     pub fn for_each_batch(&mut self, visit: &mut dyn FnMut(Batch)) {
         for part in std::mem::take(&mut self.parts) {
             visit(Batch::load(part, &self.form));
@@ -144,8 +144,7 @@ fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
     sizes
 }
 
-/// Joins the kept items that may be partners, by the numbers of their records. Of each only a few bits
-/// are in memory.
+/// Joins the kept items that may be partners, by the numbers of their records. Holds only a few bits of each in memory.
 fn link(kept: &mut Records, form: Form) -> UnionFind {
     let rows_kept = kept.len() as u32;
     let (entries, packed) = entries(kept, form);
@@ -166,7 +165,7 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
     sets
 }
 
-/// Returns a test that all partners pass: that of the search, or one by a few bits of each token.
+/// Returns a test that all partners pass: the search's own, or one by a few bits of each token.
 fn link_test(form: &Form) -> Test {
     form.test.unwrap_or(Test {
         fields: form.bands,
@@ -175,8 +174,7 @@ fn link_test(form: &Form) -> Test {
     })
 }
 
-/// Returns the keys of all kept items, each with the number of its record, and the fields of the test
-/// that links them.
+/// Returns the keys of all kept items, each with the number of its record, and the packed fields of the link test.
 fn entries(kept: &mut Records, form: Form) -> (Partitions, Vec<u8>) {
     let rows = kept.len() as u32;
     let mut packed = with_room(link_test(&form).bytes() * rows as usize).or_raise();
@@ -202,14 +200,13 @@ fn entries(kept: &mut Records, form: Form) -> (Partitions, Vec<u8>) {
     (entries, packed)
 }
 
-/// Returns a byte of the lowest bits of two tokens, as records hold them.
+/// Packs the lowest bits of two stored tokens into a byte.
 fn low_bits(tokens: &[u8]) -> u8 {
     let second = tokens.get(size_of::<u32>()).unwrap_or(&0);
     second << LINK_BITS | tokens[0] & ((1 << LINK_BITS) - 1)
 }
 
-/// Divides the records of kept items into parts that fit into memory, each with whole sets, as far as
-/// these do.
+/// Divides the records of kept items into parts that fit into memory. A set is not divided unless it is too large.
 fn divide(mut kept: Records, form: Form, sets: UnionFind) -> Vec<Records> {
     let rows = kept.len();
     let most = (work_mem_bytes() / 2 / form.len()).max(rows.div_ceil(most_files()));

@@ -1,4 +1,4 @@
-//! `star_clusters` and `connected_components`: clusters of pairs that are known.
+//! `star_clusters` and `connected_components`: clusters from pairs that are known.
 
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, raise, too_large};
@@ -10,18 +10,18 @@ use neardup::cluster::{SimilarPair, UnionFind, stars_of_pairs};
 use neardup::memory::{Grow, filled};
 use pgrx::prelude::*;
 
-/// The end of a pair that is no row.
+/// Stands for the end of a pair that is not a row.
 const NONE: u32 = u32::MAX;
 
-/// Implements `star_clusters(key, rows, pairs, params)`: every row, in the order of the first query, with the
-/// canonical row of its cluster and the similarity to it. Pairs come in any order, and with either
-/// row first; those with a key that is no row are left out.
+/// Implements `star_clusters(key, rows, pairs, params)`: returns every row, in the order of the first query, with the
+/// canonical row of its cluster and the similarity to it. Pairs may come in any order, with either row first. Pairs
+/// with a key that is not a row are ignored.
 ///
 /// Memory: 24 bytes a row and 24 a pair, and the keys.
 ///
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order,
-/// `unique_violation` for a key of two rows.
+/// `unique_violation` if two rows have the same key.
 #[pg_extern(sql = false)]
 fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
@@ -53,7 +53,7 @@ fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// Puts the keys of the rows, each with its number, and returns how many there are.
+/// Puts the keys of the rows into `ends`, each with its number, and returns the number of rows.
 fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
     let query = Query::open(call, 1, "rows");
     let [key] = query.exactly("Valid for rows is one column: the key, in order.");
@@ -71,7 +71,8 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
     rows as usize
 }
 
-/// Puts the ends of pairs, pair p with the numbers -1 - 2p and -2 - 2p, and returns the similarities.
+/// Puts the ends of pairs into `ends`, those of pair p with the numbers -1 - 2p and -2 - 2p, and returns the
+/// similarities.
 fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
     let query = Query::open(call, 2, "pairs");
     const VALID: &str =
@@ -98,7 +99,7 @@ fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
     similarities
 }
 
-/// The keys' places of the rows, and the rows at the ends of the pairs.
+/// For each row the place of its key, and the rows at the ends of the pairs.
 struct Numbers {
     key_of: Vec<u32>,
     ends: Vec<u32>,
@@ -109,7 +110,7 @@ fn number_ends(sort: ValueSort, keys: &mut Keys, rows: usize, pairs: usize) -> N
         key_of: filled(NONE, rows).or_raise(),
         ends: filled(NONE, 2 * pairs).or_raise(),
     };
-    // The ends of pairs first refer to keys, whose rows are known in the end.
+    // The ends of pairs hold places of keys first; their rows are known only after the last key.
     let mut row_of: Vec<u32> = Vec::new();
     let mut is_repeated = false;
     let mut progress = Progress::begin("sorting keys", Some(rows + 2 * pairs));
@@ -140,8 +141,8 @@ fn number_ends(sort: ValueSort, keys: &mut Keys, rows: usize, pairs: usize) -> N
     numbers
 }
 
-/// Implements `connected_components(key, query, params)`: every key of the edges with the smallest key of
-/// its component, by the order of the type. An edge with a NULL end only names its other end.
+/// Implements `connected_components(key, query, params)`: returns every key of the edges with the smallest key of its
+/// component, by the order of the type. An edge with a NULL end only adds its other end.
 ///
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order.
@@ -172,7 +173,7 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// Puts the ends of all edges, two numbers an edge, and returns how many edges there are.
+/// Puts the ends of all edges into `ends`, two numbers an edge, and returns the number of edges.
 fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
     let query = Query::open(call, 1, "query");
     let [a, b] = query.exactly("Valid are two columns: the keys at the two ends of an edge.");

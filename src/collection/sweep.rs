@@ -1,4 +1,4 @@
-//! Records that helpers work on.
+//! Work of helper threads on stored records.
 
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
@@ -8,13 +8,14 @@ use neardup::Result;
 use neardup::memory::Grow;
 use neardup::parts::Parts;
 
-/// Makes values of a record and appends them to a list, in any thread; calls its last argument often.
+/// Appends values made from a record to a list. Runs in any thread, and calls its last argument often.
 pub type Make<'a, U> = dyn Fn(&[u8], &mut Vec<U>, &mut dyn FnMut()) -> Result<()> + Sync + 'a;
 
 /// Appends the record of a number to a list.
 pub type Read<'a> = &'a mut dyn FnMut(u32, &mut Vec<u8>);
 
-/// Reads the records of these numbers, makes something of each, and takes that in the same order.
+/// Reads the records of `numbers`, calls `make` for each in helper threads, and `take` for the results in the same
+/// order.
 pub fn sweep<U: Send>(
     progress: &mut Progress,
     numbers: impl Iterator<Item = u32>,
@@ -54,7 +55,7 @@ pub fn sweep<U: Send>(
     });
 }
 
-/// Returns how to read stored records.
+/// Returns a closure that appends the record of a number to a list.
 pub fn read_stored(records: &mut Records) -> impl FnMut(u32, &mut Vec<u8>) {
     let mut buffer = Vec::new();
     move |number, record| {

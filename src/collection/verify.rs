@@ -1,4 +1,4 @@
-//! The similarity of two rows, compared one by one.
+//! Comparison of rows one pair at a time.
 
 use crate::collection::compare::KeptRows;
 use crate::collection::documents::{Documents, set_record, share_of_work_mem_bytes};
@@ -10,7 +10,7 @@ use crate::pg::spool::Records;
 use neardup::memory::filled;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 
-/// The similarity of the rows of a collection.
+/// Computes the similarities of a collection's rows.
 pub struct RowSimilarity {
     /// None without documents.
     sets: Option<Sets>,
@@ -32,7 +32,7 @@ impl RowSimilarity {
         }
     }
 
-    /// Returns the similarity of two rows, None below `threshold`.
+    /// Returns the similarity of two rows, or None below `threshold`.
     pub fn at_least(
         &mut self,
         collection: &mut Collection,
@@ -48,7 +48,7 @@ impl RowSimilarity {
         similarity.or_raise()
     }
 
-    /// Keeps the set of a row that was computed elsewhere.
+    /// Keeps the set of a row, which was computed elsewhere.
     pub fn keep(&mut self, row: u32, set: &[i64]) {
         if let Some(sets) = &mut self.sets {
             sets.keep(row, set);
@@ -56,7 +56,7 @@ impl RowSimilarity {
     }
 }
 
-/// The sets behind the documents, computed once for each row that is asked for.
+/// The sets of documents. Each is computed once, when it is first asked for.
 struct Sets {
     shingling: Option<Shingling>,
     computed: Records,
@@ -75,7 +75,7 @@ impl Sets {
         }
     }
 
-    /// Appends the record of a row's set.
+    /// Appends the record of a row's set to `record`.
     fn read(&mut self, collection: &mut Collection, row: u32, record: &mut Vec<u8>) {
         let Some(shingling) = self.shingling else {
             return documents(collection).reader()(row, record);
