@@ -1,11 +1,11 @@
-//! The states that aggregates keep between rows, in memory of their own.
+//! The states that aggregates keep between rows, in the aggregate's own memory context.
 
 use crate::pg::error::unsupported;
 use pgrx::{Internal, pg_sys};
 use std::mem::MaybeUninit;
 
-/// Returns a new state in the memory context of the aggregate that `call` belongs to, in which `make` finds
-/// room for what the state refers to.
+/// Returns a new state in the memory context of the aggregate that `call` belongs to. `make` gets this context, to
+/// allocate what the state refers to.
 ///
 /// # Safety
 /// `call` is the current function call. The state needs no drop.
@@ -30,7 +30,7 @@ pub unsafe fn new_state<'a, T>(
     }
 }
 
-/// Returns an array in a memory context.
+/// Allocates an array of `len` copies of `value` in a memory context.
 ///
 /// # Safety
 /// The context outlives every use of the array.
@@ -48,7 +48,7 @@ pub unsafe fn array<'a, T: Copy>(
     }
 }
 
-/// Returns the state behind an argument; None before the first row.
+/// Returns the state behind an argument, or None before the first row.
 pub fn state<'a, T>(argument: Internal) -> Option<&'a mut T> {
     let datum = argument.unwrap()?;
     // SAFETY: arguments of type internal cannot be written in SQL; here they come from [`internal`].

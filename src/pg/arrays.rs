@@ -10,7 +10,7 @@ use pgrx::datum::{Array, UnboxDatum};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
-/// Elements after which interrupts are checked for.
+/// Elements between two checks for interrupts.
 pub const HEARTBEAT: usize = 1 << 16;
 
 /// A `bigint[]` argument of any dimension.
@@ -26,10 +26,10 @@ impl Bigints<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Returns the elements that are not NULL, in their order.
+    /// Returns the elements that are not NULL, in order.
     ///
     /// # Errors
-    /// ERROR `data_corrupted` if the bytes are no array.
+    /// ERROR `data_corrupted` if the bytes are not an array.
     pub fn elements(&self) -> impl Iterator<Item = i64> {
         let elements = elements_of(&self.0).unwrap_or_else(|| corrupted("invalid bigint[]"));
         elements.iter().map(|element| i64::from_ne_bytes(*element))
@@ -38,7 +38,7 @@ impl Bigints<'_> {
     /// Returns the set of the elements that are not NULL.
     ///
     /// # Errors
-    /// As of [`Self::elements`].
+    /// The errors of [`Self::elements`].
     pub fn set(&self) -> Vec<i64> {
         let mut set = collected(self.elements()).or_raise();
         sort_distinct(&mut set, &mut check_interrupts);
@@ -46,8 +46,8 @@ impl Bigints<'_> {
     }
 }
 
-/// Returns the elements of an array of 8-byte elements, given without the header of its varlena; None
-/// if it is too short for the array's own header. NULLs take no room.
+/// Returns the elements of an array of 8-byte elements, given without its varlena header, or None if it is too short
+/// for the array's own header. NULLs take no space.
 fn elements_of(array: &[u8]) -> Option<&[[u8; 8]]> {
     /// The fields before the dimensions: their number, the offset of the elements, their type.
     const FIXED: usize = 3 * size_of::<i32>();
@@ -68,7 +68,7 @@ fn elements_of(array: &[u8]) -> Option<&[[u8; 8]]> {
     Some(elements.as_chunks().0)
 }
 
-/// Length of the header that offsets within an array count.
+/// Length of the varlena header, which offsets within an array include.
 const ARRAY_VARLENA: usize = size_of::<u32>();
 
 /// Returns the elements of an array of any dimension as UTF-8, without NULLs.
@@ -82,20 +82,20 @@ pub fn texts<'a>(elements: &'a Array<'_, Text<'_>>) -> impl Iterator<Item = Text
     beating.flatten()
 }
 
-/// Returns the set of these texts.
+/// Returns the distinct texts, sorted.
 pub fn text_set<'a>(texts: &'a [Text<'_>]) -> Vec<&'a [u8]> {
     let mut set = collected(texts.iter().map(|text| &**text)).or_raise();
     sort_distinct(&mut set, &mut check_interrupts);
     set
 }
 
-/// Returns the elements of a text[], each through `map`; NULLs are left out.
+/// Returns `map` of each element of a text[], without NULLs.
 pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T> {
     // SAFETY: the datum is a text[].
     unsafe { elements::<Text<'static>, T>(array, |text| map(&text)) }
 }
 
-/// Returns the elements of a name[]; NULLs are left out.
+/// Returns the elements of a name[], without NULLs.
 ///
 /// # Safety
 /// The datum is a name[].
@@ -104,7 +104,7 @@ pub unsafe fn names_in(array: pg_sys::Datum) -> Vec<String> {
     unsafe { elements::<&'static CStr, String>(array, utf8) }
 }
 
-/// Returns the elements of an array, each through `map`; NULLs are left out.
+/// Returns `map` of each element of an array, without NULLs.
 ///
 /// # Safety
 /// The datum is an array of elements that `E` reads.
@@ -118,7 +118,7 @@ unsafe fn elements<E: UnboxDatum + 'static, T>(
     collected(array.iter().flatten().map(map)).or_raise()
 }
 
-/// Returns the elements of a bigint[]; NULLs are left out.
+/// Returns the elements of a bigint[], without NULLs.
 pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
     // SAFETY: the datum is a bigint[].
     let array = unsafe { Bigints::from_raw(array) };
@@ -128,11 +128,11 @@ pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
 /// A new `bigint[]`. More elements than fit in 1 GB are an ERROR `program_limit_exceeded`.
 pub struct NewBigints(pub Vec<i64>);
 
-/// A new `text[]`, of at most [`MAX_TEXTS`] bytes.
+/// A new `text[]`. At most [`MAX_ARRAY_BYTES`] of elements.
 pub struct NewTexts(pub Vec<String>);
 
-/// The largest array of texts in bytes, without the header of a value.
-pub const MAX_TEXTS: usize = 0x3FFF_FFFF - 64;
+/// Most bytes that the elements of a new array can take.
+pub const MAX_ARRAY_BYTES: usize = 0x3FFF_FFFF - 64;
 
 impl IntoDatum for NewBigints {
     fn type_oid() -> pg_sys::Oid {
@@ -185,7 +185,7 @@ const TEXT_HEADER: usize = size_of::<u32>();
 /// Alignment of the elements of a text[].
 const TEXT_ALIGN: usize = align_of::<u32>();
 
-/// Visits texts in the database's encoding.
+/// Calls `visit` for each text in the database's encoding.
 fn for_each_text(texts: &[String], visit: &mut dyn FnMut(&[u8])) {
     for (i, text) in texts.iter().enumerate() {
         if i % HEARTBEAT == 0 {
@@ -195,15 +195,14 @@ fn for_each_text(texts: &[String], visit: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// Copies bytes to the beginning of `place`; returns the rest of it.
+/// Copies `bytes` to the start of `place`, and returns the rest of it.
 fn put<'p>(place: &'p mut [u8], bytes: &[u8]) -> &'p mut [u8] {
     let (here, rest) = place.split_at_mut(bytes.len());
     here.copy_from_slice(bytes);
     rest
 }
 
-/// Allocates an array of one dimension without NULLs; returns it and the place of its elements,
-/// which take `bytes`.
+/// Allocates an array of one dimension without NULLs. Returns it and the space for its elements, which take `bytes`.
 ///
 /// # Errors
 /// ERROR `program_limit_exceeded` for an array above 1 GB.
@@ -219,7 +218,7 @@ fn allocate_array(
         let array = unsafe { pg_sys::construct_empty_array(element_type) };
         return (pg_sys::Datum::from(array), &mut []);
     }
-    if bytes > MAX_TEXTS {
+    if bytes > MAX_ARRAY_BYTES {
         too_large(
             "the array does not fit in 1 GB",
             "Work on a part of the document.",

@@ -1,5 +1,5 @@
-//! PostgreSQL's `bit` and `varbit` as slices and vectors of the bitvec crate, whose
-//! `BitSlice<u8, Msb0>` is laid out just as they are.
+//! PostgreSQL's `bit` and `varbit` as slices and vectors of the bitvec crate, whose `BitSlice<u8, Msb0>` has the same
+//! layout.
 
 use crate::pg::error::{OrRaise, corrupted};
 use crate::pg::varlena::{Varlena, argument, result};
@@ -18,7 +18,7 @@ impl Bits<'_> {
     /// `datum` is a non-null datum of type bit or varbit that outlives the value.
     ///
     /// # Errors
-    /// ERROR `data_corrupted` where the number of bits and of bytes disagree.
+    /// ERROR `data_corrupted` if the number of bits does not match the number of bytes.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
         // SAFETY: passed on to the caller.
         let bits = Self(unsafe { Varlena::detoast(datum) });
@@ -42,7 +42,7 @@ impl Bits<'_> {
             .map_or(usize::MAX, |len| i32::from_ne_bytes(*len) as usize)
     }
 
-    /// Returns the bits, eight a byte, the first the highest; unused bits of the last byte are 0.
+    /// Returns the bits, eight to a byte, the highest bit first. Unused bits of the last byte are 0.
     pub fn bytes(&self) -> &[u8] {
         &self.0[COUNT_LEN..]
     }
@@ -58,8 +58,8 @@ argument!(Bits, "bit");
 pub struct NewVarbit(Vec<u8>);
 
 impl NewVarbit {
-    /// Makes a value of `bits` bits, eight a byte, the first the highest; unused bits of the last
-    /// byte are 0.
+    /// Makes a value of `bits` bits from `bytes`, eight to a byte, the highest bit first. Unused bits of the last byte
+    /// are 0.
     pub fn new(bytes: &[u8], bits: usize) -> Self {
         Self(joined(&[&(bits as i32).to_ne_bytes(), bytes]).or_raise())
     }
@@ -67,7 +67,7 @@ impl NewVarbit {
 
 result!(NewVarbit, "varbit");
 
-/// A new `bit`, laid out alike.
+/// A new `bit`, with the same layout.
 pub struct NewBits(Vec<u8>);
 
 impl NewBits {

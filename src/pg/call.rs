@@ -1,6 +1,5 @@
-//! Calls whose arguments are read by hand, and functions made for C without `#[pg_extern]`: those that
-//! a scan calls for every row, since the wrapper that it makes takes as long as the comparison of two
-//! signatures.
+//! Calls whose arguments are read by hand, and C functions without `#[pg_extern]`. A scan calls these for every row,
+//! and pgrx's wrapper takes as long as comparing two signatures.
 
 use crate::pg::error::raise;
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
@@ -53,8 +52,8 @@ impl Call {
         self.optional_argument(self.arguments().checked_sub(1)?)
     }
 
-    /// Returns an argument that not all declarations of the function have: `default` where it is
-    /// missing, None where it is NULL.
+    /// Returns an argument that not every declaration of the function has: `default` if it is missing, None if it is
+    /// NULL.
     pub fn trailing_argument<T: FromDatum>(&self, number: usize, default: T) -> Option<T> {
         if number >= self.arguments() {
             return Some(default);
@@ -64,13 +63,13 @@ impl Call {
         unsafe { T::from_datum(datum, false) }
     }
 
-    /// Returns the type of an argument, where it is polymorphic.
+    /// Returns the actual type of a polymorphic argument.
     pub fn argument_type(&self, number: i32) -> pg_sys::Oid {
         // SAFETY: the call is running.
         unsafe { pg_sys::get_fn_expr_argtype((*self.fcinfo).flinfo, number) }
     }
 
-    /// Returns the function that is called.
+    /// Returns the OID of the function that is called.
     pub fn function(&self) -> pg_sys::Oid {
         // SAFETY: the call is running.
         unsafe { (*(*self.fcinfo).flinfo).fn_oid }
@@ -83,8 +82,8 @@ impl Call {
     }
 }
 
-/// Returns PostgreSQL's description of the event that a trigger fires for; None for a function that is not
-/// called as a trigger.
+/// Returns PostgreSQL's description of the event that a trigger fires for, or None if the function is not called as a
+/// trigger.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call.
@@ -104,8 +103,8 @@ pub unsafe fn argument(fcinfo: FunctionCallInfo, i: usize) -> Datum {
     unsafe { (*(*fcinfo).args.as_ptr().add(i)).value }
 }
 
-/// Tells PostgreSQL how to call a function that is made by hand: the symbol that it looks for is
-/// `pg_finfo_` and the function's name.
+/// Tells PostgreSQL how to call a function that is written by hand. It looks for the symbol `pg_finfo_` followed by the
+/// function's name.
 macro_rules! finfo {
     ($symbol:ident) => {
         #[unsafe(no_mangle)]

@@ -1,6 +1,5 @@
-//! Finding the extension's own objects: beside a function of ours, in whatever schema that is.
-//! Straight from the catalog caches, so that neither search_path nor privileges on the schema
-//! matter while a query is planned.
+//! Finds the extension's own objects in the schema of one of its functions, wherever that is. Reads the catalog caches,
+//! so that neither search_path nor privileges on the schema matter while a query is planned.
 
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -18,7 +17,7 @@ pub fn support_function(
     unsafe { cached(cache, pg_sys::Anum_pg_amproc_amproc, keys) }
 }
 
-/// Returns the function of that name and argument types in the schema of `function`.
+/// Returns the function `name` with argument `types` in the schema of `function`.
 pub fn function_beside(
     function: pg_sys::Oid,
     name: &CStr,
@@ -34,7 +33,7 @@ pub fn function_beside(
     }
 }
 
-/// Returns the operator of that name and operand types in the schema of `function`.
+/// Returns the operator `name` with these operand types in the schema of `function`.
 pub fn operator_beside(
     function: pg_sys::Oid,
     name: &CStr,
@@ -49,7 +48,7 @@ pub fn operator_beside(
     }
 }
 
-/// Returns the type of that name in a schema; InvalidOid, which no value has, if there is none.
+/// Returns the type `name` in `schema`, or InvalidOid, which no value has, if there is none.
 pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     let keys = [name.as_ptr().into(), schema.into()];
     let cache = pg_sys::SysCacheIdentifier::TYPENAMENSP;
@@ -57,8 +56,7 @@ pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     unsafe { cached(cache, pg_sys::Anum_pg_type_oid, keys) }.unwrap_or(pg_sys::InvalidOid)
 }
 
-/// Returns whether values of a type are stored as text is: `text`, `varchar` and `char(n)`, but not
-/// domains over them.
+/// Returns whether values of a type are stored like text: `text`, `varchar` and `char(n)`, but not domains over them.
 pub fn is_text(type_: pg_sys::Oid) -> bool {
     matches!(
         type_,
@@ -69,12 +67,12 @@ pub fn is_text(type_: pg_sys::Oid) -> bool {
 /// A function of this library as PostgreSQL calls it.
 pub type CFunction = unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum;
 
-/// Returns whether a function is that one of this library, whatever its name and schema.
+/// Returns whether `function` is `wrapper`, whatever its name and schema.
 pub fn is_function(function: pg_sys::Oid, wrapper: CFunction) -> bool {
     is_at(&address_of(function), wrapper)
 }
 
-/// Returns the address of a function; None if PostgreSQL calls it by other means.
+/// Returns the address of a function, or None if PostgreSQL calls it by other means.
 pub fn address_of(function: pg_sys::Oid) -> pg_sys::PGFunction {
     let mut info = pg_sys::FmgrInfo::default();
     // SAFETY: raises an ERROR if there is no such function.
@@ -82,13 +80,13 @@ pub fn address_of(function: pg_sys::Oid) -> pg_sys::PGFunction {
     info.fn_addr
 }
 
-/// Returns whether an address is that of a function of this library.
+/// Returns whether `address` is that of `wrapper`.
 pub fn is_at(address: &pg_sys::PGFunction, wrapper: CFunction) -> bool {
     address.is_some_and(|address| std::ptr::fn_addr_eq(address, wrapper))
 }
 
-/// Returns whether a function has that name and is that one of this library. The name is compared
-/// first, since looking up the address loads a function's library.
+/// Returns whether `function` is called `name` and is `wrapper`. Compares the name first, since looking up the address
+/// loads the function's library.
 pub fn is_named_function(function: pg_sys::Oid, name: &CStr, wrapper: CFunction) -> bool {
     // SAFETY: looks a function up in the catalog; its name is NUL-terminated.
     let is_named = unsafe {
@@ -98,7 +96,7 @@ pub fn is_named_function(function: pg_sys::Oid, name: &CStr, wrapper: CFunction)
     is_named && is_function(function, wrapper)
 }
 
-/// Returns a column, of type oid, of the row with these keys in a catalog cache; None if there is no such row.
+/// Returns a column of type oid from the row with `keys` in a catalog cache, or None if there is no such row.
 ///
 /// # Safety
 /// The cache has that column, and its keys are of these types.
@@ -116,7 +114,7 @@ pub unsafe fn cached<const N: usize>(
     (found != pg_sys::InvalidOid).then_some(found)
 }
 
-/// Notes that an object, of a catalog, goes with another one.
+/// Makes `object` depend on `other`, so that it is dropped with it. Each is a catalog and an OID.
 pub fn depend(object: (pg_sys::Oid, pg_sys::Oid), other: (pg_sys::Oid, pg_sys::Oid)) {
     let address = |(class, object)| pg_sys::ObjectAddress {
         classId: class,

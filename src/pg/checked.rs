@@ -1,4 +1,4 @@
-//! Tables of the extension's own that users can alter, opened only as they were created.
+//! The extension's own tables, which users can alter. They are opened only if they are as they were created.
 
 use crate::pg::error::not_ready;
 use crate::pg::names;
@@ -24,19 +24,19 @@ impl CreatedColumn {
     }
 }
 
-/// A table as the extension creates it, for another table.
+/// A table as the extension creates it to serve another table.
 pub struct CreatedTable<'a> {
-    /// The owner, and the persistence as in `pg_class.relpersistence`, of the table that it is for.
+    /// Owner and persistence, as in `pg_class.relpersistence`, of the table that it serves.
     pub owner: pg_sys::Oid,
     pub persistence: u8,
     pub columns: &'a [CreatedColumn],
-    /// The columns of the primary key; a table without one has no index. None for a table of the user's, which may
-    /// have other columns, any key, and NULL wherever.
+    /// The columns of the primary key; empty for a table without primary key and index. None for a user's table, which
+    /// may have other columns, any key, and NULLs.
     pub key: Option<&'a [i16]>,
 }
 
-/// An open table that is as it was created. Nobody can alter it while it is open: others wait for its lock, and the
-/// session itself is told that it is in use.
+/// An open table that is as it was created. Nobody can alter it while it is open: other sessions wait for its lock, and
+/// this session is told that it is in use.
 pub struct CheckedTable(Relation);
 
 /// The difference between a table and its definition.
@@ -51,13 +51,13 @@ impl Altered {
 }
 
 impl CheckedTable {
-    /// Opens a table with a lock of that mode.
+    /// Opens a table with `lock`, or returns how it differs from `created`.
     pub fn open(
         table: pg_sys::Oid,
         created: &CreatedTable<'_>,
         lock: u32,
     ) -> Result<Self, Altered> {
-        // The owner of another's table must not wait for its locks.
+        // Checked before the lock: another owner could make us wait for it.
         let owner = names::owner(table);
         if owner.is_some_and(|owner| owner != created.owner) {
             return Err(altered(table, "it has another owner"));
@@ -83,7 +83,7 @@ fn altered(table: pg_sys::Oid, difference: &str) -> Altered {
     ))
 }
 
-/// Returns what differs in a table from what was created.
+/// Returns the first difference between `table` and `created`.
 fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
     // SAFETY: the relation is open.
     let form = unsafe { &*(*table.as_ptr()).rd_rel };
@@ -144,7 +144,7 @@ fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
     pairs.find_map(|(column, created)| different_column(column, created))
 }
 
-/// Returns whether the owner may read a table, and write one of the extension's.
+/// Returns whether the owner may read the table, and write it if it is one of the extension's.
 fn has_rights(table: &Relation, created: &CreatedTable<'_>) -> bool {
     let writes = pg_sys::ACL_INSERT | pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE;
     let wanted = pg_sys::ACL_SELECT | if created.key.is_some() { writes } else { 0 };
@@ -159,13 +159,13 @@ fn has_rights(table: &Relation, created: &CreatedTable<'_>) -> bool {
     rights == wanted && may_use(created.owner, schema)
 }
 
-/// Returns whether a trigger can change or leave out what is written.
+/// Returns whether a trigger can change or suppress rows that are written.
 fn changes_rows(trigger: &pg_sys::Trigger) -> bool {
     let kind = trigger.tgtype as u32;
     kind & pg_sys::TRIGGER_TYPE_ROW != 0 && kind & pg_sys::TRIGGER_TYPE_BEFORE != 0
 }
 
-/// Returns whether a table has its primary key in these columns; without any, whether it has no index.
+/// Returns whether `key` is the table's primary key or, if it is empty, whether the table has no index.
 fn has_key(table: &Relation, key: &[i16]) -> bool {
     match (table.primary_key(), key) {
         (Some((_, columns)), key) => columns == key,

@@ -1,5 +1,5 @@
-//! Tables that the condition of a trigger names, and expressions over a row that it keeps. PostgreSQL
-//! follows when a table or a column is renamed, refuses to drop it, and dumps it.
+//! Conditions of triggers that name tables or keep expressions over a row. PostgreSQL follows renames of these tables
+//! and columns, refuses to drop them, and dumps them.
 #![allow(
     clippy::disallowed_methods,
     reason = "an entry an expression of a condition"
@@ -10,7 +10,7 @@ use crate::pg::nodes;
 use pgrx::{PgList, pg_sys};
 use std::ffi::c_char;
 
-/// Returns a condition that always holds, and names tables.
+/// Returns a condition that always holds and names `tables`.
 pub fn naming(tables: &[pg_sys::Oid]) -> String {
     let named = tables.iter().map(|&table| {
         let name = names::literal(&names::relation(table));
@@ -19,7 +19,7 @@ pub fn naming(tables: &[pg_sys::Oid]) -> String {
     format!("ROW({}) IS NOT NULL", named.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the tables that a condition names first; None if it does not name as many.
+/// Returns the tables that a condition names first, or None if these are not `N`.
 ///
 /// # Safety
 /// The condition is that of a trigger, or NULL.
@@ -35,12 +35,12 @@ pub unsafe fn named<const N: usize>(condition: *const c_char) -> Option<[pg_sys:
     }
 }
 
-/// Returns a condition that always holds, and keeps expressions over `NEW` or `OLD`.
+/// Returns a condition that always holds and keeps expressions over `NEW` or `OLD`.
 pub fn keeping(expressions: &[String]) -> String {
     format!("(ROW({}) IS NULL OR true)", expressions.join(", "))
 }
 
-/// Returns the expressions over the row of a table that a condition keeps; None if it keeps none.
+/// Returns the expressions over a table's row that a condition keeps, or None if it keeps none.
 ///
 /// # Safety
 /// The condition is that of a trigger, or NULL.
@@ -61,7 +61,7 @@ pub unsafe fn kept(condition: *const c_char) -> Option<Vec<*mut pg_sys::Node>> {
     }
 }
 
-/// Returns the conditions that a trigger's condition requires all.
+/// Splits a trigger's condition at its top-level ANDs.
 ///
 /// # Safety
 /// The condition is that of a trigger, or NULL.
@@ -77,7 +77,7 @@ pub unsafe fn conjuncts(condition: *const c_char) -> Vec<*mut pg_sys::Node> {
     }
 }
 
-/// Returns the row that a node tests for NULL; None for other nodes.
+/// Returns the row that a node tests for NULL, or None for other nodes.
 ///
 /// # Safety
 /// The node is valid.
@@ -89,7 +89,7 @@ pub unsafe fn tested_row(node: *mut pg_sys::Node) -> Option<*mut pg_sys::RowExpr
     }
 }
 
-/// Returns the number of the column that an expression is; None for other expressions.
+/// Returns the number of the column that an expression is, or None for other expressions.
 ///
 /// # Safety
 /// The node is valid.

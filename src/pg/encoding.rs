@@ -1,4 +1,4 @@
-//! Texts in UTF-8 and in the database's encoding.
+//! Conversion between UTF-8 and the database's encoding.
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
-/// Bytes in another encoding.
+/// Bytes converted to another encoding.
 pub struct Converted {
     start: NonNull<u8>,
     len: usize,
@@ -49,13 +49,13 @@ impl Deref for Utf8<'_> {
     }
 }
 
-/// Returns the bytes in UTF-8; `None` where they are already.
+/// Converts bytes to UTF-8. Returns None if they are UTF-8 already.
 pub fn to_utf8(bytes: &[u8]) -> Option<Converted> {
     convert(bytes, pg_sys::pg_server_to_any)
 }
 
-/// Returns the bytes, which are UTF-8, in the database's encoding; `None` where they are already. PostgreSQL
-/// raises an ERROR where the encoding lacks a character.
+/// Converts UTF-8 to the database's encoding. Returns None if that changes nothing. PostgreSQL raises an ERROR if the
+/// encoding lacks a character.
 pub fn to_server(bytes: &[u8]) -> Option<Converted> {
     convert(bytes, pg_sys::pg_any_to_server)
 }
@@ -90,8 +90,8 @@ pub fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
     }
 }
 
-/// Returns whether the database's encoding differs from ours. Asked once: it stays the same while
-/// the backend runs, and every text argument depends on it.
+/// Returns whether texts must be converted between UTF-8 and the database's encoding. Computed once: the encoding does
+/// not change while the backend runs, and every text argument asks.
 pub fn is_converted() -> bool {
     static IS_CONVERTED: OnceLock<bool> = OnceLock::new();
     *IS_CONVERTED.get_or_init(|| {
@@ -106,7 +106,7 @@ pub fn is_converted() -> bool {
 
 type Conversion = unsafe fn(*const c_char, c_int, c_int) -> *mut c_char;
 
-/// Converts between UTF-8 and the database's encoding; `None` where that changes nothing.
+/// Converts between UTF-8 and the database's encoding. Returns None if that changes nothing.
 fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
     if !is_converted() || bytes.is_ascii() {
         return None;
@@ -128,12 +128,12 @@ fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
     }
 }
 
-/// Returns a text of the server's own, such as a name, in UTF-8.
+/// Converts a text of the server, such as a name, to UTF-8.
 pub fn utf8(text: &CStr) -> String {
     in_utf8(text.to_bytes())
 }
 
-/// Returns a text of the server's own in UTF-8.
+/// Converts bytes of the server to UTF-8.
 #[allow(clippy::disallowed_methods, reason = "names and texts of statements")]
 pub fn in_utf8(text: &[u8]) -> String {
     String::from_utf8_lossy(&Utf8::new(text)).into_owned()

@@ -1,4 +1,4 @@
-//! From errors of the algorithms to PostgreSQL's, with SQLSTATE and HINT.
+//! Errors of the algorithms as PostgreSQL errors, with SQLSTATE and HINT.
 
 use super::memory;
 use super::report::convert_next;
@@ -65,11 +65,11 @@ fn report(code: PgSqlErrorCode, message: &str, hint: &str) -> ErrorReport {
     }
 }
 
-/// The value, or an ERROR.
+/// Unwraps a result, or raises an ERROR.
 pub trait OrRaise<T> {
-    /// Errors about arguments and about stored values.
+    /// Raises errors about arguments and stored values.
     fn or_raise(self) -> T;
-    /// Errors in a value's outside form: `code` where the bytes or the text are bad.
+    /// Raises errors about the text or binary form of a value, with `code` if it is malformed.
     fn or_raise_as(self, code: PgSqlErrorCode) -> T;
 }
 
@@ -102,7 +102,7 @@ impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
     }
 }
 
-/// Lets a pending cancel or timeout end the statement, or memory that ran short.
+/// Lets a pending cancel or timeout end the statement, or an ERROR `out_of_memory` if memory ran short.
 pub fn check_interrupts() {
     if memory::was_short() {
         out_of_memory();
@@ -110,7 +110,7 @@ pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
 }
 
-/// Lets VACUUM wait as its settings want, and be canceled.
+/// Lets VACUUM sleep as its settings ask, and be canceled.
 pub fn vacuum_delay() {
     // SAFETY: VACUUM may be delayed or canceled here: no page is locked.
     unsafe {
@@ -121,8 +121,8 @@ pub fn vacuum_delay() {
     }
 }
 
-/// Sends a NOTICE or a WARNING without interrupts: sending one lets a pending cancel through, by a
-/// jump over the frames of this library. The cancel waits for the next check.
+/// Sends a NOTICE or a WARNING with interrupts held. Sending one lets a pending cancel through, by a jump over the
+/// frames of this library; now the cancel waits for the next check.
 pub fn hold_interrupts(send: impl FnOnce()) {
     // SAFETY: the counter belongs to this backend, and is restored; `send` raises no ERROR.
     unsafe { pgrx::pg_sys::InterruptHoldoffCount += 1 };
@@ -131,7 +131,7 @@ pub fn hold_interrupts(send: impl FnOnce()) {
     unsafe { pgrx::pg_sys::InterruptHoldoffCount -= 1 };
 }
 
-/// Sends a NOTICE or a WARNING with a hint, unless that is empty.
+/// Sends a NOTICE or a WARNING, with a hint unless `hint` is empty.
 pub fn tell(level: PgLogLevel, message: &str, hint: &str) {
     let code = match level {
         PgLogLevel::WARNING => PgSqlErrorCode::ERRCODE_WARNING,
@@ -146,11 +146,11 @@ pub fn tell(level: PgLogLevel, message: &str, hint: &str) {
     }
 }
 
-/// Keeps backtraces out of errors where RUST_BACKTRACE is in the server's environment: pgrx would
-/// send them to clients as DETAIL, and making one takes more memory than may be left.
+/// Keeps backtraces out of errors if RUST_BACKTRACE is set in the server's environment. pgrx would send them to clients
+/// as DETAIL, and making one takes more memory than may be left.
 ///
-/// The standard library reads its variables once, and this copy of it belongs to this library
-/// alone; so the environment is as it was when this returns.
+/// The standard library reads its variables once, and this library has a copy of its own. So the environment is
+/// restored before this returns.
 pub fn disable_backtraces() {
     const VARIABLE: &str = "RUST_LIB_BACKTRACE";
     let before = env::var_os(VARIABLE);
@@ -166,10 +166,10 @@ pub fn disable_backtraces() {
     }
 }
 
-/// Returns the result of `work`; None if `work` raises an error with this code. Everything that `work` has
-/// opened, locked and pinned is then released; `work` must change nothing in the database.
+/// Returns the result of `work`, or None if it raises an error with `code`. Then everything that `work` has opened,
+/// locked and pinned is released. `work` must not change the database.
 pub fn unless<R>(code: PgSqlErrorCode, work: impl FnOnce() -> R) -> Option<R> {
-    // SAFETY: the owner is a child of the current one, which releases it where another error goes on.
+    // SAFETY: the owner is a child of the current one, which releases it if another error goes on.
     unsafe {
         let (outer, context) = (pg_sys::CurrentResourceOwner, pg_sys::CurrentMemoryContext);
         let own = pg_sys::ResourceOwnerCreate(outer, c"pg_neardup".as_ptr());

@@ -9,17 +9,17 @@ use pgrx::pg_sys;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
-/// Returns the size of a piece of work in bytes. Pieces for all helpers fit into work_mem, and handing
-/// one on costs little beside the work.
+/// Returns the size of a piece of work in bytes. Pieces for all helpers fit into work_mem, and handing one over is
+/// cheap compared to its work.
 pub fn piece_bytes() -> usize {
     (work_mem_bytes() / 8).min(1 << 16)
 }
 
-/// Works on pieces with as many helpers as the server allows a maintenance job, at most one a core.
-/// The pieces in line take up to work_mem.
+/// Works on pieces with as many helpers as the server allows a maintenance job, at most one per core. The pieces in
+/// line take up to work_mem.
 ///
-/// `feed` puts pieces, each with a tag that stays here; `take` gets tags and results in the same
-/// order, whatever the number of helpers. An ERROR in either ends the helpers.
+/// `feed` puts pieces, each with a tag that stays in this thread. `take` gets tags and results in the same order,
+/// whatever the number of helpers. An ERROR in either ends the helpers.
 pub fn in_order<P: Send, R: Send, T>(
     work: &Work<'_, P, R>,
     take: &mut dyn FnMut(T, R),
@@ -32,7 +32,7 @@ pub fn in_order<P: Send, R: Send, T>(
     helpers::in_order(limits, &mut check_interrupts, work, take, feed);
 }
 
-/// Works on pieces of records as [`in_order`] does; `feed` puts the records.
+/// Works on pieces of records as [`in_order`] does. `feed` puts the records.
 pub fn in_pieces<R: Send>(
     work: &Work<'_, Parts<u8>, R>,
     take: &mut dyn FnMut(R),
@@ -59,8 +59,8 @@ fn most_helpers() -> usize {
     allowed.min(available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
-/// Makes the end of a session wait until no helper is at work: a FATAL error unwinds nothing. Called
-/// once when a session loads the library.
+/// Makes the end of a session wait until no helper is at work, since a FATAL error unwinds nothing. Called once, when a
+/// session loads the library.
 pub fn install() {
     // SAFETY: the callback lives as long as the library, which is never unloaded.
     unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::null()) };

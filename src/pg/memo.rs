@@ -1,6 +1,5 @@
-//! The last result of a call site, kept for a document that comes again: in
-//! `ORDER BY sig <=> minhash((SELECT body ...))` it is the same for every row, and PostgreSQL computes
-//! it for each.
+//! The last result of a call site, kept for when the same document comes again. In `ORDER BY sig <=> minhash((SELECT
+//! body ...))` it is the same for every row, and PostgreSQL would compute its signature each time.
 
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::text::Text;
@@ -15,7 +14,7 @@ use pgrx::varlena::{varatt_is_1b_e, varsize_any, vartag_1b_e};
 use pgrx::{IntoDatum, pg_sys};
 use std::marker::PhantomData;
 
-/// A document argument, not detoasted before its text is asked for.
+/// A document argument. It is detoasted when its text is first asked for.
 pub struct Document<'a> {
     datum: pg_sys::Datum,
     lifetime: PhantomData<&'a [u8]>,
@@ -38,9 +37,9 @@ impl Document<'_> {
         unsafe { Text::from_raw(self.datum) }
     }
 
-    /// Returns the bytes as they are stored: compressed ones of a compressed document, and the pointer to
-    /// one that lies out of line, which PostgreSQL itself takes for its value (`datumIsEqual`). None for
-    /// pointers into memory, behind which the document may change.
+    /// Returns the bytes as stored. Those of a compressed document are compressed, and those of one stored out of line
+    /// are the pointer, which PostgreSQL itself compares in place of the value (`datumIsEqual`). Returns None for
+    /// pointers into memory, where the document may change.
     fn stored(&self) -> Option<&[u8]> {
         let start = self.datum.cast_mut_ptr::<pg_sys::varlena>();
         // SAFETY: a varlena, as the maker vouches, has that many bytes; it outlives the value.
@@ -56,14 +55,14 @@ impl Document<'_> {
     }
 }
 
-/// The result of a function through [`remembered`].
+/// The result of [`remembered`].
 pub struct Remembered<T> {
     datum: Option<pg_sys::Datum>,
     result: PhantomData<T>,
 }
 
 impl<T> Remembered<T> {
-    /// Returns the datum, None for NULL.
+    /// Returns the datum, or None for NULL.
     pub fn datum(self) -> Option<pg_sys::Datum> {
         self.datum
     }
@@ -88,10 +87,10 @@ unsafe impl<T> BoxRet for Remembered<T> {
     }
 }
 
-/// The memory of an argument at a call site. `O` are the options that the result depends on besides the
-/// document, `K` is the result as it is kept.
+/// What a call site remembers. `O` are the options that the result depends on besides the document; `K` is the form in
+/// which the result is kept.
 pub struct Memo<O, K> {
-    /// Of the document of the last call.
+    /// The glimpse of the last call's document.
     glimpse: Option<Glimpse>,
     kept: Option<KeptResult<O, K>>,
 }
@@ -105,7 +104,7 @@ impl<O, K> Default for Memo<O, K> {
     }
 }
 
-/// Length and end of a stored document: documents that differ seldom agree in them.
+/// Length and end of a stored document. Different documents rarely agree in them.
 type Glimpse = (usize, Option<[u8; 16]>);
 
 /// Arguments and their result.
@@ -115,7 +114,7 @@ struct KeptResult<O, K> {
     result: K,
 }
 
-/// Returns the value that a call site keeps from call to call, at first the default.
+/// Returns the value that a call site keeps between calls, at first the default.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call, of a function that always asks for this type; the reference is
@@ -134,10 +133,10 @@ pub unsafe fn memory<'call, M: Default + 'static>(
     }
 }
 
-/// Returns the result of `compute`, or of the call before if that had the same document and options.
+/// Returns the result of `compute`, or that of the call before if it had the same document and options.
 ///
 /// # Safety
-/// As of [`memory`], of `Memo<O, Option<Vec<u8>>>`.
+/// The same as for [`memory`], with the type `Memo<O, Option<Vec<u8>>>`.
 pub unsafe fn remembered<O: PartialEq + 'static, T: IntoDatum>(
     fcinfo: pg_sys::FunctionCallInfo,
     document: &Document<'_>,
@@ -164,11 +163,11 @@ pub unsafe fn remembered<O: PartialEq + 'static, T: IntoDatum>(
 }
 
 impl<O: PartialEq, K> Memo<O, K> {
-    /// Returns the result of `compute`, or the last one if that was of the same document and options. `keep`
-    /// copies a result for `read`, or returns None where it takes more than the bytes given.
+    /// Returns the result of `compute`, or the last one if it was for the same document and options. `keep` copies a
+    /// result for `read`, or returns None if it takes more than the bytes given.
     ///
-    /// One document and its result are kept, no larger than work_mem together, and only once a document
-    /// has come twice in a row: where every row has its own, this costs one comparison a row.
+    /// Keeps one document with its result, together no larger than work_mem, and only once a document has come twice in
+    /// a row. If every row has its own document, this costs one comparison a row.
     pub fn get<R>(
         &mut self,
         document: &Document<'_>,
@@ -205,7 +204,7 @@ impl<O: PartialEq, K> Memo<O, K> {
     }
 }
 
-/// Copies a result to be kept; None where it takes more than `most_bytes`, or memory does not suffice.
+/// Copies a result, or returns None if it takes more than `most_bytes` or memory does not suffice.
 pub fn kept_bytes<T: Copy>(result: &[T], most_bytes: usize) -> Option<Vec<T>> {
     let fits = size_of_val(result) <= most_bytes;
     fits.then(|| copied(result).ok()).flatten()

@@ -1,10 +1,9 @@
-//! Rust's memory: from the system, and from a bounded reserve when the system has no more.
+//! Rust's memory: from the system or, when the system has no more, from a bounded reserve.
 //!
-//! Memory in proportion to the input is asked for in ways that can fail (`neardup::memory`). What
-//! remains are small allocations, for which Rust ends the process, and with it every session of
-//! the server. These come from the reserve instead; its use makes the next check for interrupts
-//! an ERROR. PostgreSQL, which copies an ERROR before the frames of this library have freed
-//! anything, has the ballast until then.
+//! Memory in proportion to the input is requested in ways that can fail (`neardup::memory`). What remains are small
+//! allocations. If one of these failed, Rust would end the process, and with it every session of the server. So they
+//! come from the reserve, and the next check for interrupts raises an ERROR. PostgreSQL copies an ERROR before the
+//! frames of this library have freed anything; until then it has the ballast.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use reserve::Allocator;
@@ -15,14 +14,14 @@ use std::ffi::c_void;
 #[global_allocator]
 static ALLOCATOR: Allocator<System> = Allocator::new(System);
 
-/// Returns whether the reserve had to help since the last call, or since the transaction began.
+/// Returns whether the reserve was used since the last call or the beginning of the transaction.
 pub fn was_short() -> bool {
     ALLOCATOR.was_short()
 }
 
-/// Makes the end of a transaction forget that memory was short in it: a statement that needed no
-/// further check is done, and the next one must not pay for it. Gives the ballast back when
-/// PostgreSQL itself has no memory. Called once when a session loads the library.
+/// Makes the end of a transaction forget that memory was short: a statement that needed no further check is done, and
+/// the next one must not pay for it. Releases the ballast when PostgreSQL itself has no memory. Called once, when a
+/// session loads the library.
 pub fn install() {
     ALLOCATOR.hold_ballast();
     watch_errors();
@@ -36,7 +35,7 @@ unsafe extern "C-unwind" fn at_transaction_end(_event: pg_sys::XactEvent::Type, 
     watch_errors();
 }
 
-/// The last entry of the stack of error contexts, below the entries of running statements.
+/// The bottom entry of the stack of error contexts, below the entries of running statements.
 struct Watch(UnsafeCell<pg_sys::ErrorContextCallback>);
 
 /// SAFETY: the stack belongs to the backend's only thread that calls PostgreSQL.
@@ -48,11 +47,11 @@ static WATCH: Watch = Watch(UnsafeCell::new(pg_sys::ErrorContextCallback {
     arg: std::ptr::null_mut(),
 }));
 
-/// Puts the watch below all entries of the stack of error contexts, unless it is there. PostgreSQL
-/// empties the stack when a statement fails.
+/// Puts the watch at the bottom of the stack of error contexts, unless it is there. PostgreSQL empties the stack when a
+/// statement fails.
 fn watch_errors() {
-    // SAFETY: entries live until their owner takes them off; the watch lives for ever, and is the
-    // last, so that whoever takes the entry above it off leaves it in place.
+    // SAFETY: entries live until their owner removes them. The watch lives forever and is at the bottom, so removing
+    // the entry above it leaves it in place.
     unsafe {
         let mut end = &raw mut pg_sys::error_context_stack;
         while !(*end).is_null() {
@@ -65,9 +64,8 @@ fn watch_errors() {
     }
 }
 
-/// Gives the ballast back when an error says that PostgreSQL has no memory: pgrx copies each error,
-/// and an error while it does so comes back to the same place until the server's stack of errors is
-/// full, which is a PANIC.
+/// Releases the ballast when an error says that PostgreSQL has no memory. pgrx copies each error, and an error during
+/// the copy leads back here until the server's stack of errors is full, which is a PANIC.
 unsafe extern "C-unwind" fn at_error(_arg: *mut c_void) {
     // SAFETY: PostgreSQL calls it while it prepares a report.
     if unsafe { pg_sys::geterrcode() } == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {

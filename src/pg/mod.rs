@@ -1,4 +1,4 @@
-//! PostgreSQL for any extension: errors, arguments and results, queries, sorting, the catalog.
+//! PostgreSQL as any extension needs it: errors, arguments and results, queries, sorting, the catalog.
 
 pub mod aggregate;
 pub mod arrays;

@@ -24,8 +24,8 @@ unsafe extern "C-unwind" {
     );
 }
 
-/// Returns the ranges of an int4multirange, ascending and apart from each other; a range without a
-/// lower or an upper bound ends at the least or the greatest integer.
+/// Returns the ranges of an int4multirange, ascending and apart from each other. A range without a bound ends at the
+/// least or the greatest integer.
 ///
 /// # Safety
 /// `datum` is a non-null int4multirange.

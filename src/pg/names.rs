@@ -8,7 +8,7 @@ use crate::pg::statement::server_text;
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString, c_char};
 
-/// Returns a string of PostgreSQL's; None for NULL.
+/// Converts a C string of PostgreSQL, or returns None for NULL.
 ///
 /// # Safety
 /// The string is NUL-terminated or NULL.
@@ -17,7 +17,7 @@ unsafe fn string(text: *const c_char) -> Option<String> {
     (!text.is_null()).then(|| utf8(unsafe { CStr::from_ptr(text) }))
 }
 
-/// Returns a name as it is, from a datum.
+/// Returns the name in a datum, unquoted.
 ///
 /// # Safety
 /// The datum is of type name.
@@ -26,15 +26,15 @@ pub unsafe fn name(datum: pg_sys::Datum) -> String {
     utf8(unsafe { CStr::from_ptr(datum.cast_mut_ptr()) })
 }
 
-/// Returns a name as SQL writes it.
+/// Returns `name` as SQL writes it, quoted if necessary.
 pub fn identifier(name: &str) -> String {
     let name = server_text(name);
     // SAFETY: returns the NUL-terminated string, or a new one.
     utf8(unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) })
 }
 
-/// Returns the names of a list that SQL writes, separated by commas, in the server's encoding; None if it is no
-/// such list.
+/// Splits a comma-separated list of names as SQL writes it. Returns the names in the server's encoding, or None if it
+/// is not such a list.
 #[allow(clippy::disallowed_methods, reason = "a name each")]
 pub fn listed(list: &CStr) -> Option<Vec<CString>> {
     let mut names = std::ptr::null_mut();
@@ -48,14 +48,14 @@ pub fn listed(list: &CStr) -> Option<Vec<CString>> {
     }
 }
 
-/// Returns a text as SQL writes it.
+/// Returns `text` as an SQL literal.
 pub fn literal(text: &str) -> String {
     let text = server_text(text);
     // SAFETY: returns a new NUL-terminated string.
     utf8(unsafe { CStr::from_ptr(pg_sys::quote_literal_cstr(text.as_ptr())) })
 }
 
-/// Returns the name of an object of a schema, with that of the schema.
+/// Returns the qualified name of an object in `schema`.
 ///
 /// # Errors
 /// ERROR `invalid_schema_name` if there is no such schema.
@@ -71,13 +71,13 @@ fn schema_name(schema: pg_sys::Oid) -> String {
     })
 }
 
-/// Returns the bare name of a relation; None if there is no such relation.
+/// Returns the unquoted name of a relation, or None if there is no such relation.
 pub fn find_bare(relation: pg_sys::Oid) -> Option<String> {
     // SAFETY: the name of a relation that does not exist is NULL.
     unsafe { string(pg_sys::get_rel_name(relation)) }
 }
 
-/// Returns the bare name of a relation.
+/// Returns the unquoted name of a relation.
 ///
 /// # Errors
 /// ERROR `undefined_table` if there is no such relation.
@@ -85,7 +85,7 @@ pub fn bare(relation: pg_sys::Oid) -> String {
     find_bare(relation).unwrap_or_else(|| undefined_relation(relation))
 }
 
-/// Returns the name of a relation, with that of its schema.
+/// Returns the qualified name of a relation.
 ///
 /// # Errors
 /// ERROR `undefined_table` if there is no such relation.
@@ -93,7 +93,7 @@ pub fn relation(relation: pg_sys::Oid) -> String {
     find_relation(relation).unwrap_or_else(|| undefined_relation(relation))
 }
 
-/// Returns the name of a relation, with that of its schema; None if there is no such relation.
+/// Returns the qualified name of a relation, or None if there is no such relation.
 pub fn find_relation(relation: pg_sys::Oid) -> Option<String> {
     let name = find_bare(relation)?;
     // SAFETY: looks the relation up in the catalog.
@@ -101,26 +101,26 @@ pub fn find_relation(relation: pg_sys::Oid) -> Option<String> {
     Some(qualified(schema, &name))
 }
 
-/// Returns the role that owns a relation; None if there is no such relation.
+/// Returns the role that owns a relation, or None if there is no such relation.
 pub fn owner(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let cache = pg_sys::SysCacheIdentifier::RELOID;
     // SAFETY: the column of the cache is an OID.
     unsafe { cached(cache, pg_sys::Anum_pg_class_relowner, [relation.into()]) }
 }
 
-/// Returns the bare name of a column of an open relation.
+/// Returns the unquoted name of a column of an open relation.
 pub fn of_column(column: &pg_sys::FormData_pg_attribute) -> String {
     // SAFETY: the name is NUL-terminated.
     utf8(unsafe { CStr::from_ptr(column.attname.data.as_ptr()) })
 }
 
-/// Returns the bare name of a column; None if the relation has no such column.
+/// Returns the unquoted name of a column, or None if the relation has no such column.
 pub fn column(relation: pg_sys::Oid, number: i16) -> Option<String> {
     // SAFETY: the name of a column that does not exist is NULL.
     unsafe { string(pg_sys::get_attname(relation, number, true)) }
 }
 
-/// Returns the number of a column that is no system column; None if the relation has no such column.
+/// Returns the number of a column, or None if the relation has no such column or it is a system column.
 pub fn column_number(relation: pg_sys::Oid, name: &CStr) -> Option<i16> {
     // SAFETY: the name is NUL-terminated; of a column that does not exist the number is 0.
     let number = unsafe { pg_sys::get_attnum(relation, name.as_ptr()) };
@@ -132,7 +132,7 @@ pub fn type_(type_: pg_sys::Oid) -> String {
     format_type(type_, -1, 0)
 }
 
-/// Returns the name of a type with its modifier, with that of its schema.
+/// Returns the qualified name of a type with its modifier.
 pub fn type_of(type_: pg_sys::Oid, modifier: i32) -> String {
     let flags = pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN | pg_sys::FORMAT_TYPE_FORCE_QUALIFY;
     format_type(type_, modifier, flags)
@@ -144,7 +144,7 @@ fn format_type(type_: pg_sys::Oid, modifier: i32, flags: u32) -> String {
     utf8(unsafe { CStr::from_ptr(pg_sys::format_type_extended(type_, modifier, flags)) })
 }
 
-/// Returns ` COLLATE` and the name of a collation with its schema; nothing for none.
+/// Returns ` COLLATE` and the qualified name of a collation, or an empty string if there is none.
 pub fn collate(collation: pg_sys::Oid) -> String {
     // SAFETY: the name of a collation that does not exist is NULL.
     let Some(name) = (unsafe { string(pg_sys::get_collation_name(collation)) }) else {
@@ -157,7 +157,7 @@ pub fn collate(collation: pg_sys::Oid) -> String {
     format!(" COLLATE {}", qualified(schema, &name))
 }
 
-/// Returns an operator with its schema, as an expression writes it.
+/// Returns an operator with its schema as expressions write it, `OPERATOR(schema.name)`.
 ///
 /// # Errors
 /// ERROR `undefined_function` if there is no such operator.
@@ -175,7 +175,7 @@ pub fn operator(operator: pg_sys::Oid) -> String {
     }
 }
 
-/// Returns the operator that tells whether two values of a type are equal; None for a type without.
+/// Returns the equality operator of a type as [`operator`] does, or None if it has none.
 pub fn equality(type_: pg_sys::Oid) -> Option<String> {
     // SAFETY: cache entries are never freed.
     let found =
@@ -183,8 +183,8 @@ pub fn equality(type_: pg_sys::Oid) -> Option<String> {
     (found != pg_sys::InvalidOid).then(|| operator(found))
 }
 
-/// Returns an expression over the row of a table, whose columns have the alias in front where they are
-/// prefixed. It means the same along every `search_path`.
+/// Deparses an expression over a row of `table`. Columns have the prefix `alias` if `is_prefixed`. The text means the
+/// same under every `search_path`.
 ///
 /// # Safety
 /// The expression is over that table alone.
@@ -207,7 +207,7 @@ pub unsafe fn expression(
     })
 }
 
-/// Returns a name for an object of a table: both names, shortened to fit.
+/// Returns a name for an object of a table: `table` and `suffix`, shortened to fit.
 pub fn derived(table: &str, suffix: &str) -> String {
     let (table, suffix) = (server_text(table), server_text(suffix));
     // SAFETY: returns a new NUL-terminated string.
@@ -217,7 +217,7 @@ pub fn derived(table: &str, suffix: &str) -> String {
     })
 }
 
-/// Raises the ERROR `undefined_table` of a relation that does not exist.
+/// Raises ERROR `undefined_table` for a relation that does not exist.
 pub fn undefined_relation(relation: pg_sys::Oid) -> ! {
     missing(
         PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,

@@ -1,4 +1,4 @@
-//! The planner's expressions, taken apart and made.
+//! Takes the planner's expressions apart, and builds new ones.
 
 use crate::pg::value::Layout;
 use pgrx::{Internal, PgList, pg_sys};
@@ -10,7 +10,7 @@ pub fn pointer<T>(internal: Internal) -> *mut T {
         .map_or(std::ptr::null_mut(), |datum| datum.cast_mut_ptr())
 }
 
-/// Returns a node as a pointer to its type; None if it has another tag.
+/// Returns a node as a pointer to its type, or None if it has another tag.
 ///
 /// # Safety
 /// The node is valid, and the tag that of `T`.
@@ -19,7 +19,7 @@ pub unsafe fn cast<T>(node: *mut pg_sys::Node, tag: pg_sys::NodeTag) -> Option<*
     (unsafe { (*node).type_ } == tag).then(|| node.cast())
 }
 
-/// Returns the value of a constant that is not NULL.
+/// Returns the value of a constant, or None for NULL and other nodes.
 ///
 /// # Safety
 /// The node is valid.
@@ -34,7 +34,7 @@ pub unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
 /// Returns whether a node is the constant NULL.
 ///
 /// # Safety
-/// As of [`constant`].
+/// The node is valid.
 pub unsafe fn is_null(node: *mut pg_sys::Node) -> bool {
     // SAFETY: as there.
     unsafe {
@@ -43,10 +43,10 @@ pub unsafe fn is_null(node: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// Returns the elements of a list of as many expressions.
+/// Returns the elements of a list of expressions, or None unless it has `N`.
 ///
 /// # Safety
-/// A list of expressions, or NULL.
+/// The list has expressions, or is NULL.
 pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; N]> {
     // SAFETY: vouched for by the caller.
     unsafe {
@@ -63,14 +63,14 @@ pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut 
 /// Returns the elements of a list of expressions.
 ///
 /// # Safety
-/// As of [`elements`].
+/// The list has expressions, or is NULL.
 #[allow(clippy::disallowed_methods, reason = "arguments of a call")]
 pub unsafe fn all_elements(list: *mut pg_sys::List) -> Vec<*mut pg_sys::Node> {
     // SAFETY: vouched for by the caller.
     unsafe { PgList::from_pg(list) }.iter_ptr().collect()
 }
 
-/// Returns a list of expressions.
+/// Builds a list of expressions.
 ///
 /// # Safety
 /// The nodes are valid.
@@ -81,10 +81,10 @@ pub unsafe fn list(nodes: impl IntoIterator<Item = *mut pg_sys::Node>) -> *mut p
     })
 }
 
-/// Returns the function and the arguments of a call, or of an operator.
+/// Returns the function and the arguments of a call or an operator, or None for other nodes.
 ///
 /// # Safety
-/// As of [`constant`].
+/// The node is valid.
 pub unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
     // SAFETY: as there.
     unsafe {
@@ -102,7 +102,7 @@ pub unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys:
     }
 }
 
-/// Returns a call of a function, computed if its arguments are constants.
+/// Builds a call of a function, evaluated if its arguments are constants.
 ///
 /// # Safety
 /// The function takes the nodes as arguments.
@@ -115,10 +115,10 @@ pub unsafe fn new_call(
     unsafe { new_collated_call(root, function, args, pg_sys::InvalidOid) }
 }
 
-/// Returns a call of a function with arguments of that collation, computed if they are constants.
+/// Builds a call of a function with `collation`, evaluated if its arguments are constants.
 ///
 /// # Safety
-/// As of [`new_call`].
+/// The function takes the nodes as arguments.
 pub unsafe fn new_collated_call(
     root: *mut pg_sys::PlannerInfo,
     function: pg_sys::Oid,
@@ -139,7 +139,7 @@ pub unsafe fn new_collated_call(
     }
 }
 
-/// Returns a constant of a type.
+/// Builds a constant of a type.
 ///
 /// # Safety
 /// The datum is of the type, and outlives the node.
@@ -149,7 +149,7 @@ pub unsafe fn new_constant(type_: pg_sys::Oid, datum: pg_sys::Datum) -> *mut pg_
     unsafe { pg_sys::makeConst(type_, -1, none, length.into(), datum, false, by_value).cast() }
 }
 
-/// Returns `left operator right`, a condition.
+/// Builds the condition `left operator right`.
 ///
 /// # Safety
 /// The operator takes the nodes as operands, and returns a boolean.
@@ -161,7 +161,7 @@ pub unsafe fn new_condition(
     let (boolean, none) = (pg_sys::BOOLOID, pg_sys::InvalidOid);
     // SAFETY: vouched for by the caller.
     unsafe {
-        // Of an index's column of text the planner compares it.
+        // The planner compares it with that of an index column of text.
         let collation = pg_sys::exprCollation(left);
         let condition = pg_sys::make_opclause(
             operator,

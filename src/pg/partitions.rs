@@ -1,8 +1,8 @@
-//! Entries divided by their highest bits, so that each part can be sorted by itself.
+//! Entries partitioned by their highest bits, so that each part can be sorted by itself.
 //!
-//! Pieces of entries come divided already and stay as they are, so that whoever puts them does not
-//! copy them; whoever works on a part gathers it. Beyond a budget they go to one temporary file, in runs
-//! that hold one part behind the other.
+//! Pieces of entries are divided before they come and stay as they are, so that the thread that puts them does not copy
+//! them. A thread that works on a part gathers it. Beyond a budget, entries go to one temporary file, in runs that hold
+//! one part after the other.
 
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::{in_order, piece_bytes};
@@ -14,45 +14,45 @@ use neardup::memory::{Grow, filled, with_room};
 use neardup::parts::Parts;
 use std::ops::Range;
 
-/// Parts, at most, however little memory there is.
+/// Parts that are always allowed, however little memory there is.
 const LEAST_PARTS: usize = 1 << 9;
 
-/// Bytes that a run has of each part, about, where there are as many parts as there may be.
+/// Approximate bytes of each part in a run, with the most parts allowed.
 const SLICE: usize = 1 << 14;
 
-/// Bytes that are kept in memory at least, so that a run is worth its places.
+/// Bytes that are always kept in memory, so that a run is large compared to its list of offsets.
 const LEAST_BUDGET: usize = 1 << 19;
 
-/// Entries that are divided at once if they come one by one.
+/// Entries put one by one that are divided together.
 const AT_ONCE: usize = 1 << 12;
 
-/// Parts of more bytes than this, or than a share of work_mem, are large.
+/// Parts of more bytes than this, or more than 1 / `LARGE_SHARE` of work_mem, are large.
 const LARGE: usize = 1 << 24;
 const LARGE_SHARE: usize = 8;
 
-/// The work on all entries of a part, in any thread. It calls its second argument often.
+/// Works on all entries of a part. Runs in any thread, and calls its second argument often.
 pub type PartWork<'a, R> = dyn Fn(Vec<u64>, &mut dyn FnMut()) -> Result<R> + Sync + 'a;
 
 /// Appends the entries of a row, given its number and its record.
 pub type MakeEntries<'a> = dyn Fn(u32, &[u8], &mut Vec<u64>) -> Result<()> + Sync + 'a;
 
-/// Visits the entries of a part in order, a slice at a time.
+/// Calls its argument with the entries of a part in order, a slice at a time.
 pub type VisitSlices<'a> = dyn FnMut(&mut dyn FnMut(&[u64])) + 'a;
 
-/// The work on a large part, in the leader.
+/// Works on a large part, in the leader.
 pub type LargePartWork<'a> = dyn FnMut(&mut VisitSlices<'_>) + 'a;
 
-/// Entries of N numbers, divided into parts of a few pieces of work by the highest 32 bits of the first number, which
-/// are evenly spread. In lists, they follow each other without a gap. Beyond half of work_mem they go to a temporary
+/// Entries of N numbers, divided by the highest 32 bits of the first number, which are evenly distributed. A part is a
+/// few pieces of work. In lists, entries follow each other without gaps. Beyond half of work_mem they go to a temporary
 /// file.
 pub struct Partitions<const N: usize = 1> {
-    /// Entries that are still to be divided.
+    /// Entries to be divided.
     waiting: Vec<u64>,
     /// Divided entries in memory.
     divided: Vec<Parts<u8>>,
-    /// Bytes that these take.
+    /// Bytes of `divided`.
     bytes: usize,
-    /// The entries in a file: runs of a record a part.
+    /// The entries in a file: runs of one record a part.
     spilled: Records,
     /// Bytes of the entries of each part.
     lens: Vec<usize>,
@@ -62,13 +62,13 @@ impl<const N: usize> Partitions<N> {
     /// Bytes of an entry.
     const ENTRY: usize = size_of::<[u64; N]>();
 
-    /// Returns parts for `entries` entries.
+    /// Returns partitions for about `entries` entries.
     pub fn new(entries: usize) -> Self {
         let parts = (entries * Self::ENTRY).div_ceil(4 * piece_bytes());
         Self::of_parts(parts.clamp(1, most_parts()))
     }
 
-    /// Returns parts for any number of entries.
+    /// Returns partitions for any number of entries.
     pub fn of_unknown_size() -> Self {
         Self::of_parts(most_parts())
     }
@@ -83,8 +83,8 @@ impl<const N: usize> Partitions<N> {
         }
     }
 
-    /// Returns about `entries` entries that `make` makes of the records of `rows` rows, in any thread. `read`
-    /// appends the record of a row.
+    /// Returns the entries that `make` makes from the records of `rows` rows, about `entries`. `read` appends the
+    /// record of a row; `make` runs in any thread.
     pub fn of_rows(
         (stage, entries): (&'static str, usize),
         rows: u32,
@@ -124,14 +124,14 @@ impl<const N: usize> Partitions<N> {
         divided + self.waiting.len() / N
     }
 
-    /// Returns how to divide entries, in any thread.
+    /// Returns what divides entries for these partitions, in any thread.
     pub fn divider(&self) -> Divider<N> {
         Divider {
             parts: self.lens.len(),
         }
     }
 
-    /// Puts an entry that is divided together with others.
+    /// Puts an entry, which is divided later, together with others.
     pub fn push(&mut self, entry: [u64; N]) {
         self.waiting.try_extend_from_slice(&entry).or_raise();
         if self.waiting.len() >= AT_ONCE * N {
@@ -145,7 +145,7 @@ impl<const N: usize> Partitions<N> {
         self.put(divided.or_raise());
     }
 
-    /// Puts entries that were divided by the [`Self::divider`].
+    /// Puts entries that [`Self::divider`] has divided.
     pub fn put(&mut self, divided: Parts<u8>) {
         for (len, part) in self.lens.iter_mut().zip(divided.iter()) {
             *len += part.len();
@@ -172,7 +172,7 @@ impl<const N: usize> Partitions<N> {
         self.bytes = 0;
     }
 
-    /// Works on all parts with the help of other threads, and takes their results in order.
+    /// Works on all parts with the help of other threads, and passes the results to `take` in order.
     pub fn work_on<R: Send>(
         self,
         stage: &'static str,
@@ -182,8 +182,8 @@ impl<const N: usize> Partitions<N> {
         self.work_on_each(stage, work, take, None);
     }
 
-    /// Works on all parts with the help of other threads, except that the leader works on large ones, if it can:
-    /// between taking results, at any time.
+    /// Works on all parts with the help of other threads, except that the leader works on large parts if `large` is
+    /// given: at any time between calls of `take`.
     pub fn work_on_each<R: Send>(
         mut self,
         stage: &'static str,
@@ -215,7 +215,7 @@ impl<const N: usize> Partitions<N> {
         });
     }
 
-    /// Visits the entries of a part in order, a slice at a time.
+    /// Calls `visit` with the entries of a part in order, a slice at a time.
     fn for_each_slice(&self, part: usize, spilled: &mut Records, visit: &mut dyn FnMut(&[u64])) {
         let (mut buffer, mut entries) = (Vec::new(), Vec::new());
         let mut visit = |bytes: &[u8]| {
@@ -232,7 +232,7 @@ impl<const N: usize> Partitions<N> {
         }
     }
 
-    /// Returns the entries of a part: those stored, and those in memory.
+    /// Returns the entries of a part: those in `stored` and those in memory.
     fn entries(&self, part: usize, stored: &[u8]) -> Result<Vec<u64>> {
         let mut entries = with_room(self.lens[part] / size_of::<u64>())?;
         let in_memory = self.divided.iter().map(|divided| divided.part(part));
@@ -243,13 +243,13 @@ impl<const N: usize> Partitions<N> {
     }
 }
 
-/// Appends stored entries to a list.
+/// Appends stored entries to `entries`.
 fn push_entries(bytes: &[u8], entries: &mut Vec<u64>) -> Result<()> {
     let (numbers, _) = bytes.as_chunks();
     entries.try_extend(numbers.iter().map(|number| u64::from_le_bytes(*number)))
 }
 
-/// Returns the entries of a part of all runs in the file.
+/// Reads the entries of a part from all runs in the file.
 fn read_runs(spilled: &mut Records, part: usize, parts: usize) -> Vec<u8> {
     let (mut stored, mut buffer) = (Vec::new(), Vec::new());
     for record in (part..spilled.len()).step_by(parts) {
@@ -260,7 +260,7 @@ fn read_runs(spilled: &mut Records, part: usize, parts: usize) -> Vec<u8> {
     stored
 }
 
-/// Divides entries as [`Partitions`] keep them.
+/// Divides entries into the parts of [`Partitions`].
 #[derive(Debug, Clone, Copy)]
 pub struct Divider<const N: usize> {
     parts: usize,
@@ -294,7 +294,7 @@ impl<const N: usize> Divider<N> {
     }
 }
 
-/// Returns how many bytes of entries are kept in memory.
+/// Returns how many bytes of entries may stay in memory.
 fn budget() -> usize {
     (work_mem_bytes() / 2).max(LEAST_BUDGET)
 }
@@ -303,8 +303,8 @@ fn most_parts() -> usize {
     (budget() / SLICE).max(LEAST_PARTS)
 }
 
-/// Returns the part, of `parts`, that an entry belongs to, by its highest 32 bits. The parts of ascending
-/// entries ascend.
+/// Returns the part, of `parts`, to which an entry belongs by its highest 32 bits. Ascending entries have ascending
+/// parts.
 fn part(entry: u64, parts: usize) -> usize {
     (((entry >> 32) * parts as u64) >> 32) as usize
 }

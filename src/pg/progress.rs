@@ -1,5 +1,4 @@
-//! The progress of a long job: for other sessions in pg_stat_activity, and with
-//! `neardup.progress` as NOTICEs.
+//! Progress of a long job, shown to other sessions in pg_stat_activity and, with `neardup.progress`, as NOTICEs.
 
 use crate::pg::error::{check_interrupts, hold_interrupts};
 use neardup::memory::joined;
@@ -9,17 +8,17 @@ use std::time::{Duration, Instant};
 
 static PROGRESS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
-/// Between two reports to other sessions.
+/// Time between two reports to other sessions.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Reports to other sessions for each NOTICE.
+/// Reports to other sessions per NOTICE.
 const REPORTS: u64 = 3;
 
-/// Steps between two looks at the clock, at most, and the time that they may take.
+/// Most steps between two looks at the clock, and the time that they should take.
 const STRIDE: u64 = 256;
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Defines the setting and reserves its prefix, once when the library is loaded.
+/// Defines the setting and reserves its prefix. Called once, when the library is loaded.
 pub fn define_setting() {
     GucRegistry::define_bool_guc(
         c"neardup.progress",
@@ -29,12 +28,12 @@ pub fn define_setting() {
         GucContext::Userset,
         GucFlags::default(),
     );
-    // It warns of settings that were made under the prefix before, and takes them back.
+    // Warns of settings already made under the prefix, and removes them.
     // SAFETY: the prefix is NUL-terminated.
     hold_interrupts(|| unsafe { pg_sys::MarkGUCPrefixReserved(c"neardup".as_ptr()) });
 }
 
-/// The steps of a stage.
+/// The number of steps in a stage.
 #[derive(Clone, Copy)]
 enum Total {
     Unknown,
@@ -47,7 +46,7 @@ pub struct Progress {
     stage: &'static str,
     total: Total,
     done: u64,
-    /// The step that looks at the clock next, and how many steps lie between two looks.
+    /// The step that next looks at the clock, and the number of steps between two looks.
     next_look: u64,
     stride: u64,
     started: Instant,
@@ -58,7 +57,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Returns a stage of `total` steps, if their number is known, and reports that it begins.
+    /// Begins a stage of `total` steps, if their number is known, and reports it.
     pub fn begin(stage: &'static str, total: Option<usize>) -> Self {
         let total = total.map_or(Total::Unknown, |total| Total::Exactly(total as u64));
         let mut progress = Self::new(stage, total);
@@ -66,15 +65,14 @@ impl Progress {
         progress
     }
 
-    /// Returns a stage of about `total` steps, and reports that it begins.
+    /// Begins a stage of about `total` steps, and reports it.
     pub fn about(stage: &'static str, total: f64) -> Self {
         let mut progress = Self::new(stage, Total::About(total as u64));
         progress.show();
         progress
     }
 
-    /// Returns the only stage of a short job, of about `total` steps. Nothing is reported unless it takes
-    /// long.
+    /// Begins the only stage of a short job, of about `total` steps. Reports nothing unless it takes long.
     pub fn of_call(stage: &'static str, total: usize) -> Self {
         Self::new(stage, Total::About(total as u64))
     }
@@ -95,8 +93,7 @@ impl Progress {
         }
     }
 
-    /// Counts one step done, of at most as many as were announced. Lets a cancel through, and
-    /// reports when it is time.
+    /// Counts one step, of no more than were announced. Lets a cancel through, and reports when it is time.
     pub fn step(&mut self) {
         self.done += 1;
         if self.done < self.next_look {
@@ -118,7 +115,7 @@ impl Progress {
         self.look();
     }
 
-    /// Lets a cancel through within a step that takes long.
+    /// Lets a cancel through within a long step, and reports when it is time.
     pub fn look(&mut self) {
         check_interrupts();
         self.looked = Instant::now();
@@ -157,7 +154,7 @@ impl Progress {
     }
 }
 
-/// Returns the items; each is one step of the stage named `stage`.
+/// Iterates over `items`, each of which is one step of `stage`.
 pub fn over<T>(
     stage: &'static str,
     items: impl ExactSizeIterator<Item = T>,
@@ -166,15 +163,15 @@ pub fn over<T>(
     items.inspect(move |_| progress.step())
 }
 
-/// Sends a NOTICE to a client that has asked for progress.
+/// Sends a NOTICE to a client that asked for progress.
 pub fn notice(message: &str) {
     if PROGRESS.get() {
         hold_interrupts(|| notice!("{message}"));
     }
 }
 
-/// The activity of this session as others see it: the statement, behind a comment of ours. Dropping this
-/// value leaves the statement alone again.
+/// The activity of this session as others see it: the statement after a comment of ours. Dropping it shows the
+/// statement alone again.
 struct Activity {
     query_id: u64,
 }
@@ -202,7 +199,7 @@ impl Activity {
         }
     }
 
-    /// Reports a NUL-terminated text. The query's identifier stays.
+    /// Reports a NUL-terminated text. Keeps the query's identifier.
     fn report(&self, text: *const c_char) {
         // SAFETY: PostgreSQL copies as much of the text as it keeps.
         unsafe {

@@ -1,4 +1,4 @@
-//! Reading a query given as text, row by row, in an order that depends on nothing but the query.
+//! Reads a query given as text, row by row, in an order that depends only on the query.
 
 use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
@@ -12,10 +12,10 @@ use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::ffi::c_char;
 
-/// Rows fetched at once.
+/// Rows per fetch.
 const BATCH: i64 = 256;
 
-/// A column of a query's result, of a type that is not known yet.
+/// A column of a query's result whose type has not been checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     number: i32,
@@ -31,13 +31,13 @@ impl Column {
         names::type_(self.column_type)
     }
 
-    /// Returns the column if its type, without domains over it, is accepted.
+    /// Returns the column if `accepts` holds for its type, or for the type under its domains.
     pub fn if_base_type(&self, accepts: impl FnOnce(pg_sys::Oid) -> bool) -> Option<CheckedColumn> {
         let accepted = self.kind(|base_type| accepts(base_type).then_some(()));
         accepted.map(|(_, column)| column)
     }
 
-    /// Returns what `of_type` finds for the column's type, without domains over it, with the column.
+    /// Returns what `of_type` finds for the column's type, or for the type under its domains, with the column.
     pub fn kind<K>(
         &self,
         of_type: impl FnOnce(pg_sys::Oid) -> Option<K>,
@@ -47,7 +47,7 @@ impl Column {
         Some((kind, CheckedColumn(self.number)))
     }
 
-    /// Returns the column if it is of that type, or of a domain over it.
+    /// Returns the column if it is of type `expected` or a domain over it.
     pub fn if_type(&self, expected: pg_sys::Oid) -> Option<CheckedColumn> {
         if self.column_type == expected {
             return Some(CheckedColumn(self.number));
@@ -55,7 +55,7 @@ impl Column {
         self.if_base_type(|base_type| base_type == expected)
     }
 
-    /// Returns the column, which is of that type, or of a domain over it.
+    /// Returns the column after checking that it is of type `expected` or a domain over it.
     ///
     /// # Errors
     /// ERROR `datatype_mismatch` otherwise.
@@ -64,7 +64,7 @@ impl Column {
             .unwrap_or_else(|| self.mismatch(expected, position, what))
     }
 
-    /// Returns the column, which holds documents: values of type text.
+    /// Returns the column after checking that it holds documents, which are values of a text type.
     ///
     /// # Errors
     /// ERROR `datatype_mismatch` otherwise.
@@ -73,7 +73,7 @@ impl Column {
             .unwrap_or_else(|| self.mismatch(pg_sys::TEXTOID, position, "document"))
     }
 
-    /// Raises the error of a column of a type that is none of those that a hint lists.
+    /// Raises the error for a column of none of the types in the hint `valid`.
     pub fn reject(&self, position: &str, valid: &str) -> ! {
         let type_name = self.type_name();
         wrong_type(
@@ -82,7 +82,7 @@ impl Column {
         )
     }
 
-    /// Raises the error of a column of another type than the expected one.
+    /// Raises the error for a column that is not of type `expected`.
     pub fn mismatch(&self, expected: pg_sys::Oid, position: &str, what: &str) -> ! {
         wrong_type(
             &format!(
@@ -98,16 +98,16 @@ impl Column {
     }
 }
 
-/// A query that has been planned, and is to be read. Several may be open at once.
+/// A planned query that has not been read. Several may be open at once.
 pub struct Query {
     portal: pg_sys::Portal,
     text: *const c_char,
 }
 
 impl Query {
-    /// Starts the query in argument `number` of a call, which is called `name`. Its `$1`, `$2`... are the
-    /// fields of the call's last argument. No parallel plan, and no scan that begins where another one
-    /// happens to be: rows come in the same order every time.
+    /// Starts the query in argument `number` of a call; `name` is for messages. The fields of the call's last argument
+    /// are its `$1`, `$2`... It uses no parallel plan, and no scan that joins another in progress, so that rows come in
+    /// the same order every time.
     ///
     /// # Errors
     /// ERROR `null_value_not_allowed` if it is NULL.
@@ -122,7 +122,7 @@ impl Query {
     /// Starts a query as [`Self::open`] does, planned for its first rows.
     ///
     /// # Errors
-    /// As of [`Self::open`].
+    /// The errors of [`Self::open`].
     pub fn open_for_first_rows(call: &Call, number: usize, name: &str) -> Self {
         let options = pg_sys::CURSOR_OPT_FAST_PLAN;
         Self::start(
@@ -132,7 +132,7 @@ impl Query {
         )
     }
 
-    /// Starts the query in `text`, a datum of type text, with further options of a cursor.
+    /// Starts the query in `text`, a datum of type text, with further cursor `options`.
     fn start(text: pg_sys::Datum, parameters: &QueryParameters, options: u32) -> Self {
         // SAFETY: the datum is of type text; the portal outlives the connection, and copies the parameters,
         // a value for each type.
@@ -171,10 +171,10 @@ impl Query {
         }
     }
 
-    /// Returns the columns of a query that yields `N` of them.
+    /// Returns the columns of a query, which must be `N`.
     ///
     /// # Errors
-    /// ERROR `datatype_mismatch`, with the hint `valid`, for another number.
+    /// ERROR `datatype_mismatch` with the hint `valid` for another number of columns.
     pub fn exactly<const N: usize>(&self, valid: &str) -> [Column; N] {
         self.columns().try_into().unwrap_or_else(|columns: Vec<_>| {
             let message = format!("the query yields {} columns", columns.len());
@@ -182,13 +182,13 @@ impl Query {
         })
     }
 
-    /// Returns the number of rows that the planner expects, and the bytes of each.
+    /// Returns the planner's estimates of the number of rows and of the bytes of each.
     pub fn estimate(&self) -> (f64, usize) {
         // SAFETY: the portal is open.
         unsafe { estimate(self.portal) }
     }
 
-    /// Visits every row, which is a step of a stage of that name, and ends the query.
+    /// Calls `visit` for every row, each of which is a step of `stage`, and ends the query.
     pub fn for_each(self, stage: &'static str, visit: &mut dyn FnMut(&QueryRow<'_>)) {
         let mut progress = Progress::about(stage, self.estimate().0);
         self.read(BATCH, &mut |row| {
@@ -198,13 +198,14 @@ impl Query {
         });
     }
 
-    /// Visits rows until `visit` returns false, and ends the query. Reads no row that is not visited.
-    /// Returns whether there are no more.
+    /// Calls `visit` for each row until it returns false, and ends the query. Reads no further row. Returns whether the
+    /// query had no more rows.
     pub fn for_each_while(self, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
         self.read(1, visit)
     }
 
-    /// Visits rows, fetched in batches, until `visit` returns false; false then.
+    /// Calls `visit` for each row, fetched in batches, until it returns false, and ends the query. Returns whether the
+    /// query had no more rows.
     fn read(self, batch: i64, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
         // SAFETY: the text lives as long as the query; PostgreSQL takes the setting back after an ERROR.
         let (errors, settings) = unsafe { (QueryErrors::begin(self.text), Settings::begin()) };
@@ -235,12 +236,12 @@ impl Query {
 struct QueryParameters {
     types: Vec<pg_sys::Oid>,
     values: Vec<pg_sys::Datum>,
-    /// An `n` for NULL, a space for a value.
+    /// `n` for NULL, a space for a value.
     nulls: Vec<c_char>,
 }
 
 impl QueryParameters {
-    /// Returns the fields of the call's last argument, of type record; none if it is NULL.
+    /// Returns the fields of the call's last argument, a record, or none if it is NULL.
     fn of_call(call: &Call) -> Self {
         let mut parameters = Self::default();
         if let Some(row) = call.last_argument() {
@@ -268,10 +269,10 @@ impl QueryParameters {
         }
     }
 
-    /// Adds a field; a literal of unknown type as text, as EXECUTE USING does.
+    /// Adds a field. A literal of unknown type becomes text, as in EXECUTE USING.
     ///
     /// # Safety
-    /// The value is of the type, unless it is NULL; InvalidOid is that of a column that was dropped.
+    /// `value` is of type `of_type`, or NULL. InvalidOid is the type of a dropped column.
     unsafe fn add(&mut self, of_type: pg_sys::Oid, value: pg_sys::Datum, is_null: bool) {
         let (of_type, value) = match of_type {
             pg_sys::InvalidOid => return,
@@ -294,7 +295,7 @@ impl QueryParameters {
 pub struct QueryRow<'a>(&'a Tuple<'a>);
 
 impl QueryRow<'_> {
-    /// Returns the value of a column of this query; None for NULL.
+    /// Returns the value of a column of this query, or None for NULL.
     pub fn get(&self, column: CheckedColumn) -> Option<pg_sys::Datum> {
         self.0.datum(column.0 as usize)
     }

@@ -1,9 +1,8 @@
-//! Errors inside a query that a function of this library runs: their position in the query, and their
-//! context.
+//! Errors inside a query that a function of this library runs: their position in the query and their context.
 //!
-//! An ERROR that passes through Rust keeps its message, detail and hint alone. The rest of its report
-//! is noted when PostgreSQL raises it, and added when it is raised again at the library's border: both
-//! times PostgreSQL calls the error context callback of this module.
+//! An ERROR that passes through Rust keeps only its message, detail and hint. The rest of its report is noted when
+//! PostgreSQL raises it, and added when it is raised again at the boundary of this library. Both times PostgreSQL calls
+//! the error context callback of this module.
 
 use crate::pg::encoding::is_converted;
 use crate::pg::report::{errdetail, errhint, errmsg};
@@ -11,25 +10,25 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 
-/// The work on a query during which errors are its own.
+/// The work on a query. Errors raised during it belong to the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// SPI names the query in the error's context.
     Planning,
-    /// SPI does not.
+    /// SPI does not name it.
     Fetching,
 }
 
-/// Reports errors of a query in full, until it is dropped.
+/// Reports errors of a query in full until it is dropped.
 pub struct QueryErrors(NonNull<ReportState>);
 
-/// Lives in PostgreSQL's memory, since it is needed after the Rust frames are gone.
+/// Lives in PostgreSQL's memory, since it outlasts the Rust frames.
 struct ReportState {
     callback: pg_sys::ErrorContextCallback,
     memory: pg_sys::MemoryContext,
     query: *const c_char,
     work: Option<Work>,
-    /// The report of the error that ended the work; of the last error or message while at work.
+    /// The report of the error that ended the work; during the work, that of the last error or message.
     noted: *mut pg_sys::ErrorData,
 }
 
@@ -57,7 +56,7 @@ impl QueryErrors {
         }
     }
 
-    /// Returns the result of `work_on` the query.
+    /// Returns the result of `work_on`.
     pub fn during<T>(&self, work: Work, work_on: impl FnOnce() -> T) -> T {
         let state = self.0.as_ptr();
         // SAFETY: the state lives as long as the call of the function.
@@ -69,7 +68,7 @@ impl QueryErrors {
 
 impl Drop for QueryErrors {
     fn drop(&mut self) {
-        // An error on its way is still to be raised again. Whoever catches it resets the stack.
+        // An error on its way is still to be raised again. What catches it resets the stack.
         if !std::thread::panicking() {
             // SAFETY: the state was pushed last, and lives as long as the call of the function.
             unsafe { pg_sys::error_context_stack = (*self.0.as_ptr()).callback.previous };
@@ -77,7 +76,7 @@ impl Drop for QueryErrors {
     }
 }
 
-/// Ends the work on a query, by an error too.
+/// Ends the work on a query, even if an error ended it.
 struct AtEnd(*mut ReportState);
 
 impl Drop for AtEnd {
@@ -85,7 +84,7 @@ impl Drop for AtEnd {
         // SAFETY: the state lives as long as the call of the function.
         unsafe {
             (*self.0).work = None;
-            // What was noted of messages, and of errors that the query caught, is not that of a later error.
+            // What was noted of messages, and of errors that the query caught, does not belong to a later error.
             if !std::thread::panicking() {
                 (*self.0).noted = null_mut();
             }
@@ -114,7 +113,7 @@ unsafe extern "C-unwind" fn report(state: *mut c_void) {
     }
 }
 
-/// Notes the report of an error, with the query where nobody has named it.
+/// Notes the report of an error, and names the query unless SPI does.
 ///
 /// # Safety
 /// An error is being reported.
@@ -130,7 +129,7 @@ unsafe fn note(state: &mut ReportState, work: Work) {
             pg_sys::set_errcontext_domain(null_mut());
             errcontext_msg(c"SQL statement \"%s\"".as_ptr(), state.query);
         }
-        // If memory is short the copy would be one error more.
+        // If memory is short, the copy would raise another error.
         if pg_sys::geterrcode() != PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {
             let current = pg_sys::MemoryContextSwitchTo(state.memory);
             state.noted = pg_sys::CopyErrorData();
@@ -139,8 +138,7 @@ unsafe fn note(state: &mut ReportState, work: Work) {
     }
 }
 
-/// Adds the noted parts of an error to its report, and puts its texts, which pgrx takes for UTF-8, in
-/// place again.
+/// Adds the noted parts of an error to its report, and restores its texts, which pgrx takes for UTF-8.
 ///
 /// # Safety
 /// An error is being reported.

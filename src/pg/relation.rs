@@ -5,7 +5,7 @@ use pgrx::{PgList, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
 
-/// An open relation, closed with its lock kept to the end of the transaction.
+/// An open relation. Closing it keeps the lock until the end of the transaction.
 pub struct Relation(pg_sys::Relation);
 
 impl Relation {
@@ -15,21 +15,21 @@ impl Relation {
         Self::try_open_table(oid).unwrap_or_else(|| names::undefined_relation(oid))
     }
 
-    /// Returns None if there is no such relation any more.
+    /// Opens a table, or returns None if it no longer exists.
     pub fn try_open_table(oid: pg_sys::Oid) -> Option<Self> {
         // SAFETY: raises an ERROR unless it is a table.
         let table = unsafe { pg_sys::try_table_open(oid, pg_sys::AccessShareLock as i32) };
         (!table.is_null()).then(|| Self(table))
     }
 
-    /// Returns None if there is no relation of that OID, of whatever kind, any more.
+    /// Opens a relation of any kind with `lock`, or returns None if it no longer exists.
     pub fn try_open(oid: pg_sys::Oid, lock: u32) -> Option<Self> {
         // SAFETY: returns NULL if there is no such relation.
         let relation = unsafe { pg_sys::try_relation_open(oid, lock as i32) };
         (!relation.is_null()).then(|| Self(relation))
     }
 
-    /// Opens a relation that is locked already.
+    /// Opens a relation that is already locked.
     ///
     /// # Errors
     /// ERROR `internal_error` if there is no such relation.
@@ -58,13 +58,13 @@ impl Relation {
         unsafe { blocks(self.0) }
     }
 
-    /// Returns the kind of relation, as in `pg_class.relkind`.
+    /// Returns the kind of the relation, as in `pg_class.relkind`.
     pub fn kind(&self) -> u8 {
         // SAFETY: the relation is open.
         unsafe { (*(*self.0).rd_rel).relkind as u8 }
     }
 
-    /// Returns whether the relation is logged, as in `pg_class.relpersistence`.
+    /// Returns the persistence of the relation, as in `pg_class.relpersistence`.
     pub fn persistence(&self) -> u8 {
         // SAFETY: the relation is open.
         unsafe { (*(*self.0).rd_rel).relpersistence as u8 }
@@ -82,7 +82,7 @@ impl Relation {
         unsafe { triggers(self.0) }
     }
 
-    /// Returns the partitions of a partitioned table, but those that are being detached.
+    /// Returns the partitions of a partitioned table, except those that are being detached.
     #[allow(clippy::disallowed_methods, reason = "as many as the server lists")]
     pub fn partitions(&self) -> Vec<pg_sys::Oid> {
         // SAFETY: the relation is open; the array has that many elements.
@@ -109,8 +109,8 @@ impl Relation {
         }
     }
 
-    /// Returns whether the transaction has given the table the file that it has: TRUNCATE empties that
-    /// one instead of making another.
+    /// Returns whether the table got its present file in this transaction. TRUNCATE empties such a file instead of
+    /// making a new one.
     pub fn has_new_file(&self) -> bool {
         // SAFETY: the relation is open.
         unsafe {
@@ -124,7 +124,7 @@ impl Relation {
         }
     }
 
-    /// Returns the index of the table's primary key and the numbers of its columns.
+    /// Returns the index of the table's primary key and the numbers of its columns, or None without a primary key.
     pub fn primary_key(&self) -> Option<(pg_sys::Oid, Vec<i16>)> {
         // SAFETY: the table is open; listing its indexes fills in the primary key's.
         let index = unsafe {
@@ -162,8 +162,7 @@ impl Drop for Relation {
     }
 }
 
-/// Returns the columns of its table that are the keys of an index, which need not be open; 0 stands for an
-/// expression.
+/// Returns the table columns that are the keys of an index. The index need not be open. 0 stands for an expression.
 ///
 /// # Errors
 /// ERROR `undefined_table` if there is no such index.
@@ -187,7 +186,7 @@ pub fn key_columns(index: pg_sys::Oid) -> Vec<i16> {
 /// Returns the triggers of a table.
 ///
 /// # Safety
-/// The table is open, and no catalog is looked at, as long as the triggers are read.
+/// The table stays open, and no catalog is read, while the triggers are in use.
 pub unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
     // SAFETY: vouched for by the caller; the triggers are in an array of that length.
     unsafe {
@@ -201,7 +200,7 @@ pub unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
 /// Returns the arguments of a trigger.
 ///
 /// # Safety
-/// The trigger is one of an open table, as long as they are read.
+/// The trigger belongs to a table that stays open while they are in use.
 #[allow(clippy::disallowed_methods, reason = "an entry an argument")]
 pub unsafe fn trigger_arguments(trigger: &pg_sys::Trigger) -> Vec<&CStr> {
     let arguments = 0..trigger.tgnargs as usize;
@@ -266,19 +265,19 @@ impl ColumnType {
     }
 }
 
-/// Times after which the storage is not asked for all blocks any more, when all of them were in memory.
+/// Requests in a row that found all blocks in memory, after which only a few blocks are requested.
 const IN_VAIN: u32 = 64;
 
-/// Blocks that are asked for even then: if one of them is not in memory, so are others.
+/// Blocks that are requested even then. If one of them is not in memory, the others are requested too.
 const PROBED: usize = 2;
 
 thread_local! {
-    /// Times that the storage is still asked for all blocks.
+    /// How many more times all blocks are requested.
     static ASKED: Cell<u32> = const { Cell::new(IN_VAIN) };
 }
 
-/// Asks the storage for blocks of a relation that will be read, so that they are read together; for few where
-/// the last were all in memory, for none where the tablespace's `effective_io_concurrency` is 0. `ask` asks for a
+/// Asks the storage for blocks of a relation that will be read, so that they are read together. Asks for only a few if
+/// the last ones were all in memory, and for none if the tablespace's `effective_io_concurrency` is 0. `ask` requests a
 /// block, and returns whether it has to be read.
 ///
 /// # Safety
@@ -294,7 +293,7 @@ pub unsafe fn ask_ahead(
     if unsafe { pg_sys::get_tablespace_io_concurrency(tablespace) } == 0 {
         return;
     }
-    // The end of the first file is not looked up: nothing is wrong with asking for pages beyond it.
+    // The relation's size matters only at the end of its first file. Asking for pages beyond the end does no harm.
     let mut end = pg_sys::RELSEG_SIZE;
     let (left, mut is_read) = (ASKED.get(), false);
     for (place, block) in wanted.enumerate() {

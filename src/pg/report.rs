@@ -1,13 +1,12 @@
-//! Reports outside ASCII. pgrx sends their texts in UTF-8, but PostgreSQL takes them for texts in the
-//! database's encoding. An error context callback, which PostgreSQL calls before it sends the report,
-//! puts converted texts in their place.
+//! Reports with text outside ASCII. pgrx sends UTF-8, but PostgreSQL takes it for the database's encoding. An error
+//! context callback, which PostgreSQL calls before it sends the report, replaces the texts by converted ones.
 
 use crate::pg::encoding::{before_nul, first_lacking, is_converted, to_server};
 use pgrx::pg_sys;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-/// Lives in PostgreSQL's memory, since the report of an ERROR is sent when the Rust frames are gone.
+/// Lives in PostgreSQL's memory, since the report of an ERROR is sent after the Rust frames are gone.
 struct Report {
     callback: pg_sys::ErrorContextCallback,
     message: *mut c_char,
@@ -15,15 +14,15 @@ struct Report {
     hint: *mut c_char,
 }
 
-/// Has the next report sent with these texts in the database's encoding. Characters that the encoding
-/// lacks become `?`.
+/// Makes PostgreSQL send the next report with these texts in the database's encoding. If it lacks a character, all
+/// characters outside ASCII become `?`.
 pub fn convert_next(message: &str, hint: &str) {
     if !is_converted() || (message.is_ascii() && hint.is_ascii()) {
         return;
     }
     let (message, hint) = (converted(message), converted(hint));
-    // SAFETY: the allocation has the size of the report, and lives as long as the transaction; whoever
-    // catches the error, and the sender of a message, restores the stack.
+    // SAFETY: the allocation has the size of the report, and lives as long as the transaction. What catches the error,
+    // or sends a message, restores the stack.
     unsafe {
         let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
         let report = pg_sys::palloc(size_of::<Report>()).cast::<Report>();

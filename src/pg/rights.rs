@@ -1,11 +1,11 @@
-//! The rights with which a function works.
+//! Rights of table owners: running with them, and checking them.
 
 use crate::pg::settings::Settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The rights of the owner of a table, with which functions of the owner's are called: they must not
-/// run with the caller's, nor find functions on the caller's search_path.
+/// The rights of a table's owner, assumed to call the owner's functions. These must not run with the caller's rights,
+/// nor find functions on the caller's search_path.
 pub struct OwnerRights {
     caller: pg_sys::Oid,
     context: i32,
@@ -13,7 +13,7 @@ pub struct OwnerRights {
 }
 
 impl OwnerRights {
-    /// Takes these rights until [`Self::resign`] or the end of the transaction.
+    /// Assumes the rights of `owner` until [`Self::resign`] or the end of the transaction.
     pub fn assume(owner: pg_sys::Oid) -> Self {
         let mut caller = pg_sys::InvalidOid;
         let mut context = 0;
@@ -32,12 +32,12 @@ impl OwnerRights {
         }
     }
 
-    /// Changes a setting as long as the rights last.
+    /// Changes a setting until [`Self::resign`].
     pub fn set(&self, name: &CStr, value: &CStr) {
         self.settings.set(name, value);
     }
 
-    /// Lets values go through text and back unchanged.
+    /// Makes values survive the conversion to text and back.
     pub fn keep_texts(&self) {
         for (name, value) in [
             (c"datestyle", c"ISO"),
@@ -55,6 +55,8 @@ impl OwnerRights {
     }
 }
 
+/// Checks that the current role owns a table.
+///
 /// # Errors
 /// ERROR `insufficient_privilege` unless the current role owns a table.
 pub fn check_owner(table: pg_sys::Oid) {
@@ -70,7 +72,7 @@ pub fn check_owner(table: pg_sys::Oid) {
     }
 }
 
-/// Returns whether a role may name the objects of a schema.
+/// Returns whether `role` has USAGE on `schema`.
 pub fn may_use(role: pg_sys::Oid, schema: pg_sys::Oid) -> bool {
     let usage = pg_sys::ACL_USAGE as pg_sys::AclMode;
     // SAFETY: looks the schema up in the catalog.

@@ -1,9 +1,9 @@
-//! Settings of the server that are changed for a while.
+//! Temporary changes of the server's settings.
 
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Settings that are as before when [`Self::restore`] or [`Self::take_back`] is called, or the transaction ends.
+/// Changes of settings. They last until [`Self::restore`], [`Self::take_back`] or the end of the transaction.
 pub struct Settings(i32);
 
 impl Settings {
@@ -13,37 +13,33 @@ impl Settings {
         Self(unsafe { pg_sys::NewGUCNestLevel() })
     }
 
-    /// Changes a setting until [`Self::restore`].
+    /// Changes a setting.
     pub fn set(&self, name: &CStr, value: &CStr) {
-        set(name, value, pg_sys::GucAction::GUC_ACTION_SAVE);
+        // SAFETY: the strings are NUL-terminated.
+        unsafe {
+            pg_sys::set_config_option(
+                name.as_ptr(),
+                value.as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+        }
     }
 
-    /// Takes the changes of [`Self::set`] back, but no others made since.
+    /// Undoes the changes of [`Self::set`], but no others made since.
     pub fn take_back(self) {
         // SAFETY: the level is the one that was begun.
         unsafe { pg_sys::AtEOXact_GUC(true, self.0) };
     }
 
-    /// Takes all changes since the beginning back.
+    /// Undoes all changes made since [`Self::begin`].
     pub fn restore(self) {
         // SAFETY: the level is the one that was begun.
         unsafe { pg_sys::AtEOXact_GUC(false, self.0) };
-    }
-}
-
-fn set(name: &CStr, value: &CStr, action: pg_sys::GucAction::Type) {
-    // SAFETY: the strings are NUL-terminated.
-    unsafe {
-        pg_sys::set_config_option(
-            name.as_ptr(),
-            value.as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            action,
-            true,
-            0,
-            false,
-        );
     }
 }
 

@@ -46,7 +46,7 @@ impl BigintSort {
     }
 }
 
-/// The numbers of a sort.
+/// The numbers of a sort, ascending.
 pub struct SortedBigints(BigintSort);
 
 impl Iterator for SortedBigints {
@@ -73,7 +73,7 @@ impl Iterator for SortedBigints {
 
 impl Drop for BigintSort {
     fn drop(&mut self) {
-        // After an ERROR the sort goes with its memory context, its files with the statement.
+        // After an ERROR the sort is freed with its memory context, and its files with the statement.
         if !std::thread::panicking() {
             // SAFETY: the sort is open, and not used again.
             unsafe { pg_sys::tuplesort_end(self.state.as_ptr()) };
@@ -101,7 +101,7 @@ impl RowSort {
         self.len += 1;
     }
 
-    /// Returns the number of pairs, repeated ones counted each time.
+    /// Returns the number of pairs, repeated ones included.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -129,7 +129,7 @@ impl RowSort {
     }
 }
 
-/// Sorts values of a type, each with a number. It has to be ended, unless an ERROR does.
+/// Sorts values of a type, each with a number. It must be ended, unless an ERROR ends the statement.
 pub struct PairSort {
     state: NonNull<pg_sys::Tuplesortstate>,
     slot: *mut pg_sys::TupleTableSlot,
@@ -137,8 +137,7 @@ pub struct PairSort {
 }
 
 impl PairSort {
-    /// Begins a sort of values of a type within `memory`, in kB: by values, and equal ones by their numbers if
-    /// `columns` is 2.
+    /// Begins a sort of values of a type within `memory` kB: by value and, if `columns` is 2, then by number.
     ///
     /// # Errors
     /// ERROR `undefined_function` if values of that type have no order.
@@ -187,13 +186,13 @@ impl PairSort {
         }
     }
 
-    /// Sorts the pairs; all have been put.
+    /// Sorts the pairs. Called after the last [`Self::put`].
     pub fn sort(&mut self) {
         // SAFETY: the sort is open.
         unsafe { pg_sys::tuplesort_performsort(self.state.as_ptr()) };
     }
 
-    /// Returns the next value, which is valid until the one after it is asked for, and its number.
+    /// Returns the next value and its number. The value is valid until the next call.
     pub fn next(&mut self) -> Option<(pg_sys::Datum, i64)> {
         // SAFETY: the sort has been performed; the slot is made for its tuples.
         unsafe {
@@ -208,7 +207,7 @@ impl PairSort {
         }
     }
 
-    /// Frees it and its temporary files.
+    /// Frees the sort and its temporary files.
     pub fn end(self) {
         // SAFETY: the sort is open, and not used again.
         unsafe {
@@ -262,8 +261,8 @@ impl ValueSort {
         self.sort.put(value, number);
     }
 
-    /// Appends the distinct values to `keys`, ascending, and visits every number with the place of
-    /// its value among them.
+    /// Appends the distinct values to `keys`, ascending, and calls `visit` for every number with the place of its value
+    /// in `keys`.
     pub fn for_each(mut self, keys: &mut Keys, visit: &mut dyn FnMut(u32, i64)) {
         self.sort.sort();
         let mut last = None;
@@ -277,7 +276,7 @@ impl ValueSort {
         self.sort.end();
     }
 
-    /// Copies a value to compare the next ones with, instead of the one before.
+    /// Replaces `held` by a copy of `value`, to compare the next values with.
     fn hold(&self, value: pg_sys::Datum, held: &mut Option<pg_sys::Datum>) {
         // SAFETY: values are of the type of the sort; the one before was copied here.
         unsafe {

@@ -1,7 +1,7 @@
 //! Records of any length on temporary storage, read back by number in any order.
 //!
-//! The first of them stay in memory, as many as a budget allows; the others go to a temporary file
-//! that PostgreSQL counts, limits and removes like the files of its own sorts.
+//! The first ones stay in memory, within a budget; the others go to a temporary file that PostgreSQL counts, limits and
+//! removes like the files of its own sorts.
 
 use crate::pg::error::OrRaise;
 use crate::pg::settings::work_mem_bytes;
@@ -16,16 +16,16 @@ pub struct Records {
     places: Places,
 }
 
-/// The places of records, one behind the other.
+/// The places of records, which are stored back to back.
 enum Places {
-    /// That many records, as long as all have one length.
+    /// All records have the same length.
     Even { width: usize, len: usize },
     /// The beginning of each record, and the end of the last.
     Any(Vec<u64>),
 }
 
 impl Records {
-    /// Keeps up to `budget` bytes in memory, and besides 8 bytes a record once records differ in length.
+    /// Keeps up to `budget` bytes in memory, plus 8 bytes a record once records differ in length.
     pub fn new(budget: usize) -> Self {
         Self {
             memory: Vec::new(),
@@ -43,7 +43,7 @@ impl Records {
         }
     }
 
-    /// Returns the number of bytes.
+    /// Returns the number of bytes of all records.
     pub fn end(&self) -> u64 {
         self.start(self.len())
     }
@@ -53,7 +53,7 @@ impl Records {
         self.file.is_none()
     }
 
-    /// Returns where a record begins; for their number, where the last one ends.
+    /// Returns where a record begins. For the number of records, returns where the last one ends.
     pub fn start(&self, record: usize) -> u64 {
         match &self.places {
             Places::Even { width, .. } => (record * width) as u64,
@@ -61,7 +61,7 @@ impl Records {
         }
     }
 
-    /// Appends a record; its number is the [`Self::len`] of before.
+    /// Appends a record. Its number is [`Self::len`] before the call.
     pub fn push(&mut self, record: &[u8]) {
         if self.file.is_none() && self.memory.len() + record.len() <= self.budget {
             self.memory.try_extend_from_slice(record).or_raise();
@@ -83,12 +83,12 @@ impl Records {
         }
     }
 
-    /// Returns how many bytes a record has.
+    /// Returns the length of a record in bytes.
     pub fn length(&self, record: usize) -> usize {
         (self.start(record + 1) - self.start(record)) as usize
     }
 
-    /// Returns the record that has a byte, and its bytes. Bytes are numbered across all records.
+    /// Returns the record that holds a byte, and the range of its bytes. Bytes are numbered across all records.
     pub fn record_of(&self, byte: u64) -> (usize, Range<u64>) {
         let record = match &self.places {
             Places::Even { width, .. } => byte as usize / (*width).max(1),
@@ -134,7 +134,7 @@ impl Records {
     }
 }
 
-/// Pairs of numbers, those beyond work_mem in a temporary file.
+/// Pairs of numbers. Those beyond work_mem are in a temporary file.
 pub struct NumberPairs {
     records: Records,
     buffer: Vec<u8>,

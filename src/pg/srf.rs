@@ -6,8 +6,8 @@ use pgrx::datum::Datum;
 use pgrx::{IntoHeapTuple, pg_sys};
 
 impl Call {
-    /// Begins the result. Its row type is the one that the query expects: to look it up takes half a
-    /// kilobyte for every call, which is not freed before the query ends.
+    /// Begins the result, with the row type that the query expects. Looking up the row type would take half a kilobyte
+    /// a call, freed only when the query ends.
     pub fn rows(&self) -> ResultRows {
         // SAFETY: the call is running; the function is declared to return a set of records.
         unsafe {
@@ -28,7 +28,7 @@ pub struct ResultRows {
 }
 
 impl ResultRows {
-    /// Appends a row; the values have the types of the declared columns.
+    /// Appends a row. The values have the types of the declared columns.
     pub fn put<const N: usize>(&mut self, values: [Option<pg_sys::Datum>; N]) {
         let mut datums = values.map(|value| value.unwrap_or(pg_sys::Datum::null()));
         let mut nulls = values.map(|value| value.is_none());
@@ -44,7 +44,7 @@ impl ResultRows {
         }
     }
 
-    /// Appends a row as [`Self::put`] does, and frees some of its values, which are new ones passed by reference.
+    /// Appends a row as [`Self::put`] does, and frees the values in `freed`, which are new and passed by reference.
     pub fn put_and_free<const N: usize>(
         &mut self,
         values: [Option<pg_sys::Datum>; N],
@@ -57,14 +57,14 @@ impl ResultRows {
         }
     }
 
-    /// Takes all rows back.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         // SAFETY: the store lives as long as the call.
         unsafe { pg_sys::tuplestore_clear(self.store) };
     }
 }
 
-/// The values of a function's OUT parameters, a tuple in their order. The function is declared in SQL.
+/// The values of a function's OUT parameters, as a tuple in their order. The function is declared in SQL.
 pub struct Record<T>(pub T);
 
 // SAFETY: the datum is a palloc'd tuple of the row type that PostgreSQL expects of the call.

@@ -1,4 +1,4 @@
-//! Statements of the extension's own, prepared once and run under a snapshot.
+//! The extension's own statements, prepared once and run under a snapshot.
 
 use crate::pg::encoding::{before_nul, in_utf8};
 use crate::pg::error::{OrRaise, raise};
@@ -13,7 +13,7 @@ use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
-/// A connection to the server's own programming interface, for [`Statement`]s.
+/// An SPI connection that runs [`Statement`]s.
 pub struct Connection {
     snapshot: Option<Snapshot>,
 }
@@ -30,8 +30,8 @@ impl Connection {
         Self { snapshot: None }
     }
 
-    /// Lets the statements prepared from now on see the rows of a snapshot and the transaction's own changes;
-    /// others see all that is committed.
+    /// Makes statements that are prepared after this call read the rows of `snapshot` and the transaction's own
+    /// changes. Other statements read all that is committed.
     pub fn read_under(&mut self, snapshot: Snapshot) {
         self.snapshot = Some(snapshot);
     }
@@ -41,7 +41,7 @@ impl Connection {
         self.snapshot.as_ref()
     }
 
-    /// Ends reading under a snapshot.
+    /// Ends reading under the snapshot.
     pub fn release(&mut self) {
         if let Some(snapshot) = self.snapshot.take() {
             // SAFETY: it is registered.
@@ -55,7 +55,7 @@ impl Connection {
         unsafe { pg_sys::SPI_finish() };
     }
 
-    /// Prepares a statement for arguments of these types.
+    /// Prepares a statement for arguments of `types`.
     pub fn prepare(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement<'_> {
         Statement {
             plan: Self::plan(sql, types),
@@ -64,8 +64,8 @@ impl Connection {
         }
     }
 
-    /// Returns a statement as [`Self::prepare`] does; its plan is kept for the session, and made anew
-    /// when its tables change.
+    /// Prepares a statement as [`Self::prepare`] does. Its plan is kept for the session, and made anew when its tables
+    /// change.
     #[allow(clippy::disallowed_methods, reason = "texts of statements")]
     pub fn prepare_kept(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement<'_> {
         let key = (sql.to_owned(), types.to_vec());
@@ -105,20 +105,20 @@ impl Connection {
         plan
     }
 
-    /// Runs a statement without arguments and results.
+    /// Runs a statement without arguments or results.
     pub fn execute(&self, sql: &str) {
         self.prepare(sql, &[]).execute(&[]);
     }
 }
 
-/// A prepared statement, as long as its connection.
+/// A prepared statement, valid as long as its connection.
 pub struct Statement<'c> {
     plan: pg_sys::SPIPlanPtr,
     snapshot: Option<&'c Snapshot>,
     _kept: Option<Rc<KeptPlan>>,
 }
 
-/// A plan that lasts beyond its connection.
+/// A plan that outlives its connection.
 struct KeptPlan(pg_sys::SPIPlanPtr);
 
 impl Drop for KeptPlan {
@@ -128,20 +128,20 @@ impl Drop for KeptPlan {
     }
 }
 
-/// The most plans that are kept.
+/// Most plans kept.
 const MOST_KEPT: usize = 100;
 
 /// The text of a statement, and the types of its arguments.
 type PlanKey = (String, Vec<pg_sys::Oid>);
 
 thread_local! {
-    /// Kept plans by their text; the session's end does not free them.
+    /// Kept plans by their text. They are not freed at the end of the session.
     static KEPT: ManuallyDrop<RefCell<HashMap<PlanKey, Rc<KeptPlan>>>> =
         ManuallyDrop::new(RefCell::default());
 }
 
 impl Statement<'_> {
-    /// Runs the statement and visits the rows that it returns. Returns the number of rows returned or
+    /// Runs the statement, and calls `visit` for the rows that it returns. Returns the number of rows returned or
     /// changed.
     pub fn run(
         &self,
@@ -171,7 +171,7 @@ impl Statement<'_> {
     /// checks of foreign keys do. Returns the number of rows returned or changed.
     ///
     /// # Errors
-    /// ERROR `t_r_serialization_failure` for a row to be changed that the transaction cannot see.
+    /// ERROR `t_r_serialization_failure` if it would change a row that the transaction cannot see.
     pub fn run_latest(&self, arguments: &[Option<pg_sys::Datum>]) -> u64 {
         // SAFETY: a transaction is running; both snapshots are valid while the statement runs.
         unsafe {
@@ -185,8 +185,8 @@ impl Statement<'_> {
         }
     }
 
-    /// Runs the statement under a snapshot, or NULL for a new one; rows that it changes have to be in
-    /// `visible`, unless that is NULL.
+    /// Runs the statement under `snapshot`, or a new one if it is NULL. Rows that it changes must be in `visible`,
+    /// unless that is NULL.
     ///
     /// # Safety
     /// The snapshots are valid.
@@ -229,8 +229,8 @@ impl Statement<'_> {
         }
     }
 
-    /// Runs a statement that only reads, under the connection's snapshot, as a stage of a job, and visits its
-    /// rows without keeping them.
+    /// Runs a read-only statement under the connection's snapshot, as a stage of a job, and calls `visit` for its rows
+    /// without keeping them.
     pub fn read(&self, stage: &'static str, visit: &mut dyn FnMut(&Tuple<'_>)) {
         const BATCH: i64 = 256;
         let snapshot = self.snapshot.expect("the connection reads under one");
@@ -261,7 +261,7 @@ impl Statement<'_> {
         }
     }
 
-    /// Returns the analyzed query of a statement that is one query; None of several, or none.
+    /// Returns the analyzed query of a statement, or None unless it is a single query.
     pub fn query(&self) -> Option<*mut pg_sys::Query> {
         // SAFETY: the statement is prepared; its source owns the lists.
         unsafe {
@@ -279,15 +279,14 @@ impl Statement<'_> {
     }
 }
 
-/// The largest number of arguments of a statement.
+/// Most arguments of a statement.
 const MAX_ARGUMENTS: usize = 8;
 
 /// The rows committed at one moment.
 pub struct Snapshot(pg_sys::Snapshot);
 
 impl Snapshot {
-    /// Returns a snapshot of the rows committed by now; above READ COMMITTED, by the beginning of the
-    /// transaction.
+    /// Takes a snapshot of the rows committed by now or, above READ COMMITTED, by the beginning of the transaction.
     pub fn take() -> Self {
         // SAFETY: the snapshot is registered until its connection releases it, or the end of the transaction.
         unsafe {
@@ -307,14 +306,14 @@ impl Snapshot {
     }
 }
 
-/// A row that a statement has returned, while it is visited. Columns are counted from 1.
+/// A row returned by a statement, while it is visited. Columns are counted from 1.
 pub struct Tuple<'a> {
     tuple: pg_sys::HeapTuple,
     descriptor: &'a pg_sys::TupleDescData,
 }
 
 impl Tuple<'_> {
-    /// Returns a value; None for NULL.
+    /// Returns a value, or None for NULL.
     pub fn datum(&self, column: usize) -> Option<pg_sys::Datum> {
         let mut is_null = false;
         // SAFETY: the tuple has that descriptor.
@@ -325,7 +324,7 @@ impl Tuple<'_> {
         (!is_null).then_some(datum)
     }
 
-    /// Returns a value of the SQL type that corresponds to `T`, which is passed by value.
+    /// Returns a value as `T`, which corresponds to its SQL type and is passed by value.
     pub fn get<T: FromDatum>(&self, column: usize) -> Option<T> {
         // SAFETY: the statement is the extension's own, and its columns are known.
         self.datum(column)
@@ -347,11 +346,11 @@ impl Tuple<'_> {
     }
 }
 
-/// Visits the rows that PostgreSQL has just returned until `visit` returns false, and frees them. Returns the
+/// Calls `visit` for the rows that PostgreSQL has just returned, until it returns false, and frees them. Returns the
 /// number of rows returned or changed, and whether `visit` always returned true.
 ///
 /// # Safety
-/// A statement has run, or rows have been fetched, and nothing since then.
+/// The last call of SPI has run a statement or fetched rows.
 pub(super) unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -> (u64, bool) {
     // SAFETY: vouched for by the caller; a table holds that many rows until it is freed.
     unsafe {
@@ -370,7 +369,7 @@ pub(super) unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -
     }
 }
 
-/// Returns the number of rows that the planner expects of a portal, and the bytes of each.
+/// Returns the planner's estimates for a portal: the number of rows, and the bytes of each.
 ///
 /// # Safety
 /// The portal is open.
@@ -415,7 +414,7 @@ pub fn array_of_texts(mut elements: Vec<pg_sys::Datum>) -> pg_sys::Datum {
     .into()
 }
 
-/// Returns a text for the server, in the database's encoding. What follows a NUL is left out.
+/// Returns a text in the database's encoding, cut at the first NUL.
 pub fn server_text(text: &str) -> CString {
     before_nul(&to_server_encoding(text))
 }

@@ -1,7 +1,7 @@
 //! Texts on temporary storage, kept as PostgreSQL stores them until they are read.
 //!
-//! Of many documents few are ever compared. A compressed one stays compressed, and of one that lies
-//! out of line the pointer is kept: the snapshot and the locks of the statement keep its value.
+//! Few of many documents are ever compared. A compressed one stays compressed, and one stored out of line stays a
+//! pointer: the snapshot and the locks of the statement keep its value.
 
 use crate::pg::error::OrRaise;
 use crate::pg::spool::Records;
@@ -11,12 +11,12 @@ use neardup::memory::Grow;
 use pgrx::pg_sys;
 use pgrx::varlena::{varatt_is_1b_e, varatt_is_4b_c, varsize_any, vartag_1b_e};
 
-/// The first byte of a record: the text follows in UTF-8, or its value as it is stored.
+/// The first byte of a record: the text in UTF-8 follows, or its value as stored.
 const PLAIN: u8 = 0;
 const STORED: u8 = 1;
 
-/// Appends the record of a text to `record`, and to `text` the text where the record does not hold it
-/// as it is.
+/// Appends the record of a text to `record`. If the record does not hold the text as it is, also appends the text to
+/// `text`.
 ///
 /// # Safety
 /// `datum` is a non-null datum of a text type.
@@ -32,7 +32,7 @@ pub unsafe fn push_record_and_text(datum: pg_sys::Datum, record: &mut Vec<u8>, t
     }
 }
 
-/// Returns the text of a record that holds it as it is.
+/// Returns the text of a record, or None if the record does not hold it as it is.
 pub fn plain(record: &[u8]) -> Option<&[u8]> {
     let (kind, text) = record.split_first()?;
     (*kind == PLAIN).then_some(text)
@@ -72,7 +72,7 @@ unsafe fn is_smaller_as_stored(value: *mut pg_sys::varlena) -> bool {
     }
 }
 
-/// Appends the text of a record in UTF-8 to `text`. `buffer` serves to read the record.
+/// Appends the text of a record in UTF-8 to `text`. `buffer` is scratch space.
 pub fn read(records: &mut Records, number: usize, buffer: &mut Vec<u8>, text: &mut Vec<u8>) {
     let record = records.read(number, buffer);
     match plain(record) {

@@ -1,7 +1,7 @@
 //! Temporary storage that PostgreSQL counts, limits and removes.
 //!
-//! PostgreSQL's own buffered files read 8 kB for every record; here a record that is read by itself
-//! is read alone, and only those that are read one after the other come in blocks.
+//! PostgreSQL's own buffered files read 8 kB for every record. Here a single record is read alone, and only records
+//! that are read one after the other come in blocks.
 
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::settings::work_mem_bytes;
@@ -12,13 +12,13 @@ use std::io;
 /// Bytes that are written or read ahead at once.
 const BLOCK: usize = 1 << 15;
 
-/// Bytes from which on an addition is not collected with others before it is written.
+/// Minimum size of an addition that is written directly instead of being collected with others.
 const LARGE: usize = 1 << 13;
 
-/// Bytes that may lie between two reads for the second to be one further on.
+/// Most bytes between two reads that count as consecutive.
 const GAP: u64 = 1 << 12;
 
-/// Files that are written at once, at most, however little memory there is.
+/// Files that may always be written at once, however little memory there is.
 const LEAST_FILES: usize = 64;
 
 /// Returns how many temporary files may be written at once.
@@ -28,7 +28,7 @@ pub fn most_files() -> usize {
 
 pub struct TemporaryFile {
     file: pg_sys::File,
-    /// The number of bytes in the file, before the unwritten ones.
+    /// The number of bytes in the file, without the unwritten ones.
     written: u64,
     unwritten: Vec<u8>,
     /// Bytes read ahead, and their offset.
@@ -38,7 +38,7 @@ pub struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    /// Creates a file. It goes with this value or, after an ERROR, with the statement.
+    /// Creates a file. It is removed with this value or, after an ERROR, with the statement.
     pub fn create() -> Self {
         // SAFETY: plain calls into PostgreSQL.
         let file = unsafe {
@@ -67,7 +67,7 @@ impl TemporaryFile {
         }
     }
 
-    /// Fills `buffer` with the bytes at `offset`. The file has them all.
+    /// Fills `buffer` with the bytes at `offset`, all of which have been appended.
     pub fn read(&mut self, offset: u64, buffer: &mut [u8]) {
         let end = offset + buffer.len() as u64;
         if offset >= self.written {
@@ -90,7 +90,7 @@ impl TemporaryFile {
         copy_from(&self.ahead.1, offset - self.ahead.0, buffer);
     }
 
-    /// Reads a block from `offset` on, or all that is there.
+    /// Reads a block at `offset`, or all that is left of the file.
     fn read_ahead(&mut self, offset: u64) {
         let bytes = (self.written - offset).min(BLOCK as u64) as usize;
         let mut block = std::mem::take(&mut self.ahead.1);
@@ -157,7 +157,7 @@ impl TemporaryFile {
     }
 }
 
-/// Fills a buffer from a place in memory.
+/// Fills `buffer` from `bytes` at `start`.
 fn copy_from(bytes: &[u8], start: u64, buffer: &mut [u8]) {
     let start = start as usize;
     buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
@@ -179,10 +179,8 @@ fn fail(what: &str) -> ! {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // After an ERROR the files of the statement are closed by PostgreSQL, and may have been when the
-        // memory of a scan is released.
-        // SAFETY: reads the backend's state; where its transaction is in progress the file is open, and not
-        // used again.
+        // After an ERROR PostgreSQL closes the files of the statement, perhaps before it releases the memory of a scan.
+        // SAFETY: reads the backend's state. If its transaction is in progress, the file is open, and not used again.
         unsafe {
             if !std::thread::panicking() && pg_sys::IsTransactionState() {
                 pg_sys::FileClose(self.file);

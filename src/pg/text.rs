@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 
-/// A `text` argument as UTF-8, whatever the database's encoding. In SQL_ASCII, whose bytes have no
-/// known meaning, the bytes as they are.
+/// A `text` argument as UTF-8, whatever the database's encoding. In SQL_ASCII, whose bytes have no known meaning, these
+/// are the bytes as they are.
 pub struct Text<'a> {
     stored: Varlena<'a>,
     converted: Option<Converted>,
@@ -27,8 +27,8 @@ impl Text<'_> {
         Self { stored, converted }
     }
 
-    /// Returns the name of an option, such as a unit or a fold: never one of ours if it is not
-    /// ASCII.
+    /// Returns the name of an option, such as a unit or a fold. Text outside ASCII is escaped, so that it is never a
+    /// valid name.
     pub fn name(&self) -> Cow<'_, str> {
         match std::str::from_utf8(self) {
             Ok(name) if name.is_ascii() => Cow::Borrowed(name),
@@ -37,7 +37,7 @@ impl Text<'_> {
     }
 }
 
-/// Returns the bytes in the database's encoding; `None` where they are already.
+/// Converts UTF-8 to the database's encoding. Returns None if that changes nothing.
 fn from_utf8(bytes: &[u8]) -> Option<Converted> {
     if !is_converted() || bytes.is_ascii() {
         return None;
@@ -60,10 +60,10 @@ fn from_utf8(bytes: &[u8]) -> Option<Converted> {
     .execute()
 }
 
-/// Returns a text of ours in the database's encoding.
+/// Converts a text to the database's encoding.
 ///
 /// # Errors
-/// ERROR `untranslatable_character` where the encoding lacks a character.
+/// ERROR `untranslatable_character` if the encoding lacks a character.
 pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
     match from_utf8(text.as_bytes()) {
         Some(converted) => Cow::Owned(copied(&converted).or_raise()),
@@ -79,12 +79,12 @@ impl Deref for Text<'_> {
     }
 }
 
-/// A new `text`, made of UTF-8 or of pieces of [`Text`] arguments.
+/// A new `text`, made from UTF-8 or from parts of [`Text`] arguments.
 pub struct NewText(pub Vec<u8>);
 
 impl pgrx::IntoDatum for NewText {
     /// # Errors
-    /// ERROR `untranslatable_character` where the database's encoding lacks a character.
+    /// ERROR `untranslatable_character` if the database's encoding lacks a character.
     fn into_datum(self) -> Option<pg_sys::Datum> {
         let converted = from_utf8(&self.0);
         Some(new_varlena(converted.as_deref().unwrap_or(&self.0)))

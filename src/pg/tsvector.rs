@@ -1,4 +1,4 @@
-//! The lexemes of a `tsvector`, in the order in which they stand in the document.
+//! The lexemes of a `tsvector`, in the order of the document.
 
 use crate::pg::encoding::Utf8;
 use crate::pg::error::{OrRaise, corrupted};
@@ -7,16 +7,16 @@ use neardup::Error;
 use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
 
-/// From here on PostgreSQL gives every lexeme the same position.
+/// The last position. PostgreSQL gives it to all later lexemes too.
 const LAST_POSITION: u16 = 16383;
 
-/// Of a lexeme PostgreSQL keeps as many positions, and drops further ones.
+/// The most positions that PostgreSQL keeps of a lexeme. It drops further ones.
 const MOST_POSITIONS: usize = 255;
 
 /// A `tsvector` argument.
 pub struct TsVector<'a>(Varlena<'a>);
 
-/// A lexeme with its frequency, and the weight of an occurrence.
+/// A lexeme with its frequency and the mean weight of its occurrences.
 pub struct Frequency<'a> {
     pub lexeme: Utf8<'a>,
     /// The number of positions; 1 after `strip`.
@@ -25,7 +25,7 @@ pub struct Frequency<'a> {
     pub mean_weight: f64,
 }
 
-/// Tenths that a position counts by default in `ts_rank`, by the code of its class: D, C, B, A.
+/// Weights of a position in `ts_rank` by default, in tenths, by the code of its class: D, C, B, A.
 const CLASS_TENTHS: [u32; 4] = [1, 2, 4, 10];
 
 /// One occurrence of a lexeme.
@@ -70,8 +70,8 @@ impl TsVector<'_> {
     /// Returns the lexemes ordered by position, then by name; gaps are ignored.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` where positions are missing: after `strip`, from position
-    /// 16383 on, and from the 255th occurrence of a lexeme on.
+    /// ERROR `invalid_parameter_value` if positions are missing: after `strip`, at position 16383 or later, or if a
+    /// lexeme has 255 occurrences or more.
     pub fn sequence(&self) -> Vec<Utf8<'_>> {
         let mut occurrences = Vec::new();
         for entry in self.entries() {
@@ -87,9 +87,9 @@ impl TsVector<'_> {
         collected(occurrences.into_iter().map(|found| found.lexeme)).or_raise()
     }
 
-    /// Layout, after the varlena header: the number of lexemes (4 bytes); for each 1 bit "has
-    /// positions", 11 bits length, 20 bits offset; the lexemes, each followed, 2-byte aligned, by
-    /// the number of its positions (2 bytes) and these (2 bits weight, 14 bits position).
+    /// Returns the lexemes as stored. After the varlena header come the number of lexemes (4 bytes); for each lexeme 1
+    /// bit "has positions", 11 bits length, 20 bits offset; then the lexemes, each followed, 2-byte aligned, by the
+    /// number of its positions (2 bytes) and the positions (2 bits weight, 14 bits position).
     fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let bytes: &[u8] = &self.0;
         let count = bytes

@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::CStr;
 
-/// The way in which values of a type lie in memory.
+/// How values of a type are stored in memory.
 #[derive(Clone, Copy)]
 pub struct Layout {
     pub by_value: bool,
@@ -46,9 +46,9 @@ impl Layout {
     }
 }
 
-/// Returns the result of some work, and frees the values of PostgreSQL's that it leaves behind.
+/// Returns the result of `work`, and frees the PostgreSQL values that it leaves behind.
 pub fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
-    // SAFETY: after an ERROR the memory is freed with the one that it is part of.
+    // SAFETY: after an ERROR the memory is freed with its parent.
     unsafe {
         let before = pg_sys::CurrentMemoryContext;
         let own = pg_sys::AllocSetContextCreateExtended(
@@ -66,7 +66,7 @@ pub fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Copies of values of one type, by number: beyond a share of work_mem in a temporary file.
+/// Copies of values of one type, by number. Those beyond a share of work_mem are in a temporary file.
 pub struct Keys {
     len: usize,
     values: Values,
@@ -74,9 +74,9 @@ pub struct Keys {
 }
 
 enum Values {
-    /// Passed by value, and the numbers of those that are NULL, ascending.
+    /// Values passed by value, and the numbers of the NULLs, ascending.
     Direct(Vec<u64>, Vec<usize>),
-    /// Passed by reference. A NULL has no bytes, and the last two that were asked for are held.
+    /// Values passed by reference. A NULL has no bytes. The last two values that were asked for are held.
     Stored(RefCell<(Records, [Vec<u64>; 2])>),
 }
 
@@ -100,7 +100,7 @@ impl Keys {
         self.len
     }
 
-    /// Appends a copy.
+    /// Appends a copy of `key`.
     pub fn push(&mut self, key: Option<pg_sys::Datum>) {
         self.len += 1;
         match &mut self.values {
@@ -122,7 +122,7 @@ impl Keys {
         }
     }
 
-    /// Returns a value, which is valid until two others have been asked for.
+    /// Returns a value. It is valid until two others have been asked for.
     pub fn get(&self, row: u32) -> Option<pg_sys::Datum> {
         let row = row as usize;
         match &self.values {
@@ -139,7 +139,7 @@ impl Keys {
     }
 }
 
-/// Appends the bytes of a value as a record.
+/// Appends a record of a value's bytes.
 ///
 /// # Safety
 /// `value` is of a type that is passed by reference, of that length.
@@ -164,7 +164,7 @@ unsafe fn push_bytes(records: &mut Records, value: pg_sys::Datum, length: i16) {
     }
 }
 
-/// Returns a record in memory that is aligned for any type; None if it has no bytes.
+/// Reads a record into memory that is aligned for any type, or returns None if it has no bytes.
 fn read_aligned(
     records: &mut Records,
     number: usize,

@@ -8,8 +8,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// A detoasted varlena; its copy, if one was made, is freed with it, because index and
-/// sort support functions run in memory contexts that live long.
+/// A detoasted varlena. If a copy was made, it is freed with this value, because index and sort support functions run
+/// in memory contexts that live long.
 pub struct Varlena<'a> {
     start: NonNull<pg_sys::varlena>,
     copied: bool,
@@ -22,8 +22,8 @@ impl Varlena<'_> {
     #[inline]
     pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
         let stored = datum.cast_mut_ptr::<pg_sys::varlena>();
-        // SAFETY: the caller vouches for the datum. The call is spared where there is nothing to
-        // do, since crossing into PostgreSQL costs more than comparing two signatures.
+        // SAFETY: the caller vouches for the datum. The call is skipped if there is nothing to do, since crossing into
+        // PostgreSQL costs more than comparing two signatures.
         let start = unsafe {
             if pgrx::varlena::varatt_is_4b_u(stored)
                 || (pgrx::varlena::varatt_is_1b(stored) && !pgrx::varlena::varatt_is_1b_e(stored))
@@ -61,7 +61,7 @@ impl Drop for Varlena<'_> {
     }
 }
 
-/// Returns the bytes of a message that were not read yet.
+/// Returns the unread bytes of a message.
 ///
 /// # Safety
 /// `message` is a StringInfo.
@@ -77,7 +77,7 @@ pub unsafe fn rest_of_message(message: &mut Internal) -> &[u8] {
     }
 }
 
-/// Makes a type an argument of the SQL type it names; `from_raw` reads its datum.
+/// Makes `$type` an argument of the SQL type `$sql`. Its `from_raw` reads the datum.
 macro_rules! argument {
     ($type:ident, $sql:literal) => {
         impl pgrx::FromDatum for $type<'_> {
@@ -104,12 +104,12 @@ macro_rules! argument {
 }
 pub(crate) use argument;
 
-/// Allocates the bytes of a new value in the current memory context.
+/// Allocates `bytes` bytes for a new value in the current memory context.
 ///
 /// # Errors
-/// ERROR `out_of_memory`, raised by Rust, so that frames have freed their memory before it is
-/// copied. PostgreSQL's own is copied at once by pgrx 0.18.1, which, if there is no memory for the
-/// copy either, tries again until the server panics.
+/// ERROR `out_of_memory`, raised by Rust, so that frames free their memory before it is copied. PostgreSQL's own is
+/// copied at once by pgrx 0.18.1, which, if there is no memory for the copy either, tries again until the server
+/// panics.
 pub fn allocate(bytes: usize) -> *mut u8 {
     // SAFETY: the context is valid.
     let block = unsafe {
@@ -125,7 +125,7 @@ pub fn allocate(bytes: usize) -> *mut u8 {
     block.cast()
 }
 
-/// Allocates a new varlena of these bytes, as [`allocate`] does.
+/// Allocates a new varlena of `bytes`, as [`allocate`] does.
 pub fn new_varlena(bytes: &[u8]) -> pg_sys::Datum {
     const HEADER: usize = size_of::<u32>();
     let block = allocate(HEADER + bytes.len());
@@ -139,7 +139,7 @@ pub fn new_varlena(bytes: &[u8]) -> pg_sys::Datum {
     pg_sys::Datum::from(block)
 }
 
-/// Makes a type that holds the bytes of a varlena a result of the SQL type it names.
+/// Makes `$type`, which holds the bytes of a varlena, a result of the SQL type `$sql`.
 macro_rules! result {
     ($type:ident, $sql:literal) => {
         impl pgrx::IntoDatum for $type {
@@ -158,7 +158,7 @@ macro_rules! result {
 }
 pub(crate) use result;
 
-/// Makes a type that becomes a datum of the SQL type it names a result.
+/// Makes `$type`, which converts into a datum, a result of the SQL type `$sql`.
 macro_rules! datum_result {
     ($type:ident, $sql:literal) => {
         pgrx::impl_sql_translatable!($type, $sql);

@@ -1,7 +1,7 @@
-//! Shingle sets of documents, and what is taken from them.
+//! Shingle sets of documents, with their samples, sketches and fingerprints.
 
 use crate::options;
-use crate::pg::arrays::{Bigints, MAX_TEXTS, NewBigints, NewTexts, texts};
+use crate::pg::arrays::{Bigints, MAX_ARRAY_BYTES, NewBigints, NewTexts, texts};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 /// Returns the distinct shingles of a document, in order of first appearance.
 ///
 /// # Errors
-/// `program_limit_exceeded` for more than fit in 1 GB.
+/// `program_limit_exceeded` if they do not fit in 1 GB.
 #[pg_extern(immutable, parallel_safe, strict, cost = 30000)]
 fn shingles(
     doc: Document<'_>,
@@ -26,7 +26,8 @@ fn shingles(
     // SAFETY: the call is running.
     unsafe {
         remembered(fcinfo, &doc, shingling, |doc, shingling| {
-            let distinct = shingle::shingles(doc, shingling, MAX_TEXTS, &mut check_interrupts);
+            let distinct =
+                shingle::shingles(doc, shingling, MAX_ARRAY_BYTES, &mut check_interrupts);
             Some(NewTexts(distinct.or_raise()))
         })
     }
@@ -52,7 +53,7 @@ fn shingle_hashes(
     }
 }
 
-/// Returns the hashes of shingles made elsewhere, as a set.
+/// Returns the distinct hashes of shingles that were made elsewhere, sorted.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -90,7 +91,7 @@ fn bucket_sketch(hashes: Bigints<'_>, buckets: i32) -> NewBigints {
     NewBigints(minima.or_raise())
 }
 
-/// Returns the hashes of all runs of `size` hashes of the sorted set.
+/// Returns the hashes of all runs of `size` consecutive hashes in the sorted set.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `size` outside 1 to 256.
@@ -101,8 +102,8 @@ fn supershingles(hashes: Bigints<'_>, size: i32) -> NewBigints {
     NewBigints(set::supershingles(&hashes, size as usize, &mut check_interrupts).or_raise())
 }
 
-/// Fingerprints of a document's passages: documents with a common run of at least
-/// `window` + k - 1 units share one.
+/// Returns the fingerprints of a document's passages. Documents with a common run of at least `window` + k - 1 units
+/// share one.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `window` outside 1 to 65536.
