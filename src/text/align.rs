@@ -1,4 +1,4 @@
-//! Two documents side by side: common chunks, edit distance, and what differs.
+//! Compares two documents: common chunks, edit distance, and what differs.
 
 use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
@@ -14,17 +14,17 @@ type ExplanationRecord = Record<(NewText, f64, Vec<NewText>, Vec<NewText>)>;
 pgrx::impl_sql_translatable!(SimilarityRecord, "record");
 pgrx::impl_sql_translatable!(ExplanationRecord, "record");
 
-/// Bytes of two documents for each check for interrupts while their words are aligned, about.
+/// Approximate bytes of two documents per check for interrupts while their words are aligned.
 const BYTES_A_CHECK: usize = 1200;
 
-/// Returns a check for interrupts that reports how far a comparison of documents of these lengths is.
+/// Returns a check for interrupts that also reports the progress of comparing documents of these lengths.
 fn comparing(bytes: [usize; 2]) -> impl FnMut() {
     let checks = bytes.into_iter().sum::<usize>() / BYTES_A_CHECK;
     let mut progress = Progress::of_call("comparing", checks);
     move || progress.step()
 }
 
-/// Returns the common runs of words. Positions count from 1, as `substr` does.
+/// Returns the runs of words that both documents have. Positions count from 1, as in `substr`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for an unknown matching or `min_words` below 1;
@@ -77,7 +77,7 @@ fn common_chunks(
     }))
 }
 
-/// Returns first word, first character, and number of characters.
+/// Returns first word, first character and number of characters, counted from 1.
 fn from_one(place: &ChunkPlace) -> (i32, i32, i32) {
     let start = place.chars.start as i32;
     (
@@ -90,7 +90,7 @@ fn from_one(place: &ChunkPlace) -> (i32, i32, i32) {
 /// Returns C, L, S, S_L and S_J.
 ///
 /// # Errors
-/// As [`common_chunks`].
+/// The errors of [`common_chunks`].
 #[pg_extern(sql = false)]
 fn chunk_similarity(
     a: Text<'_>,
@@ -116,7 +116,7 @@ fn chunk_similarity(
     ))
 }
 
-/// Returns the longest text that stands in both; empty if they have no character in common.
+/// Returns the longest text that both documents contain; empty if they have no character in common.
 ///
 /// # Errors
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] characters.
@@ -127,7 +127,7 @@ fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
     NewText(copied(&a[found.bytes]).or_raise())
 }
 
-/// Returns the least cost of turning a into b; NULL if it is above `max`.
+/// Returns the least cost of turning `a` into `b`, or NULL if it is above `max`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for costs outside 0 to [`align::MAX_COST`] or a negative `max`;

@@ -14,10 +14,10 @@ use neardup::shingle::{Key, Shingling, for_each_block, for_each_shingle, shingle
 use pgrx::prelude::*;
 use std::collections::HashMap;
 
-/// Implements `common_shingles(query, min_documents, k, unit, fold, seed, params)`: the shingles that at least
-/// `min_documents` documents of the query have, in the words of the first of them. They are counted by
-/// sorting, within `work_mem` and beyond it in temporary files. Runs the query twice; 40 bytes of memory
-/// for each of the shingles.
+/// Implements `common_shingles(query, min_documents, k, unit, fold, seed, params)`: returns the shingles that at least
+/// `min_documents` documents of the query have, in the words of the first of these documents. Counts them by sorting,
+/// which spills from `work_mem` to temporary files. Runs the query twice, and takes 40 bytes of memory for each shingle
+/// that it returns.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `min_documents` below 1 and for bad options;
@@ -47,9 +47,9 @@ fn common_shingles(fcinfo: pg_sys::FunctionCallInfo) {
     });
 }
 
-/// A query for documents, and the documents that a shingle has to be in.
+/// A query for documents, and in how many of them a shingle must be.
 struct Boilerplate<'a> {
-    /// The call; its first argument is the query.
+    /// The call, whose first argument is the query.
     call: &'a Call,
     least: i32,
     shingling: Shingling,
@@ -63,7 +63,7 @@ impl Boilerplate<'_> {
         let document = document.of_documents("only");
         query.for_each("reading", &mut |row| {
             if let Some(doc) = row.get(document) {
-                // SAFETY: the column is of type text or one of those that are stored as it is.
+                // SAFETY: the column is of type text or one stored like it.
                 visit(&unsafe { Text::from_raw(doc) });
             }
         });
@@ -81,7 +81,7 @@ impl Boilerplate<'_> {
         });
     }
 
-    /// Returns the hashes of the sets of all documents, each as often as it is in a set.
+    /// Returns the hashes of the sets of all documents, each as many times as there are sets with it.
     fn all_hashes(&self) -> Partitions {
         let mut hashes = Partitions::of_unknown_size();
         let (shingling, key) = (&self.shingling, &self.key);
@@ -90,7 +90,7 @@ impl Boilerplate<'_> {
             let mut entries = Vec::new();
             for text in texts.iter() {
                 let set = shingle_hashes(text, shingling, key, check)?;
-                entries.try_extend(set.into_iter().map(in_order_of))?;
+                entries.try_extend(set.into_iter().map(|hash| hash as u64 ^ SIGN))?;
             }
             divider.divide(&entries)
         };
@@ -121,7 +121,7 @@ impl Boilerplate<'_> {
     }
 }
 
-/// Returns the hashes that come at least so often, ascending, and how often, in any thread.
+/// Returns the hashes that occur at least `least` times, ascending, with their counts. Runs in any thread.
 fn count_common(
     mut hashes: Vec<u64>,
     least: usize,
@@ -131,18 +131,10 @@ fn count_common(
     check();
     let same = hashes.chunk_by(|a, b| a == b);
     let common = same.filter(|same| same.len() >= least);
-    collected(common.map(|same| (hash_of(same[0]), same.len() as i64)))
+    collected(common.map(|same| ((same[0] ^ SIGN) as i64, same.len() as i64)))
 }
 
-/// The sign of a hash: without it, hashes are in order as unsigned numbers.
+/// The sign bit of a hash, flipped so that unsigned entries sort as the signed hashes do.
 const SIGN: u64 = 1 << 63;
-
-fn in_order_of(hash: i64) -> u64 {
-    hash as u64 ^ SIGN
-}
-
-fn hash_of(in_order: u64) -> i64 {
-    (in_order ^ SIGN) as i64
-}
 
 pgrx::extension_sql_file!("../../sql/text/boilerplate.sql", name = "boilerplate");

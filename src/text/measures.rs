@@ -10,7 +10,7 @@ use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
 
-/// Returns the Jaccard similarity of two sets: |a and b| / |a or b|; 0 if one of them is empty.
+/// Returns the Jaccard similarity of two sets, |a and b| / |a or b|, or 0 if one of them is empty.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -22,7 +22,7 @@ pub fn jaccard(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
     set::jaccard(&a.set(), &b.set(), &mut check_interrupts)
 }
 
-/// Returns the same for sets of texts.
+/// Returns the Jaccard similarity of two sets of texts, or 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "jaccard")]
 fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     let (a, b) = (collected(texts(&a)), collected(texts(&b)));
@@ -30,7 +30,7 @@ fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     set::jaccard(&text_set(&a), &text_set(&b), &mut check_interrupts)
 }
 
-/// Returns the share of a that is in b: |a and b| / |a|; 0 if one of them is empty.
+/// Returns the share of `a` that is in `b`, |a and b| / |a|, or 0 if one of them is empty.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -42,7 +42,7 @@ pub fn containment(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
     set::containment(&a.set(), &b.set(), &mut check_interrupts)
 }
 
-/// Returns the same for sets of texts.
+/// Returns the share of a set of texts that is in another, or 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "containment")]
 fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     let (a, b) = (collected(texts(&a)), collected(texts(&b)));
@@ -50,7 +50,7 @@ fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     set::containment(&text_set(&a), &text_set(&b), &mut check_interrupts)
 }
 
-/// Returns whether `containment(part, whole) >= threshold`; not for an empty part.
+/// Returns whether `containment(part, whole) >= threshold`. False for an empty part.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -66,7 +66,7 @@ pub fn near_contained(part: Bigints<'_>, whole: Bigints<'_>, threshold: f64) -> 
     is_contained(&part.set(), &whole.set(), threshold)
 }
 
-/// Returns whether `jaccard(a, b) >= threshold`; not for an empty set.
+/// Returns whether `jaccard(a, b) >= threshold`. False for an empty set.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -88,13 +88,13 @@ pub fn is_resembling(a: &[i64], b: &[i64], threshold: f64) -> bool {
     set::jaccard_at_least(a, b, threshold, &mut check_interrupts).is_some()
 }
 
-/// Returns whether the share `threshold` of a set is in another.
+/// Returns whether at least the share `threshold` of `part` is in `whole`.
 pub fn is_contained(part: &[i64], whole: &[i64], threshold: f64) -> bool {
     let shared = set::intersection_size(part, whole, &mut check_interrupts);
     set::reaches(shared, part.len(), threshold)
 }
 
-/// Returns the Jaccard similarity of two documents' shingle sets, from the documents.
+/// Returns the exact Jaccard similarity of two documents' shingle sets.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -115,10 +115,10 @@ pub fn resemblance(
     set::jaccard(&a, &b, &mut check_interrupts)
 }
 
-/// Returns whether `resemblance(a, b, k, unit, fold) >= threshold`; not for an empty document.
+/// Returns whether `resemblance(a, b, k, unit, fold) >= threshold`. False for an empty document.
 ///
 /// # Errors
-/// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for bad shingles.
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for an invalid k, unit or fold.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -143,7 +143,7 @@ pub fn near_dup_documents(
     is_resembling(&a, &b, threshold)
 }
 
-/// Returns the share of a's shingles that are in b, from the documents.
+/// Returns the exact share of a's shingles that are in b.
 #[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "containment")]
 fn containment_of_documents(
     a: Document<'_>,
@@ -158,10 +158,10 @@ fn containment_of_documents(
     set::containment(&a, &b, &mut check_interrupts)
 }
 
-/// Returns whether `containment(part, whole, k, unit, fold) >= threshold`; not for an empty part.
+/// Returns whether `containment(part, whole, k, unit, fold) >= threshold`. False for an empty part.
 ///
 /// # Errors
-/// As of [`near_dup_documents`].
+/// The errors of [`near_dup_documents`].
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -186,7 +186,7 @@ pub fn near_contained_documents(
     is_contained(&part, &whole, threshold)
 }
 
-/// Returns the sets of two documents, cut by k, unit and fold; that of one that comes again and again is kept.
+/// Returns the shingle sets of two documents. Keeps the set of a document that comes again and again.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call, of a function that keeps nothing else.
@@ -211,7 +211,7 @@ unsafe fn shingle_sets(
     })
 }
 
-/// Returns the set of a document's shingle hashes, by which the truth about documents is decided.
+/// Returns the sorted hashes of a document's shingles, which all exact measures of documents compare.
 pub fn shingle_set(doc: &[u8], shingling: &Shingling) -> Vec<i64> {
     shingle_hashes(doc, shingling, &Key::from_seed(0), &mut check_interrupts).or_raise()
 }

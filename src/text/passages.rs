@@ -1,4 +1,4 @@
-//! Parts of a document: split, and cut out.
+//! Splits a document into parts, and cuts passages out of it.
 
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, invalid, raise};
@@ -9,7 +9,7 @@ use neardup::passages::cut;
 use neardup::text::split;
 use pgrx::prelude::*;
 
-/// Implements `split_text(doc, by)`: the parts with their numbers and first characters, from 1.
+/// Implements `split_text(doc, by)`: returns the parts with their numbers and first characters, counted from 1.
 ///
 /// # Errors
 /// `invalid_parameter_value` for an unknown kind of part.
@@ -31,8 +31,8 @@ fn split_text(fcinfo: pg_sys::FunctionCallInfo) {
     });
 }
 
-/// Implements `cut_passages(doc, spans, replacement)`: the document without these characters, from
-/// 1.
+/// Implements `cut_passages(doc, spans, replacement)`: returns the document with the characters in `spans`, counted
+/// from 1, replaced.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a span outside the document.
@@ -62,6 +62,8 @@ fn cut_passages(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
     NewText(left.into_bytes())
 }
 
+/// Returns a text as a string.
+///
 /// # Errors
 /// ERROR `character_not_in_repertoire` if it is not UTF-8, which happens in SQL_ASCII only.
 fn utf8<'a>(text: &'a Text<'_>) -> &'a str {
