@@ -1,8 +1,7 @@
 //! The aggregates `minhash_agg` over elements and `minhash_union` over signatures.
 //!
-//! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem: the
-//! slots, and up to [`PENDING`] hashes of elements that wait for being added together, since one by
-//! one they cost more.
+//! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem. It has the slots, and
+//! up to [`PENDING`] hashes of elements that are added together, since adding them one by one costs more.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
@@ -16,18 +15,17 @@ use neardup::shingle::Key;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
-/// Elements that are added at once. Few enough for many groups, enough to share the rounds in which
-/// the last slots are filled.
+/// Elements that are added together. Few enough for many groups, enough to share the rounds that fill the last slots.
 const PENDING: usize = 512;
 
-/// The first room for elements: most groups of a GROUP BY are small.
+/// Initial room for elements: most groups of a GROUP BY are small.
 const FIRST_PENDING: usize = 16;
 
 /// The state of an aggregate between rows.
 struct UnionState {
-    /// Of the signature that will result, but for emptiness.
+    /// The header of the result, except whether it is empty.
     header: Header,
-    /// Of the elements' hashes; 0 where there are none.
+    /// The seed of the elements' hashes; 0 for a union of signatures.
     seed: i64,
     slots: &'static mut [u32],
     pending: &'static mut [u64],
@@ -35,8 +33,7 @@ struct UnionState {
 }
 
 impl UnionState {
-    /// Returns a state without elements in the memory context of the aggregate that `call` belongs
-    /// to.
+    /// Returns a state without elements, in the memory context of the aggregate that `call` belongs to.
     ///
     /// # Safety
     /// `call` is the current function call.
@@ -84,8 +81,8 @@ impl UnionState {
         sketch::merge(self.slots, other);
     }
 
-    /// Returns the slots with the elements that wait. As a window function, an aggregate goes on
-    /// after its result was asked for, so that the state stays as it is.
+    /// Returns the slots with the pending elements. Leaves the state as it is: as a window function, an aggregate goes
+    /// on after its result was asked for.
     fn finished_slots(&self) -> Vec<u32> {
         let mut slots = self.slots.to_vec();
         sketch::add(&mut slots, &self.pending[..self.pending_count]);
@@ -97,12 +94,12 @@ impl UnionState {
     }
 }
 
-/// The number of slots and the seed where they are not given, as in `minhash`.
+/// The default number of slots and the default seed, as in `minhash`.
 const SLOTS: i32 = 128;
 const SEED: i64 = 0;
 
-/// Adds the element with this hash by the key of the seed; NULLs are ignored. Slots and seed are the
-/// arguments after the element, where the function is declared with them.
+/// Adds the element for which `hash` returns the hash by a key. NULLs are ignored. Slots and seed are the arguments
+/// after the element, if the function is declared with them.
 fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal {
     let state = aggregate::state::<UnionState>(call.optional_argument(0).into());
     let slots = call.trailing_argument(2, SLOTS);
@@ -151,7 +148,7 @@ fn minhash_agg_add_bigint(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     )
 }
 
-/// Merges a signature into the state; NULLs are ignored.
+/// Merges a signature into the state. NULLs are ignored.
 #[pg_extern(immutable, parallel_safe, name = "_agg_add")]
 fn minhash_union_add(
     state: Internal,
@@ -201,7 +198,7 @@ fn minhash_agg_serialize(state: Internal) -> Vec<u8> {
 }
 
 /// # Errors
-/// `data_corrupted` if the bytes are no state.
+/// `data_corrupted` if the bytes are not a state.
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_agg_deserialize(
     bytes: &[u8],
@@ -219,7 +216,7 @@ fn minhash_agg_deserialize(
     internal(Some(state))
 }
 
-/// Returns the signature; NULL without rows.
+/// Returns the signature, or NULL without rows.
 #[pg_extern(immutable, parallel_safe)]
 fn minhash_agg_result(state: Internal) -> Option<NewSignature> {
     aggregate::state::<UnionState>(state).map(|state| NewSignature(state.encode()))

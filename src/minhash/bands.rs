@@ -1,4 +1,4 @@
-//! Keys of bands for B-trees, and the choice of the bands of the classic scheme.
+//! Band keys for B-trees, and the choice of bands for the classic scheme.
 #![allow(clippy::disallowed_methods, reason = "at most a key a slot")]
 
 use crate::minhash::datum::StoredSignature;
@@ -10,8 +10,8 @@ use neardup::bands::{self, Bands, Occurrence, band_keys};
 use neardup::minhash::Header;
 use pgrx::prelude::*;
 
-/// Returns the band keys of a signature: of b keys, two signatures of k slots whose `minhash_sim` reaches t share at
-/// least b - (1 - t) k. None for an empty document.
+/// Returns the band keys of a signature, none for an empty document. Of b keys each, two signatures of k slots whose
+/// `minhash_sim` is at least t share at least b - (1 - t) k.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -22,13 +22,11 @@ fn minhash_bands(m: StoredSignature<'_>, threshold: f64) -> Vec<i64> {
     band_keys(&signature, &bands).collect()
 }
 
-/// Returns the first band key that two signatures share, of those that `minhash_bands(m, threshold)`
-/// makes, so that a join of band keys, which finds a pair in each band it shares, lists it once. NULL
-/// if they share none.
+/// Returns the first key of `minhash_bands(m, threshold)` that two signatures share, or NULL if they share none. A join
+/// of band keys finds a pair in each band that it shares; this function lists it once.
 ///
 /// # Errors
-/// `invalid_parameter_value` for a threshold outside 0 < t <= 1 and for signatures of different
-/// parameters.
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for signatures with different parameters.
 #[pg_extern(immutable, parallel_safe, strict, cost = 100)]
 fn minhash_shared_band(
     a: StoredSignature<'_>,
@@ -43,9 +41,8 @@ fn minhash_shared_band(
     keys.find_map(|(key, other)| (key == other).then_some(key))
 }
 
-/// Returns the keys of the classic scheme: `bands` bands of `rows` slots each. Documents of Jaccard
-/// similarity s share one with probability `lsh_probability(s, bands, rows)`. None for an empty
-/// document.
+/// Returns the keys of the classic scheme, `bands` bands of `rows` slots each; none for an empty document. Documents of
+/// Jaccard similarity s share one with probability `lsh_probability(s, bands, rows)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` unless bands and rows are at least 1 and their product is at most the
@@ -58,12 +55,12 @@ fn minhash_bands_classic(m: StoredSignature<'_>, bands: i32, rows: i32) -> Vec<i
     band_keys(&signature, &bands).collect()
 }
 
-/// Returns the fewest keys that find every signature at or above `threshold`: each has at least one among
-/// its own, which were made for `index_threshold`. None for an empty document.
+/// Returns the fewest keys that find every signature at or above `threshold`; none for an empty document. Each such
+/// signature has one of them among its own keys, which were made for `index_threshold`.
 ///
 /// # Errors
-/// `invalid_parameter_value` for arguments out of range, and where keys made for
-/// `index_threshold` would miss answers at `threshold`.
+/// `invalid_parameter_value` for arguments out of range, and if keys made for `index_threshold` would miss answers at
+/// `threshold`.
 #[pg_extern(immutable, parallel_safe, strict, cost = 150)]
 fn minhash_probe(m: StoredSignature<'_>, index_threshold: f64, threshold: f64) -> Vec<i64> {
     let signature = m.read();
@@ -78,7 +75,7 @@ fn bands_of(header: &Header, threshold: f64) -> Bands {
     Bands::for_threshold(slots, u32::from(header.slot_bits), threshold)
 }
 
-/// Returns how many keys made for one threshold signatures share at another.
+/// Returns how many of the keys made for `index_threshold` two signatures at `threshold` share.
 fn occurrence(bands: &Bands, bits: u32, index_threshold: f64, threshold: f64) -> Occurrence {
     let found = bands.occurrence(bits, options::threshold(threshold));
     let too_low = || {
@@ -106,8 +103,8 @@ fn lsh_probability(similarity: f64, bands: i32, rows: i32) -> f64 {
     bands::lsh_probability(similarity, i64::from(bands), i64::from(rows)).or_raise()
 }
 
-/// Returns the bands and rows within `slots` slots that minimize the weighted sum of the areas of
-/// false positives, under the S-curve below the threshold, and of false negatives, over it above.
+/// Returns the bands and rows within `slots` slots that minimize the weighted sum of two areas: that of false
+/// positives, under the S-curve below the threshold, and that of false negatives, over the S-curve above the threshold.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < threshold <= 1, slots outside 1 to 1024, and

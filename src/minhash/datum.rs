@@ -8,7 +8,7 @@ use neardup::shingle::Shingling;
 use neardup::text::Unit;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// A `minhash_signature` argument: header and length are checked whenever it is read.
+/// A `minhash_signature` argument. Header and length are checked whenever it is read.
 pub struct StoredSignature<'a>(Varlena<'a>);
 
 impl StoredSignature<'_> {
@@ -20,8 +20,10 @@ impl StoredSignature<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
+    /// Reads the signature.
+    ///
     /// # Errors
-    /// ERROR `data_corrupted` if the bytes are no signature.
+    /// ERROR `data_corrupted` if the bytes are not a signature.
     pub fn read(&self) -> Signature<'_> {
         Signature::from_bytes(&self.0).or_raise()
     }
@@ -37,10 +39,10 @@ impl StoredSignature<'_> {
 pub struct NewSignature(pub Vec<u8>);
 
 impl NewSignature {
-    /// Takes bytes that came from outside.
+    /// Makes a value of bytes that came from outside.
     ///
     /// # Errors
-    /// ERROR `invalid_binary_representation` if they are no signature.
+    /// ERROR `invalid_binary_representation` if they are not a signature.
     pub fn from_foreign(bytes: &[u8]) -> Self {
         Signature::from_foreign_bytes(bytes)
             .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION);
@@ -52,8 +54,7 @@ argument!(StoredSignature, "minhash_signature");
 
 result!(NewSignature, "minhash_signature");
 
-/// Returns how documents were cut for a signature with these parameters; None if it was not made
-/// from a document's text.
+/// Returns k, unit and fold of the document behind a signature, or None if it was not made from text.
 pub fn shingling(header: &Header) -> Option<Shingling> {
     let unit = match header.unit {
         SignatureUnit::Word => Unit::Word,

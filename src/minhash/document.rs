@@ -41,7 +41,7 @@ fn minhash(
 /// of [`minhash`]. A document that is all boilerplate is empty.
 ///
 /// # Errors
-/// As [`minhash`].
+/// The errors of [`minhash`].
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "minhash")]
 #[allow(clippy::too_many_arguments)]
 fn minhash_excluding(
@@ -77,7 +77,7 @@ fn minhash_excluding(
     NewSignature(sketch.encode(header))
 }
 
-/// Hashes to exclude, as the last call got them.
+/// The hashes that the last call excluded.
 #[derive(Default)]
 struct Excluded {
     elements: Vec<i64>,
@@ -88,7 +88,7 @@ impl Excluded {
     #[allow(clippy::disallowed_methods, reason = "reserved before")]
     fn hold(&mut self, elements: &[i64]) {
         if self.elements != elements {
-            // Cleared together, they agree after an error too.
+            // Cleared together, so that they agree even after an error.
             self.set.clear();
             self.elements.clear();
             self.set.try_reserve(elements.len()).or_raise();
@@ -99,7 +99,7 @@ impl Excluded {
     }
 }
 
-/// Passes on the set of the elements. It is kept for the next call, which mostly has the same elements.
+/// Calls `then` with the set of `elements`. Keeps the set for the next call, which usually has the same elements.
 fn with_set(
     elements: &Array<'_, i64>,
     fcinfo: pg_sys::FunctionCallInfo,

@@ -1,4 +1,4 @@
-//! Signatures from signatures and from slots: unions, packing, parameters and slots.
+//! Signatures made from signatures and slots: unions, packing, import; and their parameters and slots.
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::pg::arrays::NewBigints;
@@ -12,7 +12,7 @@ use pgrx::JsonB;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-/// Returns the signature of the union of the two sets, bit for bit: also the operator `||`.
+/// Returns the signature of the union of two sets, bit for bit. Also the operator `||`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters or packed.
@@ -21,16 +21,16 @@ fn minhash_union_of_two(a: StoredSignature<'_>, b: StoredSignature<'_>) -> NewSi
     NewSignature(combine::union(&a.read(), &b.read()).or_raise())
 }
 
-/// Returns the signature with only the low bits of each slot.
+/// Returns the signature with only the low `bits` bits of each slot.
 ///
 /// # Errors
-/// `invalid_parameter_value` unless bits is 1, 2, 4, 8, 16 or 32 and at most what m has.
+/// `invalid_parameter_value` unless `bits` is 1, 2, 4, 8, 16 or 32, and no more than `m` has.
 #[pg_extern(immutable, parallel_safe, strict, cost = 50)]
 fn minhash_pack(m: StoredSignature<'_>, bits: i32) -> NewSignature {
     NewSignature(combine::pack(&m.read(), i64::from(bits)).or_raise())
 }
 
-/// The parameters behind a signature.
+/// The parameters of a signature.
 #[derive(Serialize)]
 struct FormParameters {
     version: u8,
@@ -48,8 +48,8 @@ type Description = Record<(JsonB, NewBigints, NewVarbit)>;
 
 pgrx::impl_sql_translatable!(Description, "record");
 
-/// Returns the parameters behind a signature as JSON, its slots as unsigned numbers, and the same as a
-/// bit string, each with its highest bit first.
+/// Returns the parameters of a signature as JSON, its slots as unsigned numbers, and its slots as a bit string, each
+/// with its highest bit first.
 #[pg_extern(sql = r#"
 CREATE FUNCTION minhash_describe(m minhash_signature, OUT parameters jsonb, OUT slots bigint[], OUT bits varbit)
 IMMUTABLE STRICT PARALLEL SAFE COST 500 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
@@ -75,13 +75,13 @@ fn minhash_describe(m: StoredSignature<'_>) -> Description {
     Record((JsonB(parameters), NewBigints(slots), bits))
 }
 
-/// Returns a signature of slots that were computed elsewhere: smallest 32-bit hashes, 4294967295 in
-/// all of them for an empty document. Only signatures of one source are comparable; name in it the
-/// tool, its parameters and its seed.
+/// Returns a signature of slots that were computed elsewhere: the smallest 32-bit hashes, or 4294967295 in all slots
+/// for an empty document. Only signatures with the same `source` are comparable; it should name the tool, its
+/// parameters and its seed.
 ///
 /// # Errors
-/// `null_value_not_allowed` for NULL slots; `invalid_parameter_value` for slots outside 0 to 4294967295, and none or more than
-/// 1024 of them.
+/// `null_value_not_allowed` for NULL slots; `invalid_parameter_value` for slots outside 0 to 4294967295, for none, and
+/// for more than 1024.
 #[pg_extern(immutable, parallel_safe, strict, cost = 300)]
 fn minhash_import(slots: Array<'_, i64>, source: default!(Text<'_>, "''")) -> NewSignature {
     if slots.contains_nulls() {

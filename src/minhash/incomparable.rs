@@ -1,5 +1,4 @@
-//! Warnings of conditions that can never hold, since signatures made with different parameters do not
-//! compare.
+//! Warnings about conditions that can never hold, because they compare signatures made with different parameters.
 #![allow(clippy::disallowed_methods, reason = "at most MOST pairs")]
 
 use crate::pg::error::tell;
@@ -7,14 +6,13 @@ use neardup::minhash::Header;
 use pgrx::{PgLogLevel, pg_sys};
 use std::cell::{Cell, RefCell};
 
-/// Parameters of a signature or of a bit string, byte by byte.
+/// The parameters of a signature or a bit string, as bytes.
 pub type ValueParameters = [u8; 16];
 
-/// The pairs of parameters that a session is warned of at most.
+/// Most pairs of parameters that a session is warned about.
 const MOST: usize = 8;
 
-/// Returns false, as the nearness of two signatures with different parameters, and warns of them once
-/// a session.
+/// Returns false, since signatures with different parameters are never near, and warns about them once a session.
 #[cold]
 pub fn never_near(a: &Header, b: &Header) -> bool {
     if is_first_meeting(a.parameters(), b.parameters()) {
@@ -30,11 +28,11 @@ pub fn never_near(a: &Header, b: &Header) -> bool {
 }
 
 thread_local! {
-    /// True while conditions are the extension's own.
+    /// True while the conditions are the extension's own.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// As long as it lives, the session is not warned.
+/// Suppresses the warnings while it lives.
 pub struct Quiet;
 
 impl Quiet {
@@ -50,8 +48,8 @@ impl Drop for Quiet {
     }
 }
 
-/// Returns whether the session has to be warned of a pair of parameters: the first time, and not in a
-/// worker, which lives for one query, beside its leader.
+/// Returns whether to warn the session about a pair of parameters: the first time, unless it is a parallel worker,
+/// which lives for one query beside its leader.
 pub fn is_first_meeting(a: ValueParameters, b: ValueParameters) -> bool {
     if IS_QUIET.get() {
         return false;

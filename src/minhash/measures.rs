@@ -10,8 +10,8 @@ type IntervalRecord = Record<(f64, f64, f64)>;
 
 pgrx::impl_sql_translatable!(IntervalRecord, "record");
 
-/// Returns the estimate of `minhash_sim` between its Clopper-Pearson limits, corrected for packing
-/// as the estimate is.
+/// Returns the estimate of `minhash_sim` between its Clopper-Pearson limits, which are corrected for packing like the
+/// estimate.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters, and for a confidence
@@ -30,8 +30,8 @@ fn minhash_interval(
     Record((limits.low, limits.estimate, limits.high))
 }
 
-/// Returns the estimated share of the set behind a that is in the set behind b, 1 for subsets. 0 if
-/// one of them is empty, NULL where no slot tells.
+/// Returns the estimated share of a's set that is in b's: 1 for subsets, 0 if one of them is empty, NULL if no slot of
+/// a is at or below that of b.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters or packed.
@@ -40,8 +40,7 @@ fn minhash_containment(a: StoredSignature<'_>, b: StoredSignature<'_>) -> Option
     measures::containment(&a.read(), &b.read()).or_raise()
 }
 
-/// Returns the estimated number of distinct shingles or elements, with a standard error of 6 to 9 %
-/// from 128 slots.
+/// Returns the estimated number of distinct shingles or elements. The standard error is 6 to 9 % with 128 slots.
 ///
 /// # Errors
 /// `invalid_parameter_value` for packed and for imported signatures.

@@ -45,7 +45,7 @@ fn minhash_set(
     NewSignature(signature_of_set(hashes, slots, &key, &mut check_interrupts).or_raise())
 }
 
-/// Returns the stored signature of a set of elements with these hashes.
+/// Returns the stored signature of a set, given the hashes of its elements.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -67,9 +67,9 @@ pub fn signature_of_set(
     Ok(sketch.encode(Header::of_set(SignatureUnit::Set, 1, slots, key.id())))
 }
 
-/// Returns the signature of a document's lexemes, so that the stemming, stop words and dictionaries
-/// of its text search configuration count: of the sequences of k lexemes by position, several at
-/// one position by name, gaps ignored.
+/// Returns the signature of a document's lexemes, which reflect the stemming, stop words and dictionaries of its text
+/// search configuration. It is that of all sequences of k lexemes by position. Lexemes at one position are ordered by
+/// name, and gaps are ignored.
 ///
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, slots outside 1 to 1024, and with k > 1 for a

@@ -1,7 +1,7 @@
 //! The type `minhash_signature`: input, output, casts, order and hash.
 //!
-//! Signatures are ordered by their stored bytes, and equal where these are. This serves DISTINCT, GROUP BY,
-//! indexes and replication, and says nothing about similarity.
+//! Signatures are ordered by their stored bytes, and equal if these are. This serves DISTINCT, GROUP BY, indexes and
+//! replication, and says nothing about similarity.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
@@ -23,7 +23,7 @@ fn minhash_signature_in(text: &CStr) -> NewSignature {
     )
 }
 
-/// Returns the text with U+FFFD for bytes that are not UTF-8.
+/// Converts text to UTF-8, with U+FFFD for invalid bytes.
 fn lossy(text: &CStr) -> neardup::Result<Cow<'_, str>> {
     if let Ok(text) = text.to_str() {
         return Ok(Cow::Borrowed(text));

@@ -1,7 +1,6 @@
-//! The similarity that two signatures estimate, and the condition on it that users write in WHERE
-//! and JOIN.
+//! The similarity that two signatures estimate, and the condition on it for WHERE and JOIN.
 //!
-//! Their planner support turns them into `<@`, which indexes serve.
+//! Planner support turns both into `<@`, which indexes serve.
 
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::incomparable::never_near;
@@ -12,7 +11,7 @@ use neardup::minhash::{estimate_stored, near_duplicates_stored};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::prelude::*;
 
-/// Returns the estimated Jaccard similarity of two documents, 0 to 1; 0 if one of them is empty.
+/// Returns the estimated Jaccard similarity of two documents, 0 to 1. It is 0 if one of them is empty.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters.
@@ -34,7 +33,7 @@ pub fn minhash_distance(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn minhash_sim_wrapper(fcinfo: FunctionCallInfo) -> Datum {
-    // SAFETY: of the declared types, and they outlive the call.
+    // SAFETY: the arguments have the declared types and outlive the call.
     let similarity = unsafe {
         minhash_sim(
             StoredSignature::from_raw(argument(fcinfo, 0)),
@@ -46,8 +45,8 @@ pub unsafe extern "C-unwind" fn minhash_sim_wrapper(fcinfo: FunctionCallInfo) ->
 
 finfo!(pg_finfo_minhash_sim_wrapper);
 
-/// Returns whether `minhash_sim(a, b) >= threshold`; false for signatures with different
-/// parameters, and for signatures of empty documents.
+/// Returns whether `minhash_sim(a, b) >= threshold`. False for signatures with different parameters and for those of
+/// empty documents.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -61,11 +60,11 @@ fn near_dup(a: StoredSignature<'_>, b: StoredSignature<'_>, threshold: f64) -> b
 /// Implements `near_dup`.
 ///
 /// # Safety
-/// As of [`minhash_sim_wrapper`].
+/// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn near_dup_wrapper(fcinfo: FunctionCallInfo) -> Datum {
-    // SAFETY: of the declared types, and they outlive the call.
+    // SAFETY: the arguments have the declared types and outlive the call.
     let is_near = unsafe {
         near_dup(
             StoredSignature::from_raw(argument(fcinfo, 0)),

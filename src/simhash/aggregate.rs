@@ -1,7 +1,7 @@
 //! The aggregate `simhash_agg` over weighted terms.
 //!
-//! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem. The
-//! sums are integers: neither the order of rows nor parallel workers change a bit.
+//! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem. The sums are integers,
+//! so neither the order of rows nor parallel workers change a bit.
 #![allow(clippy::disallowed_methods, reason = "at most MAX_BITS sums")]
 
 use crate::pg::aggregate::{self, internal};
@@ -22,7 +22,7 @@ struct SumState {
 }
 
 impl SumState {
-    /// Returns a state without terms in the memory context of the aggregate that `call` belongs to.
+    /// Returns a state without terms, in the memory context of the aggregate that `call` belongs to.
     ///
     /// # Safety
     /// `call` is the current function call.
@@ -46,12 +46,11 @@ impl SumState {
     }
 }
 
-/// The number of bits and the seed where they are not given, as in `simhash`.
+/// The default number of bits and the default seed, as in `simhash`.
 const BITS: i32 = 64;
 const SEED: i64 = 0;
 
-/// Implements `_agg_add(state, term, weight [, bits [, seed]])`: adds one term, ignored if
-/// any argument is NULL.
+/// Implements `_agg_add(state, term, weight [, bits [, seed]])`: adds one term, or nothing if an argument is NULL.
 #[pg_extern(sql = false)]
 fn simhash_agg_add(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: the call is running.
@@ -104,7 +103,7 @@ fn simhash_agg_serialize(state: Internal) -> Vec<u8> {
 }
 
 /// # Errors
-/// `data_corrupted` if the bytes are no state.
+/// `data_corrupted` if the bytes are not a state.
 #[pg_extern(immutable, parallel_safe, strict)]
 fn simhash_agg_deserialize(
     bytes: &[u8],
@@ -121,7 +120,7 @@ fn simhash_agg_deserialize(
     internal(Some(state))
 }
 
-/// Returns the SimHash; NULL if no term has a weight other than 0.
+/// Returns the SimHash, or NULL if no term has a weight other than 0.
 #[pg_extern(immutable, parallel_safe)]
 fn simhash_agg_result(state: Internal) -> Option<NewBits> {
     let state = aggregate::state::<SumState>(state)?;

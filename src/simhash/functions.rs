@@ -13,19 +13,19 @@ use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::prelude::*;
 
-/// Implements `simhash`: returns the SimHash of a document; NULL if it is empty.
-/// Linear time, 3 us for 260 words and 64 bits.
+/// Implements `simhash`: returns the SimHash of a document, or NULL if it is empty. Takes linear time, 3 us for 260
+/// words and 64 bits.
 ///
 /// # Safety
 /// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.
 ///
 /// # Errors
-/// `invalid_parameter_value` for k outside 1 to 256, an unknown unit, fold or weighting, and bits
-/// that are no multiple of 64 from 64 to 4096.
+/// `invalid_parameter_value` for k outside 1 to 256, an unknown unit, fold or weighting, and bits that are not a
+/// multiple of 64 from 64 to 4096.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn simhash_wrapper(fcinfo: FunctionCallInfo) -> Datum {
-    // SAFETY: of the declared types, and they outlive the call.
+    // SAFETY: the arguments have the declared types and outlive the call.
     let result = unsafe {
         let text = |i| Text::from_raw(argument(fcinfo, i));
         let k = argument(fcinfo, 1).value() as i32;
@@ -52,12 +52,12 @@ pub unsafe extern "C-unwind" fn simhash_wrapper(fcinfo: FunctionCallInfo) -> Dat
 
 finfo!(pg_finfo_simhash_wrapper);
 
-/// Returns the SimHash of terms with a weight each; a term that repeats has the sum of its weights.
-/// Pairs with a NULL are ignored; NULL if no term has a weight other than 0.
+/// Returns the SimHash of weighted terms, or NULL if no term has a weight other than 0. The weights of a repeated term
+/// add up. Pairs with a NULL are ignored.
 ///
 /// # Errors
-/// `invalid_parameter_value` for NaN, infinite and too big weights, arrays of different length, and
-/// bits as in `simhash`.
+/// `invalid_parameter_value` for NaN, infinite and too large weights, arrays of different lengths, and bits as in
+/// `simhash`.
 #[pg_extern(immutable, parallel_safe, strict, cost = 25000, name = "simhash")]
 fn simhash_terms(
     terms: Array<'_, Text<'_>>,
@@ -84,9 +84,9 @@ fn simhash_terms(
     signature(&sums)
 }
 
-/// Returns the SimHash of a document's lexemes; NULL if there are none. A lexeme's frequency is the
-/// number of its positions, at most 255 in a tsvector; it counts times the mean of what
-/// `ts_rank` gives by default to the weight classes of its positions: A 1.0, B 0.4, C 0.2, D 0.1.
+/// Returns the SimHash of a document's lexemes, or NULL if there are none. A lexeme's frequency is the number of its
+/// positions, at most 255 in a tsvector. Its weight is multiplied by the mean of the weights that `ts_rank` gives by
+/// default to the classes of its positions: A 1.0, B 0.4, C 0.2, D 0.1.
 ///
 /// # Errors
 /// `invalid_parameter_value` for an unknown weighting, and bits as in `simhash`.
@@ -107,7 +107,7 @@ fn simhash_lexemes(
     signature(&sums)
 }
 
-/// Returns the number of bits of a SimHash, checked.
+/// Returns the checked number of bits of a SimHash.
 pub fn width(bits: i32) -> Width {
     Width::new(i64::from(bits)).or_raise()
 }

@@ -1,4 +1,4 @@
-//! Hamming distance of bit strings, and keys to find close ones with an ordinary B-tree.
+//! Hamming distance of bit strings, and keys that find close ones in an ordinary B-tree.
 
 use crate::options;
 use crate::pg::bits::Bits;
@@ -26,8 +26,8 @@ pub fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
     neardup::hamming::distance(a.bytes(), b.bytes()) as i32
 }
 
-/// Returns the keys to store for lookups of bit strings at most `distance` apart: one for every
-/// subset of `blocks - distance` of `blocks` blocks, `distance + 1` if NULL.
+/// Returns the keys to store for lookups of bit strings at most `distance` apart: one for every subset of `blocks -
+/// distance` of the `blocks` blocks. If `blocks` is NULL, it is `distance + 1`.
 ///
 /// # Errors
 /// `invalid_parameter_value` unless 0 <= distance < blocks <= 64, and for more than 1024 keys.
@@ -41,11 +41,11 @@ fn hamming_bands(
     Some(blocks.keys(b?.as_bitslice()).or_raise())
 }
 
-/// Returns keys that find every bit string at most `distance` away: each has at least one among its own,
-/// which were made by `hamming_bands(b, index_distance, blocks)`.
+/// Returns keys that find every bit string at most `distance` away: each such string has one of them among its own
+/// keys, which `hamming_bands(b, index_distance, blocks)` made.
 ///
 /// # Errors
-/// As `hamming_bands`, and for a distance below 0 or above `index_distance`.
+/// The errors of `hamming_bands`, and `invalid_parameter_value` for a distance below 0 or above `index_distance`.
 #[pg_extern(immutable, parallel_safe, cost = 150)]
 fn hamming_probe(
     b: Option<Bits<'_>>,
@@ -63,7 +63,7 @@ fn hamming_blocks(distance: i32, blocks: Option<i32>) -> HammingBlocks {
     HammingBlocks::new(distance, blocks.map_or(distance + 1, i64::from)).or_raise()
 }
 
-/// Returns whether two bit strings differ in at most `distance` bits; not if their lengths differ.
+/// Returns whether two bit strings differ in at most `distance` bits. False if their lengths differ.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
