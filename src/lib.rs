@@ -1,7 +1,6 @@
-//! The PostgreSQL binding of the `neardup` crate. It knows no algorithm; the algorithms know no
-//! PostgreSQL.
+//! The PostgreSQL binding of the `neardup` crate. The binding has no algorithms, and the crate has no PostgreSQL.
 //!
-//! The modules follow the pipeline: text, signatures, indexes, collections, what guards a table, and what keeps its
+//! The modules follow the pipeline: text, signatures, indexes, collections, what guards a table, and what maintains its
 //! clusters. Each imports only from those above it in this list.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
 
@@ -23,7 +22,7 @@ mod guard;
 
 mod live;
 
-// Every other `cfg` names the versions before a change, so that a new version has what the newest one here has.
+// Every other `cfg` names the versions before a change, so that a new version behaves like the newest one here.
 #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18")))]
 compile_error!("this version of PostgreSQL is not known: look at every `cfg` of a version");
 
@@ -32,7 +31,7 @@ pgrx::pg_module_magic!(name, version);
 pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
-/// Sets up a session; called once when it loads the library.
+/// Sets up a session. Called once, when it loads the library.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::error::disable_backtraces();

@@ -1,4 +1,4 @@
-//! Arguments that many functions share; one validator for each.
+//! Arguments that many functions share, with one validator each.
 
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 
 pub use neardup::arguments::is_threshold;
 
-/// Returns how to cut documents into shingles, from the arguments k, unit and fold.
+/// Returns how to cut documents into shingles, given the arguments k, unit and fold.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` with a HINT that lists what is valid.
@@ -22,10 +22,10 @@ pub fn shingling(k: i32, unit: &Text<'_>, fold: &Text<'_>) -> Shingling {
     Shingling::new(i64::from(k), unit, fold).or_raise()
 }
 
-/// Returns the parameters of signatures, from the arguments k, unit, fold, slots and seed.
+/// Returns the parameters of signatures, given the arguments k, unit, fold, slots and seed.
 ///
 /// # Errors
-/// As [`shingling`] and [`slots`].
+/// The errors of [`shingling`] and [`slots`].
 pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) -> Signing {
     Signing {
         shingling: shingling(k, unit, fold),
@@ -34,13 +34,13 @@ pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) 
     }
 }
 
-/// The arguments that say how to cut documents.
+/// The names of the arguments that say how to cut documents.
 pub const CUT: [&str; 3] = ["k", "unit", "fold"];
 
-/// Returns k, unit, and fold, which are the arguments of a call from number `first` on.
+/// Returns k, unit and fold from the arguments of a call, the first of which is number `first`.
 ///
 /// # Errors
-/// ERROR `null_value_not_allowed` if one is NULL; as [`shingling`].
+/// ERROR `null_value_not_allowed` if one is NULL; the errors of [`shingling`].
 pub fn shingling_arguments(call: &Call, first: usize) -> Shingling {
     for (number, name) in (first..).zip(CUT) {
         call.argument(number, name);
@@ -49,7 +49,7 @@ pub fn shingling_arguments(call: &Call, first: usize) -> Shingling {
     given.try_fold(Shingling::default(), with_text).or_raise()
 }
 
-/// Returns the names and texts of the arguments k, unit, and fold of a call, from number `first` on; leaves out
+/// Returns the names and texts of a call's arguments k, unit and fold, the first of which is number `first`. Skips
 /// those that are NULL.
 pub fn cut_arguments(call: &Call, first: usize) -> impl Iterator<Item = (&'static str, String)> {
     (first..).zip(CUT).filter_map(|(number, name)| {
@@ -63,12 +63,12 @@ pub fn cut_arguments(call: &Call, first: usize) -> impl Iterator<Item = (&'stati
     })
 }
 
-/// Returns the texts of k, unit, and fold.
+/// Returns k, unit and fold as texts.
 pub fn cut_texts(Shingling { k, unit, fold }: Shingling) -> [String; 3] {
     [k.to_string(), unit.to_string(), fold.to_string()]
 }
 
-/// Returns a way to cut documents with another k, unit, or fold: the one so named, as a text gives it.
+/// Returns `cut` with its k, unit or fold, as `name` says, replaced by the value in a text.
 ///
 /// # Errors
 /// `Invalid` for a text that is not a valid value.
@@ -81,7 +81,7 @@ pub fn with_text(cut: Shingling, (name, text): (&str, impl AsRef<str>)) -> Resul
     }
 }
 
-/// Returns the choice that a text argument names; `what` it chooses is said in errors.
+/// Returns the choice that a text argument names. Errors call the argument `what`.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` with a HINT that lists both choices.
@@ -96,10 +96,10 @@ pub fn one_of<T: Copy>(datum: pg_sys::Datum, what: &str, choices: [(&str, T); 2]
         .or_raise()
 }
 
-/// Returns an integer argument between `low` and `high`.
+/// Returns an integer argument, checked to be between `low` and `high`.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` outside.
+/// ERROR `invalid_parameter_value` otherwise.
 pub fn within(name: &str, value: i32, low: i32, high: i32) -> i32 {
     let [value, low, high] = [value, low, high].map(i64::from);
     error::within(name, value, low, high).or_raise() as i32
@@ -125,16 +125,16 @@ pub fn threshold(threshold: f64) -> f64 {
 /// Returns argument `number` of a call, a similarity threshold.
 ///
 /// # Errors
-/// ERROR `null_value_not_allowed` if it is NULL, `invalid_parameter_value` as [`threshold`].
+/// ERROR `null_value_not_allowed` if it is NULL; the errors of [`threshold`].
 pub fn threshold_argument(call: &Call, number: usize) -> f64 {
     let datum = call.argument(number, "threshold");
     threshold(f64::from_bits(datum.value() as u64))
 }
 
-/// Returns the similarity threshold that a text holds.
+/// Parses a similarity threshold.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` outside 0 < threshold <= 1, and for NaN.
+/// ERROR `invalid_parameter_value` unless it is a number above 0 and at most 1.
 pub fn threshold_in(text: &str) -> f64 {
     match text.trim().parse() {
         Ok(threshold) if is_threshold(threshold) => threshold,
@@ -156,11 +156,10 @@ pub fn distance(distance: i32) -> u32 {
         .or_raise()
 }
 
-/// Returns argument `number` of a call, `threshold`, a Hamming distance.
+/// Returns argument `number` of a call, called `threshold`, as a Hamming distance.
 ///
 /// # Errors
-/// ERROR `null_value_not_allowed` if it is NULL, `invalid_parameter_value` unless it is a whole number from
-/// 0.
+/// ERROR `null_value_not_allowed` if it is NULL, `invalid_parameter_value` unless it is a whole number of at least 0.
 pub fn distance_argument(call: &Call, number: usize) -> u32 {
     let distance = f64::from_bits(call.argument(number, "threshold").value() as u64);
     if distance.fract() != 0.0 || !(0.0..=f64::from(i32::MAX)).contains(&distance) {
@@ -170,10 +169,10 @@ pub fn distance_argument(call: &Call, number: usize) -> u32 {
     distance as u32
 }
 
-/// Returns the Hamming distance that a text holds.
+/// Parses a Hamming distance.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` outside 0 to `most`, and for NaN.
+/// ERROR `invalid_parameter_value` unless it is a whole number from 0 to `most`.
 pub fn distance_in(text: &str, most: u32) -> u32 {
     match text.trim().parse() {
         Ok(distance) if distance <= most => distance,
