@@ -360,7 +360,7 @@ enum Under {
     Elements,
 }
 
-/// Marks the entry of a row that meets smaller rows only under this element. Such entries sort last in their group.
+/// Marks an entry under whose element the row meets only smaller rows. Such entries sort last in their group.
 const SMALLER_ONLY: u32 = 1 << 31;
 
 /// The kept items under a key. The first `meet_any` rows meet every other row; the rest meet only these.
