@@ -12,7 +12,7 @@ use super::words::NumberedWords;
 use crate::Result;
 use crate::memory::{Grow, collected, filled, with_room};
 
-/// How a word of one document stands in the other.
+/// What became of a word in the other document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// In the common chunk of this number.
@@ -58,7 +58,7 @@ impl<'d> Alignment<'d> {
         Ok(alignment)
     }
 
-    /// Returns whether the other document has this word at the same place.
+    /// Returns whether the other document has a word of this fate at the same place.
     pub fn keeps(&self, fate: Fate) -> bool {
         match fate {
             Fate::Chunk(chunk) => self.in_order[chunk as usize],

@@ -33,7 +33,7 @@ fn characters(doc: &[u8]) -> impl Iterator<Item = (u32, usize)> {
     })
 }
 
-/// Returns the number of characters.
+/// Returns the number of characters. A byte that is not UTF-8 counts as one.
 pub(super) fn count_characters(doc: &[u8], pace: &mut Pace) -> usize {
     pieces(doc)
         .map(|piece| {

@@ -10,7 +10,7 @@ use crate::{Error, Result, unknown};
 use std::ops::Range;
 use strum::{EnumString, VariantNames};
 
-/// Which words of common runs count.
+/// How words of common runs count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_matching)]
 pub enum Matching {
@@ -113,7 +113,7 @@ pub fn common_chunks(
 /// is then the number of remaining words in common runs, counted in the document that has fewer.
 ///
 /// # Errors
-/// As [`common_chunks`].
+/// The errors of [`common_chunks`].
 pub fn chunk_similarity(
     a: &[u8],
     b: &[u8],
@@ -143,7 +143,7 @@ pub fn chunk_similarity(
     })
 }
 
-/// Minimum lengths above the words that a document can have are as good as infinite.
+/// Returns `min_words` after checking it. Values above the words that a document can have are as good as infinite.
 pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
     if min_words < 1 {
         return Err(Error::invalid(
@@ -154,7 +154,7 @@ pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
     Ok(u32::try_from(min_words).unwrap_or(u32::MAX))
 }
 
-/// Returns byte and character positions of runs in one document, by one pass over its text.
+/// Returns byte and character positions of runs in one document, in one pass over its text.
 fn places(
     side: &Side,
     runs: impl Iterator<Item = (u32, u32)>,

@@ -14,7 +14,7 @@ pub(super) struct Classes<'s> {
     /// Ranks of suffixes whose class is still to be merged with the one before; the pair that shares the most units
     /// is last.
     merges: Vec<u32>,
-    /// A class is known by the rank of its first suffix.
+    /// A class is identified by the rank of its first suffix.
     links: UnionFind,
     /// The rank after the last suffix of each class.
     ends: Vec<u32>,
@@ -25,8 +25,7 @@ pub(super) struct Classes<'s> {
 }
 
 impl<'s> Classes<'s> {
-    /// Returns every suffix as a class of its own. Classes that share fewer than `least` units are never merged.
-    /// Time O(n log n).
+    /// Returns a class for every suffix. Classes that share fewer than `least` units are never merged. Time O(n log n).
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -15,6 +15,8 @@ pub struct Costs {
 }
 
 impl Costs {
+    /// Returns these costs after checking them.
+    ///
     /// # Errors
     /// `Invalid` unless every cost is between 0 and [`MAX_COST`].
     pub fn new(insert: i64, delete: i64, substitute: i64) -> Result<Self> {

@@ -58,7 +58,7 @@ pub(super) fn common_ends(a: &[u32], b: &[u32]) -> [usize; 2] {
     [start, end]
 }
 
-/// The first number of edits allowed: the band of 63 columns takes one machine word.
+/// The first bound on the number of edits. Its band of 63 columns takes one machine word.
 const FIRST_BOUND: usize = 31;
 
 /// Costs under which the distance is a linear function of the number of edits. With I insertions, D deletions and S
@@ -111,8 +111,8 @@ impl Uniform {
     }
 }
 
-/// Makes sure that there is enough memory for the crate, whose allocations cannot fail. For `characters` characters
-/// it takes 64 bytes each, for their places in blocks of 64, and a few lists of machine words.
+/// Checks that memory suffices for rapidfuzz, which cannot report a failed allocation. It takes 64 bytes for each of
+/// `characters` characters, for their places in blocks of 64, and a few lists of machine words.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -122,8 +122,8 @@ fn reserve_for_crate(characters: usize) -> Result<()> {
     with_room::<u8>(BYTES * characters + SMALL).map(drop)
 }
 
-/// Returns the least number of insertions, deletions and substitutions, if no more than `most`. The crate starts
-/// with `bound` and doubles it.
+/// Returns the least number of insertions, deletions and substitutions, if no more than `most`. The search starts with
+/// `bound` and doubles it.
 fn levenshtein_within(
     a: &[u32],
     b: &[u32],
@@ -145,7 +145,7 @@ fn levenshtein_within(
 /// Returns the number of insertions and deletions, if no more than `bound`: all characters outside the longest
 /// common subsequence.
 ///
-/// The crate's band (0.5.0) lacks the last column of every row but the first, so that it may miss a subsequence of
+/// The band of rapidfuzz 0.5.0 lacks the last column of every row but the first, so that it may miss a subsequence of
 /// exactly the requested length. Therefore one character less is requested.
 fn indel_within(a: &[u32], b: &[u32], bound: usize, pace: &mut Pace) -> Option<usize> {
     let pace = RefCell::new(pace);
@@ -166,8 +166,8 @@ fn column_work(a: &[u32], b: &[u32], bound: usize) -> u32 {
     1 + (band / 64) as u32
 }
 
-/// Iterator over characters that calls the interrupt check in time. The crate's loops take one character of one side
-/// for every column; unwinding leaves them safely.
+/// Iterator over characters that calls the interrupt check in time. The loops of rapidfuzz take one character of one
+/// side for every column; unwinding leaves them safely.
 #[derive(Clone)]
 struct Paced<'s, 'p, 'c> {
     characters: std::slice::Iter<'s, u32>,

@@ -1,7 +1,7 @@
 //! Edit distance with any costs, by dynamic programming over a band of diagonals (Ukkonen,
 //! 'Algorithms for approximate string matching', Information and Control 64, 1985).
 //!
-//! The crates fill the whole table when costs are not uniform, which takes 10^10 steps for two documents of 100 000
+//! Other crates fill the whole table when costs are not uniform, which takes 10^10 steps for two documents of 100 000
 //! characters.
 
 use super::costs::Costs;

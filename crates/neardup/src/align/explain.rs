@@ -8,7 +8,7 @@ use crate::Result;
 use crate::memory::{Grow, collected, copied, filled};
 use strum::Display;
 
-/// Shorter runs are aligned only between longer ones.
+/// Minimum words of a chunk. Shorter runs are aligned only between chunks.
 const MIN_WORDS: u32 = 5;
 
 /// The difference, on the way from the first document to the second.
@@ -39,7 +39,7 @@ pub enum DifferenceKind {
     Rewritten,
 }
 
-/// The kinds of difference between two documents.
+/// The difference between two documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub kind: DifferenceKind,

@@ -20,7 +20,8 @@ pub(super) struct Information {
     pub runs: Vec<CommonRun>,
 }
 
-/// Runs have at least `min_words` words. Time O(n log n).
+/// Finds the words that carry information, and the common runs of at least `min_words` words that cover them. Time O(n
+/// log n).
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -79,7 +80,7 @@ fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Resul
     Ok(repeats)
 }
 
-/// A document, covered from left to right.
+/// The cover of a document by common runs, from left to right.
 struct Cover {
     counted: usize,
     common: usize,

@@ -1,4 +1,4 @@
-//! Two documents cut into segments by how their words stand in each other, as a side-by-side view shows them.
+//! Two documents cut into segments for a side-by-side view, by where the other document has their words.
 
 use super::alignment::{Alignment, Fate};
 use super::chunks::valid_min_words;
@@ -9,7 +9,7 @@ use crate::memory::Grow;
 use std::ops::Range;
 use strum::Display;
 
-/// How a segment stands in the other document.
+/// Where the other document has a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Standing {
@@ -19,7 +19,7 @@ pub enum Standing {
     Chunk,
     /// A common chunk, at another place among the others.
     Moved,
-    /// Not there.
+    /// Nowhere.
     Different,
 }
 
@@ -62,7 +62,7 @@ fn segments(alignment: &Alignment, side: usize, pace: &mut Pace) -> Result<Vec<S
     let mut end = 0;
     for (place, &fate) in places.iter().zip(&alignment.fates[side]) {
         pace.step();
-        // Parts of one character stand at the same place.
+        // Parts of one character have the same place.
         let word = end.max(place.start as usize)..end.max(place.end as usize);
         if fate != last || segments.is_empty() {
             push(&mut segments, end..word.start, alignment, Fate::Same)?;
@@ -79,7 +79,7 @@ fn segments(alignment: &Alignment, side: usize, pace: &mut Pace) -> Result<Vec<S
     Ok(segments)
 }
 
-/// Adds a segment, or lengthens the last one if both are outside chunks and differences.
+/// Adds a segment, or extends the last one if both are [`Standing::Same`].
 fn push(
     segments: &mut Vec<Segment>,
     bytes: Range<usize>,

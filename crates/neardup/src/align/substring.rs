@@ -22,8 +22,8 @@ pub struct Substring {
     pub bytes: Range<usize>,
 }
 
-/// Returns the longest common substring of two texts, without folding them: of several the leftmost in `a`, then the
-/// leftmost in `b`. Time O(n), memory 29 bytes a character.
+/// Returns the longest common substring of two texts, which are not folded. Of several it returns the leftmost in `a`,
+/// then the leftmost in `b`. Time O(n), memory 29 bytes a character.
 ///
 /// # Errors
 /// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.

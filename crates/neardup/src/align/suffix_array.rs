@@ -104,8 +104,8 @@ impl<'t> SuffixLevel<'t> {
         Ok(())
     }
 
-    /// Returns the marks in the order of their suffixes. The given order is right where the stretches from each mark
-    /// to the next decide it.
+    /// Returns the marks in the order of their suffixes. In `order`, marks are sorted already if they differ before the
+    /// next mark.
     fn sort_marks(&self, marks: Vec<u32>, order: &[u32], pace: &mut Pace) -> Result<Vec<u32>> {
         let mut names = filled(NONE, self.text.len())?;
         let mut name = 0;

@@ -6,9 +6,11 @@ use crate::memory::{Grow, filled, with_room};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// Words or characters of two documents together, at most: 1.5 GiB of working memory.
+/// Most words or characters of two documents together. They take 1.5 GiB of working memory.
 pub const MAX_UNITS: usize = 1 << 24;
 
+/// Checks that two documents do not have more units than allowed. Errors call the units `what`.
+///
 /// # Errors
 /// `TooLarge` above [`MAX_UNITS`].
 pub(super) fn within_limit(units: usize, what: &str) -> Result<()> {
@@ -21,8 +23,8 @@ pub(super) fn within_limit(units: usize, what: &str) -> Result<()> {
     })
 }
 
-/// Positions are joint: first in `a`, then one separator, then in `b`. The separator occurs once, so
-/// nothing that two suffixes share reaches over the end of a document.
+/// The sorted suffixes of two documents. Positions are joint: first in `a`, then one separator, then in `b`. The
+/// separator occurs once, so nothing that two suffixes share extends over the end of a document.
 pub(super) struct Suffixes {
     /// Joint positions, suffixes ascending.
     pub order: Vec<u32>,
@@ -67,8 +69,8 @@ impl Suffixes {
         [0..self.split, self.split + 1..self.order.len() as u32]
     }
 
-    /// Returns groups of joint positions whose first `length` units are the same, one for each such run that occurs
-    /// more than once. `length` is at least 1.
+    /// Returns groups of joint positions whose first `length` units are the same, one group for each run of units that
+    /// occurs more than once. `length` is at least 1.
     pub fn groups(&self, length: u32) -> impl Iterator<Item = &[u32]> {
         let mut end = 0;
         std::iter::from_fn(move || {

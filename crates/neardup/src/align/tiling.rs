@@ -1,12 +1,11 @@
 //! One-to-one matching, longest first: greedy string tiling (Wise, 'String similarity via greedy
 //! string tiling and running Karp-Rabin matching', 1993), in O(n log n) instead of Wise's O(n^3).
 //!
-//! Lengths are visited in descending order. At length l, positions whose first l words agree form a class. As l
-//! falls, classes merge, at the lengths that neighboring suffixes share. A position is open at l if its next l words
-//! are all still free. After length l no class has open positions in both documents, because they would have made
-//! another tile. So only a class that has just been merged, or in which a position opened again, needs a look. A
-//! tile of length l closes at most 2 l positions a side, and tiles never overlap, so there are O(n) events.
-//! never overlap, so there are O(n) events.
+//! Lengths are visited in descending order. At length l, positions whose first l words agree form a class. As l falls,
+//! classes merge, at the lengths that neighboring suffixes share. A position is open at l if its next l words are all
+//! still free. After length l no class has open positions in both documents, because they would have made another tile.
+//! So only classes that have just been merged, or in which a position opened again, need a look. A tile of length l
+//! closes at most 2 l positions a side, and tiles never overlap, so there are O(n) events.
 
 use super::classes::Classes;
 use super::pace::Pace;
@@ -56,7 +55,7 @@ struct Tiling<'s> {
     min_words: u32,
     /// Each class and its open positions; some of them may have been closed since.
     classes: Classes<'s>,
-    /// The number of free words from each position on, exact if it is below the current length.
+    /// The number of free words that start at each position, exact if it is below the current length.
     free: Vec<u32>,
     /// Closed positions by the length at which they open again.
     closed: BinaryHeap<(u32, u32)>,
@@ -88,7 +87,7 @@ impl<'s> Tiling<'s> {
         })
     }
 
-    /// Returns the next length at which something happens.
+    /// Returns the next length at which classes merge or positions open.
     fn next_length(&self) -> Option<u32> {
         let reopening = self.closed.peek().map(|&(length, _)| length);
         self.classes.next_length().max(reopening)
@@ -111,7 +110,7 @@ impl<'s> Tiling<'s> {
         Ok(())
     }
 
-    /// Puts a class on the list if it has open positions on both sides.
+    /// Makes a class a candidate if it has open positions on both sides.
     fn consider(&mut self, class: u32, length: u32) -> Result<()> {
         if !self.is_candidate[class as usize]
             && let Some((a, _)) = self.open_pair(class, length)
