@@ -1,4 +1,4 @@
-//! The keys that several rows have, and the numbers of these rows.
+//! Approximate sizes of the groups of rows that share a key.
 
 use super::TokenCounts;
 use super::frequencies::place;
@@ -15,7 +15,7 @@ const WORDS: usize = 4;
 /// Bytes of sizes in a cache line, with two sizes each.
 const SIZES: usize = 32;
 
-/// The sizes of the groups of rows that have one token, from 2 rows on, in powers of 2.
+/// The sizes of the groups of two or more rows that have the same token, in powers of 2.
 ///
 /// A Bloom filter distinguishes tokens that only one row has. All its bits for a token lie in one word (Putze,
 /// Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007). Groups whose sizes share a place get
@@ -35,7 +35,7 @@ struct GroupLine {
 }
 
 impl GroupSizes {
-    /// Returns no groups, with room for the groups of `tokens` tokens in at most `max_bytes` bytes.
+    /// Returns an empty table with room for the groups of `tokens` tokens in at most `max_bytes` bytes.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -50,7 +50,7 @@ impl GroupSizes {
         Ok(Self { lines })
     }
 
-    /// Returns the key of the token of a band; different tokens share it with a probability of 2^-64.
+    /// Returns the key of a band's token. Different tokens have different keys.
     #[inline]
     pub fn key(band: usize, token: u32) -> u64 {
         place(band, token)
@@ -76,14 +76,14 @@ impl GroupSizes {
     }
 }
 
-/// Returns the number of a key's word of the filter within its line, and its bits.
+/// Returns the word of the filter that a key uses within its line, and the key's bits.
 #[inline]
 fn filter_place(key: u64) -> (usize, u64) {
     let bits = (0..BITS).fold(0, |bits, n| bits | 1 << (key >> (6 * n) & 63));
     ((key >> (6 * BITS)) as usize % WORDS, bits)
 }
 
-/// Returns the byte of a key among the sizes of its line, and the shift of its half.
+/// Returns the byte that holds a key's size within its line, and the shift of its half.
 #[inline]
 fn size_place(key: u64) -> (usize, u32) {
     ((key >> 27) as usize % SIZES, 4 * (key >> 26 & 1) as u32)
@@ -101,7 +101,7 @@ impl TokenCounts for GroupSizes {
         (line.sizes[byte] >> shift & 15).max(2)
     }
 
-    /// Waits for all lines at once: most are in no cache, and waiting for one after the other takes 5 times as long.
+    /// Loads all lines at once: most are in no cache, and waiting for one after the other takes 5 times as long.
     fn load(&self, row: &[u32]) {
         let line = |(band, token): (usize, &u32)| self.line(Self::key(band, *token));
         let lines = row.iter().enumerate().map(line);

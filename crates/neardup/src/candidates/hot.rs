@@ -18,7 +18,7 @@ use std::ops::Range;
 /// Keeps rounding errors from raising the number of elements in common.
 const ROUNDING: f64 = 1e-9;
 
-/// Counters of keys.
+/// Counters of keys by which meetings are estimated.
 const PLACES: usize = 1 << 18;
 
 /// The prefixes of the sets of hot rows. 28 bytes a row, and 4 for each element that several of these rows have.
@@ -91,7 +91,7 @@ impl Prefixes {
         meetings(rows)
     }
 
-    /// Returns the first element under which two rows meet; None if they are not similar.
+    /// Returns the first element under which two rows meet, or None if they meet under none or cannot be similar.
     pub fn first_shared(&self, a: u32, b: u32) -> Option<u32> {
         let size = |row: u32| self.rows[row as usize].size;
         let x = std::cmp::min_by_key(a, b, |row| (size(*row), *row));
@@ -108,8 +108,8 @@ impl Prefixes {
 }
 
 /// Appends the prefix of a set to `chosen`: the number of its elements, the number of elements under which it meets
-/// larger sets, these elements, and the others. Elements that no other set has are left out. Appends nothing for an
-/// empty set.
+/// larger sets, these elements, and the others. Leaves out elements that no other set has. Appends nothing for an empty
+/// set.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -145,7 +145,7 @@ pub fn choose_prefix(
     chosen.try_extend_from_slice(&rest)
 }
 
-/// Returns the tokens that several sets have, as a set.
+/// Returns the tokens that several sets have, sorted and distinct.
 fn tokens_of_several(counted: &[(u8, u32)]) -> Result<Vec<u32>> {
     let tokens = counted.iter().filter(|(count, _)| *count >= 2);
     let mut tokens = collected(tokens.map(|(_, token)| *token))?;
@@ -154,8 +154,8 @@ fn tokens_of_several(counted: &[(u8, u32)]) -> Result<Vec<u32>> {
     Ok(tokens)
 }
 
-/// Returns approximately how many pairs meet under keys. Each key comes with whether its row meets every other row
-/// under it; otherwise the row meets only rows that do.
+/// Returns approximately how many pairs meet under keys. The flag of a key says whether its row meets every other row
+/// under it; a row without it meets only rows with it.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -171,7 +171,7 @@ pub(super) fn meetings(keys: impl Iterator<Item = (u32, bool)>) -> Result<f64> {
         .sum())
 }
 
-/// Returns the smallest element of two ascending lists.
+/// Returns the smallest element that two ascending lists have in common.
 fn first_shared(mut a: &[u32], mut b: &[u32]) -> Option<u32> {
     while let ([x, rest_of_a @ ..], [y, rest_of_b @ ..]) = (a, b) {
         match x.cmp(y) {

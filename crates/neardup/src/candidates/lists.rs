@@ -1,4 +1,4 @@
-//! The rows under each key, in memory: for searches that end before all partners of a row are found.
+//! The rows under each key, in memory, for searches that stop before all partners of a row are found.
 
 use super::Tokens;
 use crate::Result;
@@ -8,14 +8,14 @@ use std::ops::{ControlFlow, Range};
 /// 16 Mi lists, 128 MiB: enough to keep lists short for millions of rows.
 const MAX_LISTS: usize = 1 << 24;
 
-/// Rows by the keys under which others find them: 4 bytes a key and row, 8 a list, and 4 a row. Keys that differ may
-/// have one list.
+/// Rows by the keys under which others find them. Takes 4 bytes for each key of a row, 8 a list and 4 a row. Different
+/// keys may share a list.
 pub struct KeyLists {
     /// The end of each list in `rows`.
     ends: Vec<usize>,
     /// The rows of all lists, ascending in each.
     rows: Vec<u32>,
-    /// By row: the last row that met it.
+    /// For each row, the last row that met it.
     met: Vec<u32>,
     ranges: Vec<Range<usize>>,
 }
@@ -56,13 +56,13 @@ impl KeyLists {
         })
     }
 
-    /// Lets the next search for partners of `row` pass over `other`.
+    /// Makes the next search for partners of `row` skip `other`.
     pub fn pass_over(&mut self, row: u32, other: u32) {
         self.met[other as usize] = row;
     }
 
-    /// Visits the rows that may be similar to a row, each once, until `visit` breaks off: the rows of its shortest
-    /// list first, beginning after the row itself and wrapping around.
+    /// Calls `visit` for the rows that may be similar to `row`, each once, until it breaks off. The rows of the
+    /// shortest list come first, beginning after `row` itself and wrapping around.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -9,9 +9,9 @@ use crate::Result;
 use crate::bands::{Occurrence, element_key};
 use crate::memory::Grow;
 
-/// Fills `tokens` with the tokens of a set's rarest elements. Every set that contains the share `threshold` of the
-/// set has at least one of these. Returns the least number of elements that such a set shares with it; None for an
-/// empty set, which nothing contains.
+/// Fills `tokens` with the tokens of a set's rarest elements. Every set that contains the share `threshold` of the set
+/// has at least one of these. Returns the least number of elements that such a set shares with it, or None for an empty
+/// set, which nothing contains.
 ///
 /// # Errors
 /// `OutOfMemory`.

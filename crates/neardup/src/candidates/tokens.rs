@@ -20,8 +20,8 @@ pub fn token(band_hash: u64) -> u32 {
     (band_hash >> (64 - TOKEN_BITS)) as u32
 }
 
-/// Prefixes are used if at least this many times as many pairs meet under tokens: a meeting under an element costs
-/// the merge of two lists.
+/// Prefixes are used if at least this many times as many pairs meet under tokens as under elements: a meeting under an
+/// element costs the merge of two lists.
 const FAR_FEWER: f64 = 4.0;
 
 /// The tokens of the rows that may have partners: 4 bytes a band. Rows are numbered in the order in which they are
@@ -30,7 +30,7 @@ pub struct Tokens {
     flagged: Vec<u32>,
     bands: usize,
     needed: usize,
-    /// The prefixes under which hot rows look for partners; None if they look under hot tokens.
+    /// The prefixes under which hot rows look for partners, or None if they look under hot tokens.
     prefixes: Option<Prefixes>,
 }
 
@@ -44,7 +44,7 @@ impl Tokens {
         }
     }
 
-    /// Returns no tokens, with room for the tokens of `rows` rows.
+    /// Returns an empty list with room for the tokens of `rows` rows.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -95,7 +95,7 @@ impl Tokens {
         &self.flagged[start..start + self.bands]
     }
 
-    /// Loads rows into the processor's cache, all at once instead of one after the other while comparing them.
+    /// Loads rows into the processor's cache, all at once instead of one after the other during the comparisons.
     pub fn load(&self, rows: impl Iterator<Item = u32>) {
         const A_LINE: usize = 16;
         let tokens = rows.flat_map(|row| self.row(row).iter().step_by(A_LINE));
@@ -107,8 +107,8 @@ impl Tokens {
         self.row(row).iter().any(|token| token & HOT != 0)
     }
 
-    /// Lets hot rows look for partners under the elements of their prefixes instead of under hot tokens, if far
-    /// fewer of them meet there. That is not so for documents with little text of their own.
+    /// Makes hot rows look for partners under the elements of their prefixes instead of under hot tokens, if far fewer
+    /// of them meet there. For documents with little text of their own this is not the case.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -142,7 +142,8 @@ impl Tokens {
         keys_where(self.row(row), |token| self.looks_under(token))
     }
 
-    /// Returns the keys of the elements of a row's prefix: those under which it finds others, or is found.
+    /// Returns the keys of the elements of a row's prefix: those under which it finds others if `finds`, else those
+    /// under which it is found.
     pub(crate) fn prefix_keys<'a>(
         &'a self,
         row: u32,
@@ -185,9 +186,9 @@ impl Tokens {
         tokens.position(|(x, y)| x == y && self.looks_under(*x))
     }
 
-    /// Returns whether two rows that met under `met` must be compared, if groups come by ascending keys: whether
-    /// `met` is the lowest key that they share. This takes longer than [`Self::meet`], but a caller that joins
-    /// similar rows then knows of them from their first meeting on.
+    /// Returns whether two rows that met under `met` must be compared, if groups come by ascending keys: whether `met`
+    /// is the lowest key that they share. This takes longer than [`Self::meet`], but then a caller that joins similar
+    /// rows knows of a pair at its first meeting.
     pub fn meet_first(&self, a: u32, b: u32, met: u32) -> bool {
         let mut is_shared = false;
         for (band, (x, y)) in self.row(a).iter().zip(self.row(b)).enumerate() {
@@ -213,7 +214,7 @@ pub fn keys(chosen: &[u32]) -> impl Iterator<Item = u32> + '_ {
     keys_where(chosen, |token| token & LOOK_HERE != 0)
 }
 
-/// Returns the keys of those tokens of a row for which `wanted` is true.
+/// Returns the keys of a row's tokens for which `wanted` holds.
 fn keys_where<'a>(
     row: &'a [u32],
     wanted: impl Fn(u32) -> bool + 'a,
@@ -223,12 +224,12 @@ fn keys_where<'a>(
     tokens.map(|(band, token)| key(band, token))
 }
 
-/// The numbers of rows that have a token.
+/// Approximate counts of the rows that have a token.
 pub trait TokenCounts: Sync {
-    /// Returns 0 to 15, which rises with the number of rows; at least 2 for two rows.
+    /// Returns a count from 0 to 15 that rises with the number of rows, and is at least 2 for two rows.
     fn count(&self, band: usize, token: u32) -> u8;
 
-    /// Prepares for the counts of a row's tokens.
+    /// Prepares to count a row's tokens.
     fn load(&self, row: &[u32]);
 }
 
@@ -295,8 +296,8 @@ impl Sides {
     pub const BOTH: Self = Self { a: true, b: true };
 }
 
-/// Visits the pairs of a row and other rows of a group that meet under its key. The row stands for rows of side a,
-/// the other one for rows of side b. Over all rows of all groups, every pair comes once.
+/// Calls `visit` for the pairs of row `x` and another row of a group that meet under its key. `x` stands for rows of
+/// side a, the other row for rows of side b. Over all rows of all groups, every pair comes once.
 pub fn pairs_of_row(
     x: u32,
     group: &[u32],
