@@ -10,15 +10,15 @@ use crate::memory::{Grow, filled};
 /// A row is compared only with canonical rows, and with each of them once.
 pub struct Canonicals {
     heads: Vec<u32>,
-    /// A canonical row, and the index of the next entry in its chain: every entry comes after later ones.
+    /// A canonical row, and the index of the next entry in its chain. Later entries come first.
     entries: Vec<(u32, u32)>,
     places: Vec<BestCanonical>,
-    /// By canonical row: the last row that it met.
+    /// For each canonical row, the last row that it met.
     met: Vec<u32>,
 }
 
-/// The canonical row that a row is most similar to, among the canonical rows of the first entries; the row itself if
-/// it is canonical.
+/// The canonical row most similar to a row, among those of the first `entries` entries, or the row itself if it is
+/// canonical.
 #[derive(Debug, Clone, Copy)]
 struct BestCanonical {
     canonical: u32,
@@ -26,8 +26,8 @@ struct BestCanonical {
     entries: u32,
 }
 
-/// Returns the similarity of a canonical row and another row, if it reaches both the threshold and the last
-/// argument; None otherwise.
+/// Returns the similarity of a canonical row and another row, or None unless it reaches both the threshold and the last
+/// argument.
 pub type SimilarityOf<'a> = &'a mut dyn FnMut(u32, u32, f64) -> Option<f64>;
 
 const NONE: u32 = u32::MAX;
@@ -58,9 +58,9 @@ impl Canonicals {
         })
     }
 
-    /// Returns the canonical row that `row` is most similar to (the earlier of equals), and the similarity; None if
+    /// Returns the canonical row most similar to `row`, or the earlier of equals, and the similarity. Returns None if
     /// there is none, and `row` is therefore canonical. `row` comes after all rows placed so far. It may come again,
-    /// for an identical row, and then meets only the canonical rows since.
+    /// for an identical row, and then meets only the canonical rows added since.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -136,9 +136,9 @@ pub struct SimilarPair {
 
 /// Returns, for each of `rows` rows, the canonical row of its cluster and the similarity to it. A row is canonical,
 /// with similarity 1, unless it is paired with an earlier canonical row. Otherwise it belongs to the most similar of
-/// these, the earlier of equals.
+/// these, or to the earlier of equals.
 ///
-/// Sorts the pairs: O(p log p). 16 bytes a row.
+/// Sorts the pairs: O(p log p). Takes 16 bytes a row.
 ///
 /// # Errors
 /// `OutOfMemory`.

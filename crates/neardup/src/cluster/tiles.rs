@@ -1,4 +1,4 @@
-//! An order of pairs in which every row is needed few times.
+//! An order of pairs in which each row is loaded few times.
 
 use super::UnionFind;
 use crate::Result;

@@ -91,8 +91,8 @@ impl UnionFind {
         weights
     }
 
-    /// Joins the similar rows of a group; in each pair, one row is among the first `meet_any`. Rows that are already
-    /// in one set are not compared, so that a group of copies takes one comparison a row.
+    /// Joins the similar rows of a group. Compares only pairs in which one row is among the first `meet_any`, and no
+    /// rows that are already in one set, so that a group of copies takes one comparison a row.
     ///
     /// # Errors
     /// `OutOfMemory`.

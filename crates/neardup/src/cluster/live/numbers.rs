@@ -63,7 +63,7 @@ impl Event {
 /// The numbers of the clusters of affected rows.
 #[derive(Debug)]
 pub struct ClusterNumbers {
-    /// By canonical row: the number of its cluster, if an affected row belongs to it.
+    /// For each canonical row, the number of its cluster if an affected row belongs to it.
     of_canonical: Vec<i64>,
     /// The lowest number that has never been used.
     pub next: i64,
@@ -73,9 +73,9 @@ pub struct ClusterNumbers {
 /// receives the events: those of clusters before those of rows.
 ///
 /// A cluster keeps its number while its canonical row stays. The number of a ceased cluster goes to the new cluster
-/// that has most of its rows, of several to the earliest. If several numbers go to one cluster, it takes the one
-/// that most of its rows had, of several the lowest; the other numbers end. New clusters that take no number get
-/// numbers from `next` on, in their order.
+/// that has most of its rows, or to the earliest of several. If several numbers go to one cluster, it takes the one
+/// that most of its rows had, or the lowest of several; the other numbers end. New clusters that take no number get
+/// numbers that start at `next`, in their order.
 ///
 /// `kept` returns the number of the cluster of a canonical row that was canonical before and has not changed since.
 ///
@@ -125,8 +125,8 @@ impl ClusterNumbers {
         Ok(fresh)
     }
 
-    /// Numbers the clusters of new canonical rows, which come in order. Takes numbers that continue out of `ceased`,
-    /// the canonical rows of ceased clusters.
+    /// Numbers the clusters of new canonical rows, which come in order. Removes numbers that continue from `ceased`,
+    /// which has the canonical rows of ceased clusters.
     fn add_fresh(
         &mut self,
         moves: impl Iterator<Item = Move>,
@@ -190,7 +190,7 @@ impl ClusterNumbers {
         Ok(())
     }
 
-    /// Logs the rows that joined and left clusters. The canonical row of a new cluster came with it.
+    /// Logs the rows that joined and left clusters, except the canonical row of a new cluster, which came with it.
     fn log_rows(
         &self,
         moves: impl Iterator<Item = Move>,
@@ -214,7 +214,7 @@ impl ClusterNumbers {
     }
 }
 
-/// Returns, for each old cluster, the new one that has most of its rows, of several the lowest, and the number of
+/// Returns, for each old cluster, the new one that has most of its rows, or the lowest of several, and the number of
 /// these rows. `shared` has the numbers of rows that an old and a new cluster share, sorted.
 fn largest_parts<T: Ord + Copy>(shared: &[((i64, T), u64)]) -> impl Iterator<Item = (i64, T, u64)> {
     let of_each = shared.chunk_by(|a, b| a.0.0 == b.0.0);
@@ -226,8 +226,8 @@ fn largest_parts<T: Ord + Copy>(shared: &[((i64, T), u64)]) -> impl Iterator<Ite
     })
 }
 
-/// Returns, for each new cluster by its place, the old one with the most rows, of several the lowest. `shared` has
-/// new clusters, numbers of rows that they share with old ones, and the old ones.
+/// Returns, for each new cluster by its place, the old one with the most rows, or the lowest of several. `shared` has
+/// each new cluster, the number of rows that it shares with an old one, and the old one.
 fn largest(shared: impl Iterator<Item = (u32, u64, i64)>) -> Result<HashMap<u32, i64>> {
     let mut sorted = collected(shared.map(|(place, rows, from)| (place, Reverse(rows), from)))?;
     sorted.sort_unstable();
@@ -246,7 +246,7 @@ fn counted<T: Ord + Copy>(elements: impl Iterator<Item = T>) -> Result<Vec<(T, u
     Ok(counts)
 }
 
-/// Returns a map of the pairs, whose first elements differ.
+/// Collects pairs into a map. Their first elements differ.
 fn pairs<K: std::hash::Hash + Eq, V>(
     elements: impl Iterator<Item = (K, V)>,
 ) -> Result<HashMap<K, V>> {

@@ -22,7 +22,7 @@ impl NearCanonical {
     }
 }
 
-/// A row that the collection has found.
+/// A row that a change affects, as the collection found it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AffectedRow {
     pub row: u32,
@@ -54,7 +54,7 @@ pub trait ClusteredRows {
     fn neighbors(&self, row: u32) -> Result<Vec<(AffectedRow, f64)>>;
 }
 
-/// The canonical row to which a row belongs now; None for a canonical row.
+/// The canonical row to which a row belongs now, or None for a canonical row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Placed {
     pub row: u32,
@@ -167,7 +167,7 @@ impl<C: ClusteredRows> Repair<'_, C> {
         Ok(())
     }
 
-    /// Lets the members of a row that is no longer canonical look for another canonical row. Returns false if one of
+    /// Makes the members of a row that is no longer canonical look for another canonical row. Returns false if one of
     /// them comes before that row.
     fn demote(&mut self, row: u32) -> Result<bool> {
         self.demoted.try_reserve(1)?;

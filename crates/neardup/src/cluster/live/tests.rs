@@ -243,7 +243,7 @@ impl Replay {
     }
 }
 
-/// A ceased cluster's number goes where most of its rows are, unless another number went there.
+/// Checks that a ceased cluster's number went where most of its rows are, unless another number went there.
 fn ensure_stable(before: &State, after: &State, changed: &BTreeSet<u32>) {
     let mut rows_of: BTreeMap<i64, BTreeMap<u32, usize>> = BTreeMap::new();
     for (row, kept) in &before.rows {
@@ -372,7 +372,7 @@ proptest! {
     }
 }
 
-/// Every version is near only to the next one: without the first, all rows change roles.
+/// Every version is near only the next one: without the first, all rows change roles.
 #[test]
 fn a_chain_flips_whole() {
     let version = |row: u32| (row, at(2 * row as i16));
