@@ -3,13 +3,13 @@
 /// Bit planes of a count: plane p holds bit p of the counts of all 64 positions.
 const PLANES: usize = 13;
 
-/// The most words that [`count`] takes.
+/// Most words that [`count`] takes.
 const MAX_WORDS: usize = (1 << PLANES) - 1;
 
 /// Words that are counted side by side, so that the compiler uses vectors.
 const LANES: usize = 8;
 
-/// Adds to the sum of every bit position, from the lowest on, the weights of the words that set it.
+/// Adds to the sum of every bit position, lowest first, the weights of the words that set it.
 #[inline(always)]
 pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     for (word, weight) in words.iter().zip(weights) {
@@ -53,7 +53,7 @@ fn count(words: &[u64]) -> [u64; PLANES] {
     planes.map(|[word]| word)
 }
 
-/// Adds eight words to the planes, of which there are at least three.
+/// Adds eight words to the planes, at least three.
 #[inline(always)]
 fn add8<const N: usize>(planes: &mut [[u64; N]], words: &[[u64; N]]) {
     let ([ones, twos, fours, above @ ..], [a, b, c, d, e, f, g, h]) = (planes, words) else {

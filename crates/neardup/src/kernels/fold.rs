@@ -1,5 +1,4 @@
-//! Folding of runs, in which the folded form of every code point takes as many bytes as the code point itself, or
-//! one.
+//! Folding of runs of text, in which the folded form of every code point takes as many bytes as the code point, or one.
 
 use std::sync::OnceLock;
 
@@ -37,7 +36,8 @@ pub struct FoldRows {
 impl FoldRows {
     const ALL: usize = (char::MAX as usize + 1) / 64;
 
-    /// Returns rows that are made by a function: it makes those from its argument times [`ROWS_AT_ONCE`] on.
+    /// Returns rows that `make` makes when they are needed. It makes [`ROWS_AT_ONCE`] rows, the first of which has the
+    /// number of its argument times [`ROWS_AT_ONCE`].
     pub const fn new(make: fn(usize) -> Box<[FoldRow; ROWS_AT_ONCE]>) -> Self {
         Self {
             rows: [const { OnceLock::new() }; Self::ALL / ROWS_AT_ONCE],
@@ -45,8 +45,8 @@ impl FoldRows {
         }
     }
 
-    /// Returns the row of the code points from 64 times `number` on. Inlined, because a call would force the vectors
-    /// of a block out of their registers.
+    /// Returns the row of the 64 code points that start at 64 times `number`. Inlined, because a call would force the
+    /// vectors of a block out of their registers.
     #[inline(always)]
     pub fn row(&'static self, number: usize) -> &'static FoldRow {
         let rows = &self.rows[number / ROWS_AT_ONCE];

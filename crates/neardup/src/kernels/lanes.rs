@@ -1,4 +1,4 @@
-//! Loads and stores of the vector paths.
+//! The types that vector paths load and store.
 
 /// Arrays of integers of `BYTES` bytes.
 ///

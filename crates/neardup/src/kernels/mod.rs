@@ -7,8 +7,8 @@
 //! The path is chosen when the first kernel runs: the best one for the processor, or the one that the environment
 //! variable `NEARDUP_KERNELS` names. Only this module contains `unsafe`.
 //!
-//! NEON needs no path of its own: every arm64 processor has it, so that the compiler uses it for the portable path
-//! (`cmeq`, `umin`, `bic` in the assembly).
+//! NEON needs no path of its own: every arm64 processor has it, so the compiler uses it for the portable path (`cmeq`,
+//! `umin`, `bic` in the assembly).
 #![allow(
     clippy::disallowed_methods,
     reason = "blocks of a document, or reserved by the caller"
@@ -79,7 +79,7 @@ pub fn available() -> impl Iterator<Item = &'static Kernels> {
 }
 
 impl Kernels {
-    /// Folds the beginning of a text to words separated by spaces, as far as there are room and a fast way.
+    /// Folds the beginning of a text to words separated by spaces, as far as the room and the fast path allow.
     pub fn fold_words(
         &self,
         text: &[u8],
@@ -141,7 +141,7 @@ impl Kernels {
         unsafe { (self.merge)(slots, other) };
     }
 
-    /// Adds to the sum of every bit position, from the lowest on, the weights of the words that set it.
+    /// Adds to the sum of every bit position, lowest first, the weights of the words that set it.
     pub fn add_where_set(&self, words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
         assert_eq!(words.len(), weights.len());
         // SAFETY: as above.
@@ -179,7 +179,7 @@ pub trait Vectorize {
     fn run(self) -> Self::Output;
 }
 
-/// Does some work, for which the compiler uses wider vectors if the active kernels do.
+/// Runs `work`, compiled for wider vectors if the active kernels use them.
 #[inline]
 pub fn vectorized<W: Vectorize>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]

@@ -46,7 +46,7 @@ fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     hash_words(text, key, out, &steps);
 }
 
-/// Works without a branch, so that the compiler uses vectors.
+/// Returns a bit for each byte that is not a space. Has no branch, so that the compiler uses vectors.
 fn classify(block: &[u8; 64]) -> u64 {
     let is_word = block.map(|byte| u8::from(byte != b' '));
     let bytes = is_word.as_chunks().0.iter().enumerate();
@@ -201,7 +201,7 @@ pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {
     }
 }
 
-/// Does the rounds from `slots.len()` on: each fills one slot from every shingle.
+/// Does the last `slots.len()` rounds, each of which fills one slot from every shingle.
 fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
     let rounds = slots.len();
     for (i, slot) in slots.iter_mut().enumerate() {
@@ -232,7 +232,7 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     }
 }
 
-/// Counts in numbers of the size of the chunks, so that a vector holds as many of either.
+/// Returns the number of equal chunks. Counts in numbers as wide as a chunk, so that a vector holds as many of either.
 #[inline(always)]
 fn equal_chunks<const N: usize, C>(a: &[u8], b: &[u8]) -> usize
 where
@@ -245,8 +245,7 @@ where
     counts.map(|count| count.into() as usize).sum()
 }
 
-/// Returns the number of fields that differ in all words. `one_bit_a_field` leaves one bit of each field that
-/// differs.
+/// Returns the number of fields that differ in all words. `one_bit_a_field` keeps one bit of each field that differs.
 #[inline(always)]
 fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> usize {
     let differing = |a: &[u8; 8], b: &[u8; 8]| {

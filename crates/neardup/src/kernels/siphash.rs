@@ -10,8 +10,8 @@ struct SipState {
     v: [u64; 4],
 }
 
-/// Returns the hash of a token of `len` bytes. `bytes` returns the 8 bytes from a place on, the first byte lowest,
-/// with anything after the end of the token.
+/// Returns the hash of a token of `len` bytes. `bytes` returns the 8 bytes at a place, the first byte lowest, with
+/// arbitrary bytes after the token's end.
 #[inline(always)]
 pub fn hash(key: &Key, len: usize, bytes: impl Fn(usize) -> u64) -> u64 {
     let mut state = SipState::new(key);

@@ -118,8 +118,8 @@ fn code_points(numbers: &mut Numbers) -> String {
     (0..len).map(code).filter_map(char::from_u32).collect()
 }
 
-/// Returns a run, folded one code point after the other: the words, the characters, and whether they end with a word
-/// of one character and with white space.
+/// Folds a run one code point at a time. Returns the words, the characters, and whether they end with a word of one
+/// character and with white space.
 fn folded_run(
     run: &str,
     [mut is_alone, mut is_space]: [bool; 2],

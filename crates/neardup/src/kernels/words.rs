@@ -13,7 +13,7 @@ pub type WordLimits = [u16; 2];
 /// Room for the positions of 64 bits, with spare room because 8 positions are always written at once.
 pub type Positions = [u16; 72];
 
-/// The text from the beginning of a piece on; 16 bytes can be read from any place.
+/// The text that starts with a piece. 16 bytes can be read at any place.
 pub struct PieceText<'a> {
     text: &'a [u8],
     /// The last bytes of the text, followed by zeros.
@@ -29,7 +29,7 @@ impl<'a> PieceText<'a> {
         Self { text, end, end_len }
     }
 
-    /// Returns 16 bytes from `start` on; zeros after the end of the text.
+    /// Returns 16 bytes at `start`, with zeros after the end of the text.
     #[inline(always)]
     pub fn bytes(&self, start: usize) -> &[u8; 16] {
         match self.text.get(start..start + 16) {
@@ -169,7 +169,7 @@ impl Edges {
         }
     }
 
-    /// Returns the limits of the words, in groups that are filled up with empty words.
+    /// Returns the limits of the words in groups. Empty words fill the last group.
     #[inline(always)]
     fn groups<const LANES: usize>(&self) -> &[[WordLimits; LANES]] {
         self.positions.as_chunks::<2>().0.as_chunks().0

@@ -18,7 +18,7 @@ pub fn is_available() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Only for processors on which [`is_available`] is true.
+/// The kernels with AVX2, only for processors on which [`is_available`] is true.
 pub static KERNELS: Kernels = Kernels {
     name: "avx2",
     fold_words: None,
@@ -88,9 +88,9 @@ fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
     unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
 }
 
-/// Returns the products of the lower halves of the lanes by the one instruction for this. From its own intrinsic the
-/// compiler makes 64-bit products, which take three such instructions, if only the lower half of the product counts
-/// or if one factor stays the same throughout a loop.
+/// Multiplies the lower halves of the lanes with the one instruction for this. From its own intrinsic the compiler
+/// makes 64-bit products, which take three such instructions, if only the lower half of the product counts or if one
+/// factor stays the same throughout a loop.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply_halves(a: __m256i, b: __m256i) -> __m256i {

@@ -59,8 +59,8 @@ impl SipStateOfFour {
         self
     }
 
-    /// Returns the hashes of four tokens of these lengths. `bytes` returns, for each token, two blocks of 8 bytes
-    /// that begin at a place, with anything after its end. The hash of a token longer than [`LONGEST`] is
+    /// Returns the hashes of four tokens of these lengths. `bytes` returns, for each token, the two blocks of 8 bytes
+    /// at a place, with arbitrary bytes after the token's end. The hash of a token longer than [`LONGEST`] is
     /// meaningless.
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -78,7 +78,7 @@ impl SipStateOfFour {
         state.finish()
     }
 
-    /// Absorbs the block at a place, for those tokens that reach it.
+    /// Absorbs the block at `place` for the tokens that reach it.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn absorb_part(self, block: __m256i, lengths: __m256i, place: usize) -> Self {
@@ -108,7 +108,7 @@ impl SipStateOfFour {
     }
 }
 
-/// `RIGHT` is 64 - `LEFT`.
+/// Rotates each lane to the left by `LEFT` bits. `RIGHT` is 64 - `LEFT`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn rotate<const LEFT: i32, const RIGHT: i32>(x: __m256i) -> __m256i {

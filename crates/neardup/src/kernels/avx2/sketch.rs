@@ -16,7 +16,7 @@ const SLOTS_IN_REGISTER: usize = 256;
 /// Shingles that are tested before those that passed are applied: as many as an article has.
 const CHUNK: usize = 320;
 
-/// With fewer shingles, the preparation of a round does not pay.
+/// Minimum shingles for the preparation of a round to pay off.
 const FEW: usize = 16;
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -119,7 +119,7 @@ impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
         }
     }
 
-    /// Returns a bit for each of four shingles, which is set if its slot is open.
+    /// Returns a bit for each of four shingles, set if its slot is open.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn lanes_to_open_slots(&self, x: __m256i) -> usize {
@@ -137,7 +137,7 @@ impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
         _mm256_movemask_pd(_mm256_castsi256_pd(signs)) as usize
     }
 
-    /// Takes the number of a word of the bitmap in every lane, and returns that word in the lane's lower half.
+    /// Returns, in the lower half of every lane, the word of the bitmap whose number is in that lane.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn words(&self, numbers: __m256i) -> __m256i {

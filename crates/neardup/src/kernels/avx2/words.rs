@@ -32,7 +32,7 @@ pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     hash_words(text, key, out, &steps);
 }
 
-/// Returns a bit for each of 32 bytes, which is set if the byte is a space.
+/// Returns a bit for each of 32 bytes, set if the byte is a space.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn spaces(bytes: &[u8; 32]) -> u32 {
@@ -40,8 +40,7 @@ fn spaces(bytes: &[u8; 32]) -> u32 {
     _mm256_movemask_epi8(is_space) as u32
 }
 
-/// Returns the first and the second 8 bytes of each of four words from a place on, with anything after the end of a
-/// word.
+/// Returns the two blocks of 8 bytes at `place` of each of four words, with arbitrary bytes after a word's end.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn two_blocks(

@@ -1,5 +1,4 @@
-//! The kernels for x86-64 processors with AVX-512 as of Intel's Ice Lake (2019) and AMD's Zen 4
-//! (2022).
+//! The kernels for x86-64 processors with the AVX-512 of Intel's Ice Lake (2019) and AMD's Zen 4 (2022).
 //!
 //! AVX512DQ is left out: with it, the compiler multiplies two 32-bit numbers by an instruction for 64-bit numbers,
 //! which takes three times as long.
@@ -29,7 +28,7 @@ pub fn is_available() -> bool {
         && is_x86_feature_detected!("lzcnt")
 }
 
-/// Only for processors on which [`is_available`] is true.
+/// The kernels with AVX-512, only for processors on which [`is_available`] is true.
 pub static KERNELS: Kernels = Kernels {
     name: "avx512",
     fold_words: Some(fold::fold_words),
@@ -105,9 +104,9 @@ fn multiply(x: __m512i, factor: u64) -> __m512i {
     product
 }
 
-/// Returns the products of the lower halves of the lanes by the one instruction for this. From its own intrinsic the
-/// compiler makes 64-bit products, which take three such instructions, if only the lower half of the product counts
-/// or if one factor stays the same throughout a loop.
+/// Multiplies the lower halves of the lanes with the one instruction for this. From its own intrinsic the compiler
+/// makes 64-bit products, which take three such instructions, if only the lower half of the product counts or if one
+/// factor stays the same throughout a loop.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply_halves(a: __m512i, b: __m512i) -> __m512i {

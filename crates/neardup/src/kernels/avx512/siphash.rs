@@ -59,8 +59,8 @@ impl SipStateOfEight {
         self
     }
 
-    /// Returns the hashes of eight tokens of these lengths. `bytes` returns, for each token, two blocks of 8 bytes
-    /// that begin at a place, with anything after its end. The hash of a token longer than [`LONGEST`] is
+    /// Returns the hashes of eight tokens of these lengths. `bytes` returns, for each token, the two blocks of 8 bytes
+    /// at a place, with arbitrary bytes after the token's end. The hash of a token longer than [`LONGEST`] is
     /// meaningless.
     #[inline]
     #[target_feature(enable = "avx512f")]
@@ -78,7 +78,7 @@ impl SipStateOfEight {
         state.finish()
     }
 
-    /// Absorbs the block at a place, for those tokens that reach it.
+    /// Absorbs the block at `place` for the tokens that reach it.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn absorb_part(self, block: __m512i, lengths: __m512i, place: usize) -> Self {

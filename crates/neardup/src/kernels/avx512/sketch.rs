@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Shingles that are tested before those that passed are applied: as many as an article has.
 const CHUNK: usize = 320;
 
-/// Up to this many shingles, the lanes are rounds.
+/// Most shingles for which the lanes are rounds.
 const FEW: usize = CHUNK / 8;
 
 #[target_feature(enable = "avx512f,bmi1,bmi2,popcnt")]
@@ -151,7 +151,7 @@ impl OpenTestOfEight {
         }
     }
 
-    /// Returns a bit for each of eight slots, which is set if the slot is open.
+    /// Returns a bit for each of eight slots, set if the slot is open.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn is_open(&self, slots: __m512i) -> u8 {
@@ -220,7 +220,7 @@ impl Rounds {
     }
 }
 
-/// Returns the finalizer of SplitMix64.
+/// Applies the finalizer of SplitMix64 to each lane.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn split_mix(x: __m512i) -> __m512i {

@@ -47,8 +47,7 @@ fn store_positions(bits: u64, from: u16, out: &mut Positions) {
     store(&mut halves[1], _mm512_add_epi16(high, from));
 }
 
-/// Returns the first and the second 8 bytes of each of eight words from a place on, with anything after the end of a
-/// word.
+/// Returns the two blocks of 8 bytes at `place` of each of eight words, with arbitrary bytes after a word's end.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn two_blocks(
