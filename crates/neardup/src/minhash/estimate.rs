@@ -26,7 +26,7 @@ pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
     }
 }
 
-/// Returns [`near_duplicates`] of two stored values; None if they are incomparable.
+/// Returns [`near_duplicates`] of two stored values, or None if they are incomparable.
 ///
 /// # Errors
 /// `Corrupt`.

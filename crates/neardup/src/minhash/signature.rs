@@ -106,7 +106,7 @@ impl Header {
         (usize::from(self.slots), u32::from(self.slot_bits))
     }
 
-    /// Returns the bytes of the slots.
+    /// Returns the length of the slots in bytes.
     #[inline]
     pub fn payload_len(&self) -> usize {
         (usize::from(self.slots) * usize::from(self.slot_bits)).div_ceil(8)
@@ -120,6 +120,8 @@ impl Header {
         } == *other
     }
 
+    /// Checks that two signatures are comparable.
+    ///
     /// # Errors
     /// `Incomparable`, naming both parameter sets, unless all parameters agree.
     pub fn check_comparable(&self, other: &Self) -> Result<()> {
@@ -225,8 +227,8 @@ pub fn is_slot_bits(bits: u8) -> bool {
     matches!(bits, 1 | 2 | 4 | 8 | 16 | 32)
 }
 
-/// Takes single values: a header checked in memory is copied right after its parts are written, and that wait is a
-/// tenth of the time of `minhash_sim`.
+/// Checks the ranges of these parameters. Takes single values: a header checked in memory is copied right after its
+/// parts are written, and waiting for this takes a tenth of the time of `minhash_sim`.
 #[inline]
 fn check_ranges(k: u16, slots: u16, slot_bits: u8) -> Result<()> {
     if !(1..=MAX_K).contains(&usize::from(k)) {
@@ -264,7 +266,7 @@ pub struct Signature<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// Reads stored bytes: header and length are checked, in constant time.
+    /// Reads stored bytes. Checks header and length, in constant time.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -281,7 +283,7 @@ impl<'a> Signature<'a> {
         Ok(Self { header, payload })
     }
 
-    /// Reads bytes from outside: checks every slot, too.
+    /// Reads bytes from outside. Checks every slot, too.
     ///
     /// # Errors
     /// `Corrupt`.

@@ -77,8 +77,8 @@ impl Weighting {
     }
 }
 
-/// Returns the SimHash of a document; `None` if it has no shingle. Linear time. Constant memory for 'tf'; otherwise
-/// a block of shingles and at most 48 bytes for each distinct one.
+/// Returns the SimHash of a document, or None if it has no shingle. Linear time. Constant memory for 'tf'; otherwise a
+/// block of shingles and at most 48 bytes for each distinct one.
 ///
 /// # Errors
 /// `OutOfMemory`; `Invalid` for 2^31 shingles or more.
@@ -148,7 +148,7 @@ impl Short {
     }
 }
 
-/// Adds the terms, as many as possible with the same weight.
+/// Adds the terms, in groups of equal weight.
 fn add_counted(
     sums: &mut Sums,
     counts: TermCounts,

@@ -6,10 +6,10 @@ use crate::shingle::BLOCK;
 /// Number of places; the bits of a term choose one.
 const PLACES: usize = 2 * BLOCK;
 
-/// Where the bits that choose a place begin in a term, one set tried after the other.
+/// The first of the bits that choose a place in a term, for one attempt after the other.
 const SHIFTS: [u32; 4] = [0, 13, 26, 39];
 
-/// Up to this many terms are compared with each other.
+/// Most terms that are compared with each other.
 const FEW: usize = 32;
 
 /// Finds the terms of a block that occur more than once; keeps its memory for the next document.

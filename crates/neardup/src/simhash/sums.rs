@@ -30,6 +30,8 @@ pub struct Width {
 }
 
 impl Width {
+    /// Returns the width of a number of bits after checking it.
+    ///
     /// # Errors
     /// `Invalid` unless `bits` is a multiple of 64 from 64 to 4096.
     pub fn new(bits: i64) -> Result<Self> {
@@ -69,7 +71,7 @@ pub fn fixed_point(weight: f64) -> Result<i64> {
 const SCALARS: usize = 2;
 
 /// The weighted sums of the signs of terms, in memory chosen by the caller: two scalars, then one sum for every bit,
-/// from the lowest of each word. It adds up the weights of the terms that set the bit.
+/// starting with the lowest of each word. It adds up the weights of the terms that set the bit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sums<N = Vec<i64>> {
     numbers: N,
@@ -162,7 +164,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
     /// Adds terms of one weight, which takes 1 ns for each term and word where [`Self::add`] takes 10.
     ///
     /// # Errors
-    /// As [`Self::add`].
+    /// The errors of [`Self::add`].
     pub(super) fn add_all(
         &mut self,
         terms: &[u64],
@@ -183,7 +185,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
     /// Adds terms, each with its weight.
     ///
     /// # Errors
-    /// As [`Self::add`].
+    /// The errors of [`Self::add`].
     pub(super) fn add_each(
         &mut self,
         terms: &[u64],
@@ -227,7 +229,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
     /// Adds the terms of another part of the same document.
     ///
     /// # Errors
-    /// As [`Self::add`]; `Incomparable` if the sums have another width.
+    /// The errors of [`Self::add`]; `Incomparable` if the sums have another width.
     pub fn merge(&mut self, other: &Sums<impl Deref<Target = [i64]>>) -> Result<()> {
         let (own, others) = (self.numbers.len(), other.numbers.len());
         if own != others {
