@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Bytes between two places whose characters are known.
 const BLOCK: u64 = 1 << 13;
 
-/// Counts the characters of documents without reading much of them. 8 bytes for every 8 KiB.
+/// Counts the characters of documents without reading much of them. Takes 8 bytes for every 8 KiB.
 #[derive(Default)]
 pub struct Characters {
     /// The number of characters before every block.
@@ -56,7 +56,7 @@ impl Characters {
     }
 }
 
-/// Returns the number of bytes that are no continuation bytes.
+/// Returns the number of bytes that are not continuation bytes.
 fn count(text: &[u8]) -> u64 {
     text.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u64
 }

@@ -4,10 +4,10 @@ use super::winnowing::Window;
 use crate::{Error, Result};
 use hashbrown::HashTable;
 
-/// Classes in one table, at most: a larger table could not be canceled while it grows.
+/// Most classes in one table: while a larger one grows, it could not be canceled.
 const MOST: usize = 1 << 20;
 
-/// The windows of each hash: the first, and how many there are. 32 bytes a class.
+/// The windows of each hash: the first, and how many there are. Takes 32 bytes a class.
 pub struct Classes {
     table: HashTable<Class>,
     most: usize,
@@ -28,14 +28,14 @@ struct Class {
     hash: u64,
     /// The place of the first window.
     first: u64,
-    /// Places up to here are in the document of the last window.
+    /// Places before this one are in the document of the last window.
     document_end: u64,
     documents: u32,
     places: u32,
 }
 
 impl Classes {
-    /// Returns room for `most` classes, or fewer.
+    /// Returns an empty table with room for at most `most` classes.
     pub fn new(most: usize) -> Self {
         Self {
             table: HashTable::new(),
@@ -85,7 +85,7 @@ impl Classes {
         Ok(Member::Original)
     }
 
-    /// Returns the classes with several windows: the first place, the documents, the places.
+    /// Returns the classes with several windows: the first place, the number of documents, and the number of places.
     pub fn repeated(&self) -> impl Iterator<Item = (u64, u32, u32)> {
         let repeated = self.table.iter().filter(|class| class.places > 1);
         repeated.map(|class| (class.first, class.documents, class.places))

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::memory::Grow;
 use crate::text::{Fold, words};
 
-/// Bytes that are read at first, and at most unless a single word has more.
+/// Bytes of the first block, and most bytes of a block unless a single word has more.
 const FIRST: usize = 1 << 9;
 const MOST: usize = 1 << 16;
 
@@ -18,7 +18,7 @@ pub(super) struct Cursor {
     /// Bytes of the next block.
     size: usize,
     bytes: Vec<u8>,
-    /// The words of the block, folded, and their number of those that have been read.
+    /// The folded text of the words in the block, these words, and how many of them have been read.
     text: Vec<u8>,
     words: Vec<Word>,
     next: usize,
@@ -49,7 +49,7 @@ impl Cursor {
         }
     }
 
-    /// Returns the next word and its folded text; None at the end of the document.
+    /// Returns the next word and its folded text, or None at the end of the document.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -73,7 +73,7 @@ impl Cursor {
         Ok(Some((word, &self.text[start..word.text_end])))
     }
 
-    /// Reads a block that begins with the word at `at`. What follows the block can change its last word, so that
+    /// Reads a block that begins with the word at `at`. What follows the block can change its last word, so this word
     /// begins the next block.
     fn read(&mut self, at: Place, texts: &mut dyn Texts, check: &mut dyn FnMut()) -> Result<()> {
         let start = at.byte();

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// every 64 Ki characters.
 ///
 /// # Errors
-/// `Invalid` if a span reaches beyond the end of the document; `OutOfMemory`.
+/// `Invalid` if a span extends beyond the end of the document; `OutOfMemory`.
 pub fn cut(
     doc: &str,
     spans: impl Iterator<Item = Range<usize>>,
@@ -33,7 +33,7 @@ pub fn cut(
     Ok(left)
 }
 
-/// Returns the next `count` characters; None if there are fewer.
+/// Returns the next `count` characters, or None if there are fewer.
 fn take<'d>(
     rest: &mut std::str::Chars<'d>,
     mut count: usize,

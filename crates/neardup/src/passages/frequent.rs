@@ -22,7 +22,7 @@ pub struct FrequentPassage {
 /// numbers of documents differ at most by a factor of two.
 pub struct Frequent {
     reader: DocumentReader,
-    /// Passages that are returned, at most.
+    /// Most passages that are returned.
     most: usize,
     run: Option<Run>,
     found: BinaryHeap<Reverse<Found>>,
@@ -39,16 +39,13 @@ struct Run {
     documents: [u32; 2],
     /// The places of the window with the most documents.
     places: u32,
-    /// At the first word of the last window, and the place of the next one's.
+    /// Reads the first words of the windows in turn; `next` is the place of the next window's.
     cursor: Cursor,
     next: Option<Place>,
 }
 
 impl Frequent {
     /// Returns a collector of `most` passages.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
     pub fn new(reader: DocumentReader, most: usize) -> Self {
         Self {
             reader,

@@ -45,6 +45,8 @@ use crate::error::within;
 /// The greatest value of `min_words`.
 pub const MAX_MIN_WORDS: usize = 1 << 16;
 
+/// Returns the number of words after checking it.
+///
 /// # Errors
 /// `Invalid` unless 1 <= `min_words` <= [`MAX_MIN_WORDS`].
 pub fn min_words(min_words: i64) -> Result<usize> {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// The documents of a collection in UTF-8, one after the other. Bytes are numbered across all of them.
 pub trait Texts {
-    /// Returns the number of the document that has a byte, and its bytes.
+    /// Returns the number of the document that has a byte, and the range of its bytes.
     fn document(&self, byte: u64) -> (u32, Range<u64>);
     /// Appends bytes of a document.
     ///
@@ -15,8 +15,8 @@ pub trait Texts {
     fn read(&mut self, bytes: Range<u64>, into: &mut Vec<u8>) -> Result<()>;
 }
 
-/// The place of a word: its first byte, and the number of earlier words that are made from this byte, too, or from
-/// bytes around it ("½" folds to two words). Places are in the order of the words, and no two words have the same.
+/// The place of a word: its first byte, and the number of earlier words that are also made from this byte or from bytes
+/// around it ("½" folds to two words). Places are in the order of the words, and no two words have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub u64);
 
@@ -36,7 +36,7 @@ impl Place {
         self.0 >> BITS
     }
 
-    /// Returns the words before it that reading from its first byte yields.
+    /// Returns how many words come before it if reading starts at its first byte.
     pub(super) fn words_before(self) -> usize {
         (self.0 % (1 << BITS)) as usize
     }

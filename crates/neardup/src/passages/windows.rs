@@ -34,7 +34,7 @@ impl Hashes {
     }
 }
 
-/// Makes windows from the hashes of a document's words. Memory for one window.
+/// Makes windows from the hashes of a document's words. Takes memory for one window.
 pub(super) struct Windows {
     grams: Rolling,
     whole: Rolling,
@@ -125,6 +125,7 @@ impl Windows {
         in_a_row < 3
     }
 }
+
 /// The gram that stands for a window.
 struct Anchor {
     at: u64,

@@ -1,4 +1,4 @@
-//! The two readings of documents: their fingerprints, and their windows whose fingerprints repeat.
+//! Reads documents twice: first their fingerprints, then their windows whose fingerprints repeat.
 
 use super::place::{Place, Placing};
 use super::windows::{Hashes, Windows};
@@ -23,8 +23,8 @@ pub struct Winnowed {
     pub counts: Vec<u32>,
 }
 
-/// A window: its hash, its place, and a place that is after those where an equal window begins and ends before this
-/// one begins.
+/// A window: its hash, its place, and a limit. An equal window whose place is below the limit ends before this one
+/// begins.
 pub type Window = [u64; 3];
 
 impl DocumentReader {
@@ -37,8 +37,7 @@ impl DocumentReader {
         }
     }
 
-    /// Returns the fingerprints of documents, about 2 in 3/4 of `min_words` words. `check` is called at least every
-    /// 64 KiB.
+    /// Returns the fingerprints of documents, about 2 in 3/4 of `min_words` words. Calls `check` at least every 64 KiB.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -69,8 +68,8 @@ impl DocumentReader {
         Ok(read)
     }
 
-    /// Visits the windows of a document whose fingerprints repeat, given whether each of its fingerprints does.
-    /// `start` is the number of its first byte. `check` is called at least every 64 KiB.
+    /// Calls `visit` for the windows of a document whose fingerprints repeat, as `repeats` says for each fingerprint.
+    /// `start` is the number of the document's first byte. Calls `check` at least every 64 KiB.
     ///
     /// # Errors
     /// `OutOfMemory`; the first error of `visit`.
@@ -83,7 +82,7 @@ impl DocumentReader {
     ) -> Result<()> {
         let mut windows = Windows::new(self.min_words, self.hashes)?;
         let (mut placing, mut is_candidate) = (Placing::default(), false);
-        // From the last word but `min_words` before a window to the window's end.
+        // The places of the `min_words` - 1 words before a window, and of the words of the window.
         let mut places: VecDeque<Place> = with_room(2 * self.min_words)?.into();
         words(doc, self.fold, check, &mut |word, bytes| {
             if places.len() == 2 * self.min_words - 1 {
