@@ -19,7 +19,7 @@ use crate::text::{Fold, Unit};
 /// The longest shingle, in units.
 pub const MAX_K: usize = 256;
 
-/// Shingle hashes passed to a sink at once, at most: 32 KiB stay in the first-level cache.
+/// Most shingle hashes passed to a sink at once: their 32 KiB stay in the first-level cache.
 pub const BLOCK: usize = 4096;
 
 /// How a document is cut into shingles.
@@ -42,6 +42,8 @@ impl Default for Shingling {
 }
 
 impl Shingling {
+    /// Returns these parameters after checking k.
+    ///
     /// # Errors
     /// `Invalid` unless 1 <= k <= [`MAX_K`].
     pub fn new(k: i64, unit: Unit, fold: Fold) -> Result<Self> {

@@ -86,7 +86,7 @@ struct ShingleWindow<'a> {
     emit: &'a mut dyn FnMut(&str) -> Result<()>,
 }
 
-/// If this many bytes are used up, they are dropped.
+/// Bytes that are used up are dropped once they are more than this, and more than half of the text.
 const SLACK: usize = 4096;
 
 impl<'a> ShingleWindow<'a> {

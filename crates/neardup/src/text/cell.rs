@@ -26,13 +26,13 @@ const SPACE: u64 = 1 << 8;
 const DROPPED: u64 = 1 << 9;
 /// It may compose with the code point before it.
 const MAYBE: u64 = 1 << 10;
-/// Only the [`super::fold::Folder`] can tell.
+/// Needs the [`super::fold::Folder`].
 const SLOW: u64 = 1 << 11;
 const DECOMPOSES: u64 = 1 << 12;
 const STARTER: u64 = 1 << 13;
 /// Stands for several code points, all of them ASCII.
 const SEVERAL: u64 = 1 << 14;
-/// It is no mark, and can be written after anything.
+/// It is not a mark, and can be written after anything.
 const SIMPLE: u64 = 1 << 15;
 /// A mark takes these properties from the character before it.
 const INHERITED: u64 = ALONE | IN_WORD;
@@ -197,7 +197,7 @@ impl Cell {
         self.0 & SEVERAL != 0
     }
 
-    /// Returns whether the cell is no mark, and can be written after anything.
+    /// Returns whether the cell is not a mark, and can be written after anything.
     #[inline(always)]
     pub fn is_simple(self) -> bool {
         self.0 & SIMPLE != 0

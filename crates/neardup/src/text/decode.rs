@@ -45,7 +45,8 @@ pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = TextPiece<'_>> {
     })
 }
 
-/// Returns an end that cuts no code point. After four continuation bytes the text is invalid, and may be cut.
+/// Returns the end of a window that cuts no code point. After four continuation bytes the text is invalid, and may be
+/// cut.
 fn window_end(doc: &[u8], start: usize) -> usize {
     let Some(end) = start.checked_add(WINDOW).filter(|end| *end < doc.len()) else {
         return doc.len();

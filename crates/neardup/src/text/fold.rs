@@ -175,7 +175,7 @@ impl ClassedChar {
     }
 }
 
-/// Up to this many marks are sorted by insertion.
+/// Most marks that are sorted by insertion.
 const FEW: usize = 20;
 
 /// Puts one run of marks into canonical order.

@@ -12,10 +12,10 @@ use crate::kernels::fold::Folded;
 use crate::kernels::{Vectorize, vectorized};
 use std::ops::Range;
 
-/// Items of a text that are kept at most, before [`Units::take`] takes them.
+/// Most items of a text that are kept before [`Units::take`] takes them.
 pub(crate) const ROOM: usize = 4096;
 
-/// The most items that are written at once.
+/// Most items that are written at once.
 const SLACK: usize = RUN + 8;
 
 /// Bytes of ASCII that are folded at once.
@@ -75,7 +75,7 @@ pub(crate) trait Units {
         (count, end)
     }
 
-    /// Writes the items of the beginning of a text, as far as there are room and a fast way.
+    /// Writes the items of the beginning of a text, as far as the room and the fast path allow.
     fn write_run(
         &self,
         items: &mut [Self::Item],
@@ -233,7 +233,7 @@ impl<U: Units> FoldedItems<'_, U> {
         }
     }
 
-    /// Takes items from the beginning, but none from `settled` on. Returns their number.
+    /// Takes items before `settled`, from the beginning. Returns their number.
     fn make_room(&mut self, settled: usize) -> usize {
         if settled == 1 {
             return 0;

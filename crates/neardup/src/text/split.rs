@@ -26,9 +26,9 @@ fn unknown_part(name: &str) -> Error {
     )
 }
 
-/// Visits the parts of a document in order: the number of characters before the part, and the part, without white
-/// space around it. White space alone is not a part. So the document consists of the parts and the white space
-/// between them.
+/// Calls `visit` for the parts of a document in order, each with the number of characters before it and without white
+/// space around it. White space alone is not a part. So the document consists of the parts and the white space between
+/// them.
 ///
 /// `check` is called for every line and every sentence. Linear time, constant memory.
 pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn FnMut(usize, &str)) {

@@ -8,8 +8,8 @@ use crate::Result;
 use crate::memory::{FirstError, GrowText};
 use std::ops::Range;
 
-/// Visits the words of a document in order: the folded word, and the bytes of `doc` that it was made from. Two
-/// ranges overlap if one code point becomes parts of two words ("½" folds to "1⁄2").
+/// Calls `emit` for the words of a document in order, each folded and with the bytes of `doc` that it was made from.
+/// Two ranges overlap if one code point becomes parts of two words ("½" folds to "1⁄2").
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the longest word.
 ///
