@@ -1,9 +1,9 @@
-//! The ways in which a request can fail.
+//! The errors of this crate.
 
 use std::collections::TryReserveError;
 use std::fmt::{self, Display};
 
-/// Why a request was rejected.
+/// The reason for which a request was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// An argument outside its range. `hint` lists the valid ones.
@@ -31,7 +31,7 @@ impl Error {
     }
 }
 
-/// Returns a name as a message shows it: only its beginning if it is long, because it may be a whole document.
+/// Quotes a name for a message. A long name is cut, because it may be a whole document.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     const LONGEST: usize = 64;
@@ -81,7 +81,7 @@ impl From<TryReserveError> for Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Returns an integer argument between `low` and `high`.
+/// Returns an integer argument after checking that it is between `low` and `high`.
 ///
 /// # Errors
 /// `Invalid` outside this range.

@@ -86,7 +86,7 @@ pub fn intersection_size<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> u
     shared
 }
 
-/// Returns the shared elements divided by all elements; 0 if a set is empty.
+/// Returns the shared elements divided by all elements, or 0 if a set is empty.
 pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     let shared = intersection_size(a, b, check);
     if shared == 0 {
@@ -101,7 +101,7 @@ const BLOCK: usize = 8;
 /// Steps between two tests of whether the sets can still share enough elements.
 const STEPS: usize = 4;
 
-/// Returns the [`jaccard`] similarity of two sets of hashes; None if it is 0 or below `threshold`, which often shows
+/// Returns the [`jaccard`] similarity of two sets of hashes, or None if it is 0 or below `threshold`, which often shows
 /// early.
 pub fn jaccard_at_least(
     a: &[i64],
@@ -172,7 +172,7 @@ fn equal_elements(a: &[i64; BLOCK], b: &[i64; BLOCK]) -> usize {
     less.iter().sum::<i64>().unsigned_abs() as usize
 }
 
-/// Returns the share of `a` that is also in `b`; 0 if a set is empty.
+/// Returns the share of `a` that is also in `b`, or 0 if a set is empty.
 pub fn containment<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     let shared = intersection_size(a, b, check);
     if shared == 0 {
@@ -240,7 +240,7 @@ pub fn shingle_sample(set: &[i64], modulus: i32, check: &mut dyn FnMut()) -> Res
     collected(set.iter().filter(is_sampled).copied())
 }
 
-/// Returns the minimum of every residue class modulo `buckets`, as a set.
+/// Returns the minimum of every residue class modulo `buckets`, ascending.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -257,7 +257,7 @@ pub fn bucket_sketch(set: &[i64], buckets: i32, check: &mut dyn FnMut()) -> Resu
     Ok(minima)
 }
 
-/// Returns the hashes of all runs of `size` elements of a set, in its order; the hash of the whole set if it is
+/// Returns the hashes of all runs of `size` elements of a set, in its order, or the hash of the whole set if it is
 /// smaller. `size` is at least 1. Two sets share a hash if they have a run of `size` elements in common (Broder,
 /// Glassman, Manasse, Zweig, "Syntactic clustering of the web", WWW 1997).
 ///

@@ -1,4 +1,4 @@
-//! Pairs worth a label: spread over all similarities, and over many documents.
+//! Samples of pairs to label, spread over all similarities and over many documents.
 
 use crate::Result;
 use crate::hash::{Key, split_mix};
@@ -72,9 +72,9 @@ impl Strata {
         }
     }
 
-    /// Returns the sample. It takes a pair of every stratum in turn, beginning with the most similar stratum; first
-    /// pairs whose documents the stratum has not shown yet, as long as there are any. A pair represents its share of
-    /// the pairs of its layer; the pairs that were not counted, out of `all` pairs, are one layer.
+    /// Returns the sample. It takes a pair of every stratum in turn, beginning with the most similar stratum. Pairs
+    /// whose documents the stratum has not shown yet come first. A pair represents its share of the pairs of its layer;
+    /// the pairs that were not counted, out of `all` pairs, are one layer.
     ///
     /// # Errors
     /// `OutOfMemory`.

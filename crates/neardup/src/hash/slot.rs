@@ -1,4 +1,4 @@
-//! Slot and code that a round assigns to a shingle.
+//! The slot and the code that a round assigns to a shingle.
 //!
 //! Scheme 1, frozen by known-answer vectors. With k slots and the shingle hash x:
 //! - round 0: slot `mulhi32(x >> 32, k)`, value the upper 29 of the lower 32 bits;
