@@ -114,7 +114,7 @@ impl<T: Released> Drop for Owned<T> {
     }
 }
 
-/// How strings or bytes, or the numbers of a dictionary's values, are laid out.
+/// The layout of strings, bytes, or the numbers of a dictionary's values.
 #[derive(Clone, Copy)]
 enum Layout {
     /// 32-bit offsets into one buffer.
@@ -123,7 +123,7 @@ enum Layout {
     Offsets64,
     /// Views of 16 bytes into several buffers; short values are in the view itself.
     Views,
-    /// Nothing but NULLs.
+    /// Only NULLs.
     Nulls,
     /// Integers; each takes this many bytes.
     Numbers(usize),
@@ -137,6 +137,8 @@ struct Layouts {
 }
 
 impl Layouts {
+    /// Returns the layouts of a column.
+    ///
     /// # Errors
     /// TypeError for other types than strings and bytes, and dictionaries of them.
     fn of(schema: &Owned<Schema>) -> PyResult<Self> {
@@ -156,6 +158,8 @@ impl Layouts {
 }
 
 impl Layout {
+    /// Returns the layout of a dictionary's numbers.
+    ///
     /// # Errors
     /// TypeError for other types than integers.
     fn of_numbers(schema: &Schema) -> PyResult<Self> {
@@ -172,6 +176,8 @@ impl Layout {
         }
     }
 
+    /// Returns the layout of strings or bytes.
+    ///
     /// # Errors
     /// TypeError for other types than strings and bytes.
     fn of(schema: &Schema) -> PyResult<Self> {
@@ -196,7 +202,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// Returns the chunks of a column; None if it does not have the methods of the interface.
+    /// Returns the chunks of a column, or None if it lacks the methods of the interface.
     ///
     /// # Errors
     /// TypeError unless the column has strings or bytes; any exception of the producer.
@@ -242,7 +248,7 @@ impl Array {
     }
 }
 
-/// Returns the number in up to 8 bytes, without a sign: negative numbers are beyond all dictionaries.
+/// Returns the number in up to 8 bytes, without a sign: negative numbers are outside all dictionaries.
 fn little_endian(bytes: &[u8]) -> i64 {
     let mut number = [0; 8];
     number[..bytes.len()].copy_from_slice(bytes);

@@ -11,7 +11,7 @@ use crate::arrow::Array;
 use crate::error::at_item;
 use crate::parallel::Document;
 
-/// A column.
+/// A column of Python objects or of Arrow data.
 pub enum Column<'py> {
     Objects(Bound<'py, PyIterator>),
     Arrow(Vec<Array>),
@@ -118,6 +118,8 @@ impl<'py> Column<'py> {
     }
 }
 
+/// Checks that a column is not a single text or value.
+///
 /// # Errors
 /// TypeError for a single text or value: its characters or bytes are not items.
 pub fn reject_single(column: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -1,12 +1,11 @@
 //! From documents to signatures, SimHashes and fingerprints.
 
+use neardup::Result;
 use neardup::arguments;
 use neardup::error::within;
-use neardup::minhash::{Header, Signing, Sketch};
+use neardup::minhash::{Header, SignatureUnit, Signing, Sketch};
 use neardup::shingle::{self, Key, MAX_WINDOW, Shingling};
 use neardup::simhash::{Weighting, Width, document};
-use neardup::text::Fold;
-use neardup::{Result, minhash::SignatureUnit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
@@ -66,15 +65,7 @@ pub fn set_signature<'py>(
     }
     let mut sketch = Sketch::new(slots);
     sketch.add(&hashes);
-    let header = Header {
-        unit: SignatureUnit::Set,
-        k: 1,
-        slots: slots as u16,
-        slot_bits: 32,
-        fold: Fold::None,
-        empty: false,
-        seed_id: key.id(),
-    };
+    let header = Header::of_set(SignatureUnit::Set, 1, slots, key.id());
     Ok(PyBytes::new(py, &sketch.encode(header)))
 }
 
@@ -124,7 +115,7 @@ pub fn winnow(
     parallel::map(py, column.texts(), select, Ok)
 }
 
-/// Bytes of the distinct shingles of a text, at most, as the server's.
+/// Most bytes of the distinct shingles of a text, as in the server.
 const MAX_SHINGLES: usize = 1 << 30;
 
 #[pyfunction]

@@ -8,18 +8,21 @@ use std::fmt::Display;
 
 /// Returns the exception for an error, with message and hint as psycopg prints them.
 pub fn raised(error: Error) -> PyErr {
-    exception(&error, said(&error, BINARY_FORM))
+    exception(&error, message_and_hint(&error, BINARY_FORM))
 }
 
 /// Returns the exception of [`raised`] for a text that should have been a signature.
 pub fn raised_for_text(error: Error) -> PyErr {
     let form = format!("To compare with a document, sign it: neardup.signature(text). {TEXT_FORM}");
-    exception(&error, said(&error, &form))
+    exception(&error, message_and_hint(&error, &form))
 }
 
 /// Returns the exception of [`raised`] for an item of a column, counted from 0.
 pub fn raised_at(item: usize, error: Error) -> PyErr {
-    exception(&error, at_item(item, &said(&error, BINARY_FORM)))
+    exception(
+        &error,
+        at_item(item, &message_and_hint(&error, BINARY_FORM)),
+    )
 }
 
 fn exception(error: &Error, message: String) -> PyErr {
@@ -30,7 +33,7 @@ fn exception(error: &Error, message: String) -> PyErr {
 }
 
 /// Returns message and hint; `form` is the hint for a value that is not a signature.
-fn said(error: &Error, form: &str) -> String {
+fn message_and_hint(error: &Error, form: &str) -> String {
     let hint = match error {
         Error::Invalid { hint, .. }
         | Error::Incomparable { hint, .. }
@@ -46,8 +49,8 @@ pub fn at_item(item: usize, message: &dyn Display) -> String {
     format!("item {item}: {message}")
 }
 
-/// Returns an integer argument. A value beyond 64 bits becomes the nearest one within, because only a seed can be as
-/// large.
+/// Returns an integer argument. A value of more than 64 bits becomes the nearest one of 64 bits, because only a seed
+/// can be as large.
 ///
 /// # Errors
 /// TypeError unless the value is an integer.
@@ -63,7 +66,7 @@ pub fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
 /// Returns the argument `seed`.
 ///
 /// # Errors
-/// ValueError beyond 64 bits, TypeError unless the value is an integer.
+/// ValueError for more than 64 bits, TypeError unless the value is an integer.
 pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     match value.extract::<i64>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {

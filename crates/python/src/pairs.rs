@@ -12,10 +12,10 @@ use crate::documents::shingling;
 use crate::error::{integer, raised};
 use crate::parallel;
 
-/// Returns the pairs of texts at the same places of two columns, None where one is missing.
+/// Returns the pairs of texts at the same places of two columns, or None where one is missing.
 ///
 /// # Errors
-/// ValueError if the columns are not of the same length, and as [`Column::texts`].
+/// ValueError if the columns are not of the same length; the errors of [`Column::texts`].
 fn pairs<'a>(
     a: &'a Column<'_>,
     b: &'a Column<'_>,
@@ -107,7 +107,7 @@ pub fn explanations(
     b: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = integer)] min_words: i64,
 ) -> PyResult<Vec<Option<Explanation>>> {
-    // An error of min_words is none of an item.
+    // Checked first, so that the error does not name an item.
     align::explain_segments([b"", b""], min_words, &mut || {}).map_err(raised)?;
     let [a, b] = [Column::read(a)?, Column::read(b)?];
     parallel::map(py, pairs(&a, &b), |docs| explain(docs, min_words), Ok)

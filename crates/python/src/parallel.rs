@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 
 use crate::error::raised_at;
 
-/// Bytes of documents that a thread takes at once, about two hundred microseconds of work.
+/// Bytes of documents that a thread takes together, about two hundred microseconds of work.
 const BLOCK_BYTES: usize = 1 << 17;
 
-/// The most documents that a thread takes at once.
+/// Most documents that a thread takes together.
 const BLOCK_DOCUMENTS: usize = 1 << 10;
 
 /// Blocks for each processor that are prepared before threads ask for them.
@@ -31,9 +31,9 @@ pub trait Document {
     fn bytes(&self) -> usize;
 }
 
-/// Returns the values that `finish` makes from the result of `work` on each document; None for None. `work` runs in
-/// several threads without the interpreter's lock. Under the lock, documents are looked up and dropped, and results
-/// are finished.
+/// Returns the values that `finish` makes from the result of `work` on each document, and None for None. `work` runs in
+/// several threads without the interpreter's lock. Under the lock, documents are looked up and dropped, and results are
+/// finished.
 ///
 /// # Errors
 /// The first error of a document's lookup or of `work`, in the order of blocks; any exception of a signal handler.
@@ -90,7 +90,7 @@ pub fn map<D: Document + Send, T: Send, R>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// Checks for signals of the interpreter now and then.
+/// Checks for signals of the interpreter, at most once in [`PATIENCE`].
 struct Signals<'py> {
     py: Python<'py>,
     last: Instant,
@@ -126,7 +126,7 @@ struct Done<D, T> {
 }
 
 impl<D: Document> Block<D> {
-    /// Returns the next block of documents, None after the last.
+    /// Returns the next block of documents, or None after the last.
     fn next(
         first: usize,
         documents: &mut impl Iterator<Item = PyResult<Option<D>>>,
@@ -171,7 +171,7 @@ struct State<D, T> {
     is_ended: bool,
 }
 
-/// The next thing for the thread that holds the interpreter's lock.
+/// The next step of the thread that holds the interpreter's lock.
 enum Next<D, T> {
     Finish(Done<D, T>),
     Read,
@@ -205,7 +205,7 @@ impl<D: Document, T> Queue<D, T> {
         self.changed.notify_one();
     }
 
-    /// Returns the next thing to do; up to `ahead` blocks may wait.
+    /// Returns the next step. Up to `ahead` blocks may wait.
     fn next(&self, ahead: usize) -> Next<D, T> {
         let mut state = self.lock();
         if let Some(done) = state.done.pop() {

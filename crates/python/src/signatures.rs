@@ -19,7 +19,7 @@ fn new<'py>(py: Python<'py>, signature: Result<Vec<u8>>) -> PyResult<Bound<'py, 
     Ok(PyBytes::new(py, &signature.map_err(raised)?))
 }
 
-/// Raises ValueError unless the bytes are a signature: every slot is checked.
+/// Raises ValueError unless the bytes are a signature. Checks every slot.
 #[pyfunction]
 pub fn check(signature: &[u8]) -> PyResult<()> {
     Signature::from_foreign_bytes(signature).map_err(raised)?;
