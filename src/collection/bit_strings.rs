@@ -1,5 +1,5 @@
-//! The exact search for bit strings within a Hamming distance of each other. Strings may differ in length. The record
-//! of a string is the stored value: 4 bytes of length, then the bits.
+//! Finds the bit strings within a Hamming distance of each other, exactly. Strings may differ in length. The record of
+//! a string is the stored value: 4 bytes of length, then the bits.
 
 use crate::collection::form::Test;
 use crate::collection::items::Items;

@@ -1,4 +1,4 @@
-//! Comparison of pairs of rows with the help of other threads.
+//! Compares pairs of rows with the help of other threads.
 
 use crate::collection::bit_strings;
 use crate::collection::documents::{set_of_document, share_of_work_mem_bytes};
@@ -115,8 +115,8 @@ impl KeptRows {
         (compared, bytes)
     }
 
-    /// Drops every other row. Whether rows are used in turn, or each many times in a row, most of those that will be
-    /// used again soon remain.
+    /// Drops every other row. Whether rows are used in turn or each many times in succession, most of those that will
+    /// be used again soon remain.
     fn drop_half(&mut self) {
         let (mut stays, kind) = (false, self.kind);
         self.bytes = 0;

@@ -1,4 +1,4 @@
-//! All ordered pairs of rows where the second contains a share of the first, found exactly by their sets.
+//! Finds all ordered pairs of rows where the second contains a share of the first, exactly, by their sets.
 //!
 //! For each set the search looks up its rarest elements, so many that any set with the required share has one of them.
 //! Sets with such an element in common are sorted into pairs, each once, and compared.
@@ -102,8 +102,9 @@ impl ContainmentSearch {
     /// Chooses the elements to look up for every item that can be a part.
     fn lookups(&mut self) -> Lookups {
         let threshold = self.collection.threshold;
-        let elements = (0..self.sets.len()).map(|row| self.sets.length(row) / size_of::<i64>());
-        let elements = elements.sum::<usize>();
+        let elements: usize = (0..self.sets.len())
+            .map(|row| self.sets.length(row) / size_of::<i64>())
+            .sum();
         let mut counts = Frequencies::new(elements, work_mem_bytes()).or_raise();
         self.sweep(
             "counting elements",

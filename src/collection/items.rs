@@ -142,7 +142,8 @@ fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
     digests
 }
 
-/// Finds the rows that may be alike: those whose digests begin with the same 32 bits. Works within work_mem.
+/// Finds the rows that may be alike: those whose digest begins with the same 32 bits as another's. Works within
+/// work_mem.
 struct Alike {
     /// The first 32 bits of each digest, with its row.
     entries: Partitions,

@@ -113,9 +113,8 @@ impl Matches {
             self.measured.visit_identical(item, visit);
         }
         self.for_each_batch(&mut |measured, batch| {
-            let sides = (0..batch.tokens.rows())
-                .map(|kept| measured.items.sides(batch.item(kept), &measured.collection));
-            let sides = collected(sides).or_raise();
+            let sides_of = |kept| measured.items.sides(batch.item(kept), &measured.collection);
+            let sides = collected((0..batch.tokens.rows()).map(sides_of)).or_raise();
             let pairs = batch.pairs(&|kept| sides[kept as usize]);
             let threshold = measured.threshold;
             measured.compare_all(pairs, &batch, threshold, &mut |measured, (a, b), found| {
@@ -261,8 +260,7 @@ impl Measured {
         if self.collection.shingling().is_none() {
             return;
         }
-        let rows = batch.likely().map(|kept| self.row(batch, kept));
-        let rows = collected(rows).or_raise();
+        let rows = collected(batch.likely().map(|kept| self.row(batch, kept))).or_raise();
         let keep = |set: &[i64], made: &mut Vec<i64>| made.try_extend_from_slice(set);
         for_each_set(
             &mut self.collection,

@@ -16,7 +16,7 @@ type VisitRows<'a> = &'a mut dyn FnMut(&Measured, u32, u32, f64);
 
 const NONE: u32 = u32::MAX;
 
-/// How many partners the rows of each item still lack. Takes 8 bytes an item.
+/// The number of partners that the rows of each item still lack. Takes 8 bytes an item.
 pub struct Lacking {
     /// The number of rows of every item.
     sizes: Vec<u32>,

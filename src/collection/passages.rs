@@ -182,7 +182,7 @@ impl Fingerprints {
     }
 }
 
-/// What is kept of the windows with the same hash.
+/// The part kept of the windows with the same hash.
 #[derive(PartialEq, Eq)]
 enum Kept {
     /// The place of every copy, with that of the first window.
@@ -401,7 +401,7 @@ impl Documents {
     }
 }
 
-/// How windows are grouped by their hashes.
+/// The grouping of windows by their hashes.
 struct Grouping<'a> {
     kept: Kept,
     shift: u32,

@@ -118,7 +118,8 @@ impl Piece {
         headers.find(|header| !header.empty)
     }
 
-    /// Outlines the rows. Runs in any thread. `outlining` is None only while all signatures are of empty documents.
+    /// Outlines the rows. Runs in any thread. For signatures, `outlining` is None only while all are of empty
+    /// documents.
     ///
     /// # Errors
     /// Errors for damaged signatures, and for signatures made with other parameters; `OutOfMemory`.
@@ -164,8 +165,8 @@ impl OutlinedPiece {
     /// Returns outline, value and document of each row.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], &[u8])> {
         let rows = self.rows.values.iter().zip(self.rows.documents.iter());
-        let rows = self.outlines.iter().zip(rows);
-        rows.map(|(outline, (value, document))| (outline, value, document))
+        let outlined = self.outlines.iter().zip(rows);
+        outlined.map(|(outline, (value, document))| (outline, value, document))
     }
 }
 

@@ -129,8 +129,7 @@ fn keep(source: &mut TokenSource<'_>, form: Form) -> Records {
 /// Counts the items that have each token.
 fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
     let keys = source.keys();
-    let sizes = GroupSizes::new(keys.len(), work_mem_bytes());
-    let mut sizes = sizes.or_raise();
+    let mut sizes = GroupSizes::new(keys.len(), work_mem_bytes()).or_raise();
     let work = |mut keys: Vec<u64>, check: &mut dyn FnMut()| {
         sort(&mut keys, check);
         let groups = keys.chunk_by(|a, b| a == b).filter(|group| group.len() > 1);
@@ -206,7 +205,8 @@ fn low_bits(tokens: &[u8]) -> u8 {
     second << LINK_BITS | tokens[0] & ((1 << LINK_BITS) - 1)
 }
 
-/// Divides the records of kept items into parts that fit into memory. A set is not divided unless it is too large.
+/// Divides the records of kept items into parts of whole sets. A part fits into memory unless it is a single larger
+/// set.
 fn divide(mut kept: Records, form: Form, sets: UnionFind) -> Vec<Records> {
     let rows = kept.len();
     let most = (work_mem_bytes() / 2 / form.len()).max(rows.div_ceil(most_files()));

@@ -1,4 +1,4 @@
-//! Comparison of rows one pair at a time.
+//! Compares rows one pair at a time.
 
 use crate::collection::compare::KeptRows;
 use crate::collection::documents::{Documents, set_record, share_of_work_mem_bytes};

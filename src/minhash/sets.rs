@@ -39,8 +39,8 @@ fn minhash_set(
     seed: default!(i64, 0),
 ) -> NewSignature {
     let key = Key::from_seed(seed);
-    let hashes = elements.iter().flatten();
-    let hashes = hashes.map(|element| key.element_hash(&element.to_le_bytes()));
+    let hash = |element: i64| key.element_hash(&element.to_le_bytes());
+    let hashes = elements.iter().flatten().map(hash);
     let slots = options::slots(slots);
     NewSignature(signature_of_set(hashes, slots, &key, &mut check_interrupts).or_raise())
 }

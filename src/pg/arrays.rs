@@ -113,8 +113,7 @@ unsafe fn elements<E: UnboxDatum + 'static, T>(
     map: impl Fn(E::As<'_>) -> T,
 ) -> Vec<T> {
     // SAFETY: vouched for by the caller.
-    let array = unsafe { Array::<E>::from_datum(array, false) };
-    let array = array.expect("the array is not NULL");
+    let array = unsafe { Array::<E>::from_datum(array, false) }.expect("the array is not NULL");
     collected(array.iter().flatten().map(map)).or_raise()
 }
 

@@ -166,8 +166,8 @@ pub fn disable_backtraces() {
     }
 }
 
-/// Returns the result of `work`, or None if it raises an error with `code`. Then everything that `work` has opened,
-/// locked and pinned is released. `work` must not change the database.
+/// Returns the result of `work`, or None if it raises an error with `code`. In that case everything that `work` has
+/// opened, locked and pinned is released. `work` must not change the database.
 pub fn unless<R>(code: PgSqlErrorCode, work: impl FnOnce() -> R) -> Option<R> {
     // SAFETY: the owner is a child of the current one, which releases it if another error goes on.
     unsafe {

@@ -14,7 +14,7 @@ use pgrx::varlena::{varatt_is_1b_e, varsize_any, vartag_1b_e};
 use pgrx::{IntoDatum, pg_sys};
 use std::marker::PhantomData;
 
-/// A document argument. It is detoasted when its text is first asked for.
+/// A document argument, which is not detoasted until its text is asked for.
 pub struct Document<'a> {
     datum: pg_sys::Datum,
     lifetime: PhantomData<&'a [u8]>,
@@ -87,7 +87,7 @@ unsafe impl<T> BoxRet for Remembered<T> {
     }
 }
 
-/// What a call site remembers. `O` are the options that the result depends on besides the document; `K` is the form in
+/// The memory of a call site. `O` are the options that the result depends on besides the document; `K` is the form in
 /// which the result is kept.
 pub struct Memo<O, K> {
     /// The glimpse of the last call's document.

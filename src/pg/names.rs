@@ -37,14 +37,14 @@ pub fn identifier(name: &str) -> String {
 /// is not such a list.
 #[allow(clippy::disallowed_methods, reason = "a name each")]
 pub fn listed(list: &CStr) -> Option<Vec<CString>> {
-    let mut names = std::ptr::null_mut();
+    let mut found = std::ptr::null_mut();
     // SAFETY: a new copy, in which the function ends the names.
     unsafe {
         let copy = pg_sys::pstrdup(list.as_ptr());
-        let is_list = pg_sys::SplitIdentifierString(copy, b',' as c_char, &mut names);
-        let names = PgList::<c_char>::from_pg(names);
-        let names = names.iter_ptr().map(|name| CStr::from_ptr(name).to_owned());
-        is_list.then(|| names.collect())
+        let is_list = pg_sys::SplitIdentifierString(copy, b',' as c_char, &mut found);
+        let names = PgList::<c_char>::from_pg(found);
+        let owned = names.iter_ptr().map(|name| CStr::from_ptr(name).to_owned());
+        is_list.then(|| owned.collect())
     }
 }
 

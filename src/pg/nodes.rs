@@ -1,4 +1,7 @@
 //! Takes the planner's expressions apart, and builds new ones.
+//!
+//! A node is a pointer that PostgreSQL keeps valid, and its tag tells its type. `# Safety` says what else a caller owes.
+#![allow(unsafe_op_in_unsafe_fn, reason = "every operation on a node is unsafe")]
 
 use crate::pg::value::Layout;
 use pgrx::{Internal, PgList, pg_sys};
@@ -15,8 +18,7 @@ pub fn pointer<T>(internal: Internal) -> *mut T {
 /// # Safety
 /// The node is valid, and the tag that of `T`.
 pub unsafe fn cast<T>(node: *mut pg_sys::Node, tag: pg_sys::NodeTag) -> Option<*mut T> {
-    // SAFETY: vouched for by the caller.
-    (unsafe { (*node).type_ } == tag).then(|| node.cast())
+    ((*node).type_ == tag).then(|| node.cast())
 }
 
 /// Returns the value of a constant, or None for NULL and other nodes.
@@ -24,11 +26,8 @@ pub unsafe fn cast<T>(node: *mut pg_sys::Node, tag: pg_sys::NodeTag) -> Option<*
 /// # Safety
 /// The node is valid.
 pub unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
-    // SAFETY: vouched for by the caller; the tag tells the type.
-    unsafe {
-        let constant = cast::<pg_sys::Const>(node, pg_sys::NodeTag::T_Const)?;
-        (!(*constant).constisnull).then_some((*constant).constvalue)
-    }
+    let constant = cast::<pg_sys::Const>(node, pg_sys::NodeTag::T_Const)?;
+    (!(*constant).constisnull).then_some((*constant).constvalue)
 }
 
 /// Returns whether a node is the constant NULL.
@@ -36,11 +35,8 @@ pub unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
 /// # Safety
 /// The node is valid.
 pub unsafe fn is_null(node: *mut pg_sys::Node) -> bool {
-    // SAFETY: as there.
-    unsafe {
-        let constant = cast::<pg_sys::Const>(node, pg_sys::NodeTag::T_Const);
-        constant.is_some_and(|constant| (*constant).constisnull)
-    }
+    let constant = cast::<pg_sys::Const>(node, pg_sys::NodeTag::T_Const);
+    constant.is_some_and(|constant| (*constant).constisnull)
 }
 
 /// Returns the elements of a list of expressions, or None unless it has `N`.
@@ -48,16 +44,13 @@ pub unsafe fn is_null(node: *mut pg_sys::Node) -> bool {
 /// # Safety
 /// The list has expressions, or is NULL.
 pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; N]> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let length = if list.is_null() { 0 } else { (*list).length };
-        if length as usize != N {
-            return None;
-        }
-        Some(std::array::from_fn(|i| {
-            pg_sys::list_nth(list, i as i32).cast()
-        }))
+    let length = if list.is_null() { 0 } else { (*list).length };
+    if length as usize != N {
+        return None;
     }
+    Some(std::array::from_fn(|i| {
+        pg_sys::list_nth(list, i as i32).cast()
+    }))
 }
 
 /// Returns the elements of a list of expressions.
@@ -66,8 +59,7 @@ pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut 
 /// The list has expressions, or is NULL.
 #[allow(clippy::disallowed_methods, reason = "arguments of a call")]
 pub unsafe fn all_elements(list: *mut pg_sys::List) -> Vec<*mut pg_sys::Node> {
-    // SAFETY: vouched for by the caller.
-    unsafe { PgList::from_pg(list) }.iter_ptr().collect()
+    PgList::from_pg(list).iter_ptr().collect()
 }
 
 /// Builds a list of expressions.
@@ -76,8 +68,7 @@ pub unsafe fn all_elements(list: *mut pg_sys::List) -> Vec<*mut pg_sys::Node> {
 /// The nodes are valid.
 pub unsafe fn list(nodes: impl IntoIterator<Item = *mut pg_sys::Node>) -> *mut pg_sys::List {
     nodes.into_iter().fold(std::ptr::null_mut(), |list, node| {
-        // SAFETY: vouched for by the caller.
-        unsafe { pg_sys::lappend(list, node.cast()) }
+        pg_sys::lappend(list, node.cast())
     })
 }
 
@@ -86,19 +77,16 @@ pub unsafe fn list(nodes: impl IntoIterator<Item = *mut pg_sys::Node>) -> *mut p
 /// # Safety
 /// The node is valid.
 pub unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
-    // SAFETY: as there.
-    unsafe {
-        match (*node).type_ {
-            pg_sys::NodeTag::T_FuncExpr => {
-                let call = &*node.cast::<pg_sys::FuncExpr>();
-                Some((call.funcid, call.args))
-            }
-            pg_sys::NodeTag::T_OpExpr => {
-                let operator = &*node.cast::<pg_sys::OpExpr>();
-                Some((operator.opfuncid, operator.args))
-            }
-            _ => None,
+    match (*node).type_ {
+        pg_sys::NodeTag::T_FuncExpr => {
+            let call = &*node.cast::<pg_sys::FuncExpr>();
+            Some((call.funcid, call.args))
         }
+        pg_sys::NodeTag::T_OpExpr => {
+            let operator = &*node.cast::<pg_sys::OpExpr>();
+            Some((operator.opfuncid, operator.args))
+        }
+        _ => None,
     }
 }
 
@@ -111,8 +99,7 @@ pub unsafe fn new_call(
     function: pg_sys::Oid,
     args: impl IntoIterator<Item = *mut pg_sys::Node>,
 ) -> *mut pg_sys::Node {
-    // SAFETY: vouched for by the caller.
-    unsafe { new_collated_call(root, function, args, pg_sys::InvalidOid) }
+    new_collated_call(root, function, args, pg_sys::InvalidOid)
 }
 
 /// Builds a call of a function with `collation`, evaluated if its arguments are constants.
@@ -125,18 +112,15 @@ pub unsafe fn new_collated_call(
     args: impl IntoIterator<Item = *mut pg_sys::Node>,
     collation: pg_sys::Oid,
 ) -> *mut pg_sys::Node {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let call = pg_sys::makeFuncExpr(
-            function,
-            pg_sys::get_func_rettype(function),
-            list(args),
-            pg_sys::InvalidOid,
-            collation,
-            pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
-        );
-        pg_sys::eval_const_expressions(root, call.cast())
-    }
+    let call = pg_sys::makeFuncExpr(
+        function,
+        pg_sys::get_func_rettype(function),
+        list(args),
+        pg_sys::InvalidOid,
+        collation,
+        pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
+    );
+    pg_sys::eval_const_expressions(root, call.cast())
 }
 
 /// Builds a constant of a type.
@@ -145,8 +129,7 @@ pub unsafe fn new_collated_call(
 /// The datum is of the type, and outlives the node.
 pub unsafe fn new_constant(type_: pg_sys::Oid, datum: pg_sys::Datum) -> *mut pg_sys::Node {
     let (Layout { by_value, length }, none) = (Layout::of(type_), pg_sys::InvalidOid);
-    // SAFETY: vouched for by the caller.
-    unsafe { pg_sys::makeConst(type_, -1, none, length.into(), datum, false, by_value).cast() }
+    pg_sys::makeConst(type_, -1, none, length.into(), datum, false, by_value).cast()
 }
 
 /// Builds the condition `left operator right`.
@@ -159,20 +142,17 @@ pub unsafe fn new_condition(
     right: *mut pg_sys::Node,
 ) -> *mut pg_sys::Expr {
     let (boolean, none) = (pg_sys::BOOLOID, pg_sys::InvalidOid);
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        // The planner compares it with that of an index column of text.
-        let collation = pg_sys::exprCollation(left);
-        let condition = pg_sys::make_opclause(
-            operator,
-            boolean,
-            false,
-            left.cast(),
-            right.cast(),
-            none,
-            collation,
-        );
-        pg_sys::set_opfuncid(condition.cast());
-        condition
-    }
+    // The planner compares it with that of an index column of text.
+    let collation = pg_sys::exprCollation(left);
+    let condition = pg_sys::make_opclause(
+        operator,
+        boolean,
+        false,
+        left.cast(),
+        right.cast(),
+        none,
+        collation,
+    );
+    pg_sys::set_opfuncid(condition.cast());
+    condition
 }

@@ -256,8 +256,8 @@ impl QueryParameters {
     unsafe fn add_fields(&mut self, row: pg_sys::Datum) {
         // SAFETY: vouched for by the caller; the type has that many columns.
         unsafe {
-            let row = pg_sys::pg_detoast_datum(row.cast_mut_ptr());
-            let row = row.cast::<pg_sys::HeapTupleHeaderData>();
+            let row =
+                pg_sys::pg_detoast_datum(row.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
             let of_type = (*row).t_choice.t_datum;
             let descriptor =
                 pg_sys::lookup_rowtype_tupdesc_copy(of_type.datum_typeid, of_type.datum_typmod);

@@ -176,8 +176,8 @@ pub fn key_columns(index: pg_sys::Oid) -> Vec<i16> {
             names::undefined_relation(index);
         }
         let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
-        let columns = (*form).indkey.values.as_slice((*form).indnatts as usize);
-        let columns = columns[..(*form).indnkeyatts as usize].to_vec();
+        let all = (*form).indkey.values.as_slice((*form).indnatts as usize);
+        let columns = all[..(*form).indnkeyatts as usize].to_vec();
         pg_sys::ReleaseSysCache(row);
         columns
     }
@@ -272,7 +272,7 @@ const IN_VAIN: u32 = 64;
 const PROBED: usize = 2;
 
 thread_local! {
-    /// How many more times all blocks are requested.
+    /// The number of times that all blocks are still requested.
     static ASKED: Cell<u32> = const { Cell::new(IN_VAIN) };
 }
 
@@ -293,7 +293,8 @@ pub unsafe fn ask_ahead(
     if unsafe { pg_sys::get_tablespace_io_concurrency(tablespace) } == 0 {
         return;
     }
-    // The relation's size matters only at the end of its first file. Asking for pages beyond the end does no harm.
+    // The size is looked up only for blocks beyond the first file. Within it, asking for pages beyond the end does no
+    // harm.
     let mut end = pg_sys::RELSEG_SIZE;
     let (left, mut is_read) = (ASKED.get(), false);
     for (place, block) in wanted.enumerate() {

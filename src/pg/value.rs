@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::CStr;
 
-/// How values of a type are stored in memory.
+/// The layout of values of a type in memory.
 #[derive(Clone, Copy)]
 pub struct Layout {
     pub by_value: bool,

@@ -25,9 +25,12 @@ pub fn jaccard(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
 /// Returns the Jaccard similarity of two sets of texts, or 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "jaccard")]
 fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
-    let (a, b) = (collected(texts(&a)), collected(texts(&b)));
-    let (a, b) = (a.or_raise(), b.or_raise());
-    set::jaccard(&text_set(&a), &text_set(&b), &mut check_interrupts)
+    let [a_texts, b_texts] = [collected(texts(&a)), collected(texts(&b))].map(OrRaise::or_raise);
+    set::jaccard(
+        &text_set(&a_texts),
+        &text_set(&b_texts),
+        &mut check_interrupts,
+    )
 }
 
 /// Returns the share of `a` that is in `b`, |a and b| / |a|, or 0 if one of them is empty.
@@ -45,9 +48,12 @@ pub fn containment(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
 /// Returns the share of a set of texts that is in another, or 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "containment")]
 fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
-    let (a, b) = (collected(texts(&a)), collected(texts(&b)));
-    let (a, b) = (a.or_raise(), b.or_raise());
-    set::containment(&text_set(&a), &text_set(&b), &mut check_interrupts)
+    let [a_texts, b_texts] = [collected(texts(&a)), collected(texts(&b))].map(OrRaise::or_raise);
+    set::containment(
+        &text_set(&a_texts),
+        &text_set(&b_texts),
+        &mut check_interrupts,
+    )
 }
 
 /// Returns whether `containment(part, whole) >= threshold`. False for an empty part.
@@ -197,8 +203,7 @@ unsafe fn shingle_sets(
 ) -> [Vec<i64>; 2] {
     let shingling = options::shingling(k, &unit, &fold);
     // SAFETY: vouched for by the caller.
-    let memos = unsafe { memory::<[Memo<Shingling, Vec<i64>>; 2]>(fcinfo) };
-    let mut memos = memos.iter_mut();
+    let mut memos = unsafe { memory::<[Memo<Shingling, Vec<i64>>; 2]>(fcinfo) }.iter_mut();
     docs.map(|doc| {
         let memo = memos.next().expect("there are as many");
         memo.get(

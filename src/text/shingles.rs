@@ -63,8 +63,8 @@ fn shingle_hashes(
 )]
 fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)) -> NewBigints {
     let key = Key::from_seed(seed);
-    let hashes = texts(&shingles).map(|shingle| key.element_hash(&shingle) as i64);
-    let mut hashes = collected(hashes).or_raise();
+    let hash = |shingle: Text<'_>| key.element_hash(&shingle) as i64;
+    let mut hashes = collected(texts(&shingles).map(hash)).or_raise();
     set::sort_distinct(&mut hashes, &mut check_interrupts);
     NewBigints(hashes)
 }

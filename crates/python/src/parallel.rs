@@ -85,8 +85,10 @@ pub fn map<D: Document + Send, T: Send, R>(
         Ok::<_, PyErr>(finished)
     })?;
     finished.sort_unstable_by_key(|(first, _)| *first);
-    let results = finished.into_iter().map(|(_, results)| results);
-    let results = results.collect::<PyResult<Vec<_>>>()?;
+    let results = finished
+        .into_iter()
+        .map(|(_, results)| results)
+        .collect::<PyResult<Vec<_>>>()?;
     Ok(results.into_iter().flatten().collect())
 }
 

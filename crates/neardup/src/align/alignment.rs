@@ -12,7 +12,7 @@ use super::words::NumberedWords;
 use crate::Result;
 use crate::memory::{Grow, collected, filled, with_room};
 
-/// What became of a word in the other document.
+/// The fate of a word of one document in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// In the common chunk of this number.

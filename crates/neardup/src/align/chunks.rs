@@ -10,7 +10,7 @@ use crate::{Error, Result, unknown};
 use std::ops::Range;
 use strum::{EnumString, VariantNames};
 
-/// How words of common runs count.
+/// The rule by which words of common runs count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_matching)]
 pub enum Matching {

@@ -9,7 +9,7 @@ use crate::memory::Grow;
 use std::ops::Range;
 use strum::Display;
 
-/// Where the other document has a segment.
+/// The presence of a segment in the other document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Standing {
@@ -19,7 +19,7 @@ pub enum Standing {
     Chunk,
     /// A common chunk, at another place among the others.
     Moved,
-    /// Nowhere.
+    /// Absent.
     Different,
 }
 

@@ -43,7 +43,7 @@ struct SuffixLevel<'t> {
     text: &'t [u32],
     /// True for a suffix that is smaller than the next one (type S).
     rises: Vec<bool>,
-    /// Where the suffixes that start with a letter begin in the order; one entry more than letters.
+    /// The place in the order of the first suffix that starts with each letter, and the end of the order.
     starts: Vec<u32>,
 }
 

@@ -59,8 +59,8 @@ impl GroupSizes {
     /// Adds the key of a group of at least two rows.
     pub fn add(&mut self, key: u64, rows: usize) {
         let size = rows.ilog2().min(14) as u8 + 1;
-        let line = self.line(key);
-        let line = &mut self.lines[line];
+        let number = self.line(key);
+        let line = &mut self.lines[number];
         let (word, bits) = filter_place(key);
         line.filter[word] |= bits;
         let (byte, shift) = size_place(key);

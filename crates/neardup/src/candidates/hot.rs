@@ -147,8 +147,8 @@ pub fn choose_prefix(
 
 /// Returns the tokens that several sets have, sorted and distinct.
 fn tokens_of_several(counted: &[(u8, u32)]) -> Result<Vec<u32>> {
-    let tokens = counted.iter().filter(|(count, _)| *count >= 2);
-    let mut tokens = collected(tokens.map(|(_, token)| *token))?;
+    let of_several = counted.iter().filter(|(count, _)| *count >= 2);
+    let mut tokens = collected(of_several.map(|(_, token)| *token))?;
     tokens.sort_unstable();
     tokens.dedup();
     Ok(tokens)

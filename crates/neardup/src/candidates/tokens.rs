@@ -220,8 +220,9 @@ fn keys_where<'a>(
     wanted: impl Fn(u32) -> bool + 'a,
 ) -> impl Iterator<Item = u32> + 'a {
     let tokens = row.iter().copied().enumerate();
-    let tokens = tokens.filter(move |(_, token)| wanted(*token));
-    tokens.map(|(band, token)| key(band, token))
+    tokens
+        .filter(move |(_, token)| wanted(*token))
+        .map(|(band, token)| key(band, token))
 }
 
 /// Approximate counts of the rows that have a token.

@@ -77,7 +77,7 @@ pub const UNCHANGED: [([u8; 2], [u8; 2], u8); 2] = [
     ([0xEA, 0xB0], [0xED, 0x9D], VALID | LETTER),
 ];
 
-/// How much of a text was folded.
+/// The extent to which a text was folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Folded {
     /// Bytes of the text, up to a code point before which no later code point changes anything.

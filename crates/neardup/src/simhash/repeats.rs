@@ -61,14 +61,16 @@ impl Repeats {
             self.repeated[repeated % BLOCK] = position as u16;
             repeated += usize::from(*frequency > 1);
         }
-        let repeated = &self.repeated[..repeated];
-        let repeated = repeated.iter().map(|position| usize::from(*position));
+        let positions = &self.repeated[..repeated];
         self.terms.clear();
         self.terms
-            .extend(repeated.clone().map(|position| terms[position]));
+            .extend(positions.iter().map(|&at| terms[usize::from(at)]));
         self.counts.clear();
-        self.counts
-            .extend(repeated.map(|position| u32::from(frequencies[position])));
+        self.counts.extend(
+            positions
+                .iter()
+                .map(|&at| u32::from(frequencies[usize::from(at)])),
+        );
         frequencies.fill(0);
         (&self.terms, &self.counts)
     }

@@ -209,8 +209,9 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
     }
 
     fn count(&mut self, terms: usize, weight: i64) -> Result<()> {
-        let magnitude = weight.checked_abs();
-        let magnitude = magnitude.and_then(|magnitude| magnitude.checked_mul(terms as i64));
+        let magnitude = weight
+            .checked_abs()
+            .and_then(|magnitude| magnitude.checked_mul(terms as i64));
         self.grow(magnitude, weight.wrapping_mul(terms as i64))
     }
 

@@ -245,7 +245,7 @@ impl<U: Units> FoldedItems<'_, U> {
     }
 }
 
-/// How much of a text has been written.
+/// The extent to which a text has been written.
 #[derive(Clone, Copy)]
 struct Reached {
     at: usize,

@@ -105,7 +105,7 @@ fn is_space(c: char) -> bool {
     info(c).class() == WordClass::Space
 }
 
-/// Visits the parts and counts the characters before them.
+/// Passes parts to `visit`, and counts the characters before them.
 struct SplitParts<'a> {
     doc: &'a str,
     /// Bytes of the document whose characters have been counted.

@@ -93,8 +93,8 @@ pub fn number(
         of_canonical: filled(0, rows)?,
         next,
     };
-    let ceased = moves.clone().filter(|row| row.ceased);
-    let mut ceased = pairs(ceased.filter_map(|row| Some((row.from?, row.row))))?;
+    let ceasing = moves.clone().filter(|row| row.ceased);
+    let mut ceased = pairs(ceasing.filter_map(|row| Some((row.from?, row.row))))?;
     let fresh = numbers.add_kept(moves.clone(), kept)?;
     numbers.add_fresh(moves.clone(), &mut ceased, &fresh, log)?;
     numbers.log_merged(moves.clone(), &ceased, log)?;
@@ -138,12 +138,12 @@ impl ClusterNumbers {
         for (place, &row) in (0u32..).zip(fresh) {
             place_of[row as usize] = Some(place);
         }
-        let shared = moves.filter_map(|row| Some((row.from?, place_of[row.canonical? as usize]?)));
-        let shared = counted(shared)?;
-        let origins = shared
+        let moved = moves.filter_map(|row| Some((row.from?, place_of[row.canonical? as usize]?)));
+        let shared = counted(moved)?;
+        let by_place = shared
             .iter()
             .map(|&((from, place), rows)| (place, rows, from));
-        let origins = largest(origins)?;
+        let origins = largest(by_place)?;
         let claims = largest_parts(&shared).filter(|(from, ..)| ceased.contains_key(from));
         let taken = largest(claims.map(|(from, place, rows)| (place, rows, from)))?;
         for (place, &row) in (0..).zip(fresh) {
