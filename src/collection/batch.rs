@@ -78,11 +78,11 @@ impl Batch {
             groups.union(a, b);
             pairs.push(&(u64::from(a) << 32 | u64::from(b)).to_le_bytes());
         };
-        for &under in self.ways() {
-            let find = |entries, check: &mut dyn FnMut()| self.find(under, entries, sides, check);
-            self.partitions(under)
+        for &kind in self.key_kinds() {
+            let find = |entries, check: &mut dyn FnMut()| self.find(kind, entries, sides, check);
+            self.partitions(kind)
                 .work_on(SEARCHING, &find, &mut |found| {
-                    self.put_all(under, &found, sides, &mut put);
+                    self.put_all(kind, &found, sides, &mut put);
                 });
         }
         Pairs::of(pairs, &groups)
@@ -91,7 +91,7 @@ impl Batch {
     /// Sorts `entries` and finds the pairs of the first of them, up to the limit of [`PAIRS`]. Runs in any thread.
     fn find(
         &self,
-        under: Under,
+        kind: KeyKind,
         mut entries: Vec<u64>,
         sides: &(dyn Fn(u32) -> Sides + Sync),
         check: &mut dyn FnMut(),
@@ -109,7 +109,7 @@ impl Batch {
             for place in 0..group.rows.len() {
                 check();
                 let mut failed = Ok(());
-                self.pairs_of(under, &group, place, sides, &mut |a, b| {
+                self.pairs_of(kind, &group, place, sides, &mut |a, b| {
                     if failed.is_ok() {
                         failed = pairs.try_push((a, b));
                     }
@@ -131,7 +131,7 @@ impl Batch {
     /// Puts the pairs found, then finds and puts those of the entries that `find` left.
     fn put_all(
         &self,
-        under: Under,
+        kind: KeyKind,
         found: &FoundPairs,
         sides: &(dyn Fn(u32) -> Sides + Sync),
         put: &mut dyn FnMut(u32, u32),
@@ -147,7 +147,7 @@ impl Batch {
             let group = Group::of(group).or_raise();
             for place in left..group.rows.len() {
                 check_interrupts();
-                self.pairs_of(under, &group, place, sides, put);
+                self.pairs_of(kind, &group, place, sides, put);
             }
         }
     }
@@ -155,15 +155,15 @@ impl Batch {
     /// Calls `visit` for each pair of the row at `place` of `group` that passes the prefilter.
     fn pairs_of(
         &self,
-        under: Under,
+        kind: KeyKind,
         group: &Group,
         place: usize,
         sides: &(dyn Fn(u32) -> Sides + Sync),
         visit: &mut dyn FnMut(u32, u32),
     ) {
-        let meet = |a, b| match under {
-            Under::Tokens => self.tokens.meet(a, b, group.key),
-            Under::Elements => self.tokens.meet_under_element(a, b, group.key),
+        let meet = |a, b| match kind {
+            KeyKind::Tokens => self.tokens.meet(a, b, group.key),
+            KeyKind::Elements => self.tokens.meet_under_element(a, b, group.key),
         };
         pairs_of_row(
             group.rows[place],
@@ -179,12 +179,12 @@ impl Batch {
     }
 
     /// Calls `visit` for every group of kept items that look for partners under the same key, by ascending keys.
-    fn for_each_group(&self, under: Under, visit: &mut dyn FnMut(Group)) {
+    fn for_each_group(&self, kind: KeyKind, visit: &mut dyn FnMut(Group)) {
         let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
             sort_distinct(&mut entries, check);
             Ok(entries)
         };
-        self.partitions(under)
+        self.partitions(kind)
             .work_on(SEARCHING, &sort, &mut |entries| {
                 for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
                     visit(Group::of(group).or_raise());
@@ -195,15 +195,15 @@ impl Batch {
     /// Returns the sets of kept items that `similar` pairs connect. Calls `similar` for as few pairs as possible.
     pub fn connect(&self, similar: &mut dyn FnMut(u32, u32) -> bool) -> UnionFind {
         let sets = UnionFind::new(self.tokens.rows()).or_raise();
-        for &under in self.ways() {
-            let mut progress = Progress::begin("connecting", Some(self.keys(under)));
-            self.for_each_group(under, &mut |group| {
+        for &kind in self.key_kinds() {
+            let mut progress = Progress::begin("connecting", Some(self.keys(kind)));
+            self.for_each_group(kind, &mut |group| {
                 group.rows.iter().for_each(|_| progress.step());
                 let joined = sets.join_group(&group.rows, group.meet_any, &mut |a, b| {
                     check_interrupts();
-                    let meet = match under {
-                        Under::Tokens => self.tokens.meet_first(a, b, group.key),
-                        Under::Elements => self.tokens.meet_under_element(a, b, group.key),
+                    let meet = match kind {
+                        KeyKind::Tokens => self.tokens.meet_first(a, b, group.key),
+                        KeyKind::Elements => self.tokens.meet_under_element(a, b, group.key),
                     };
                     meet && similar(a, b)
                 });
@@ -233,7 +233,7 @@ impl Batch {
             }
             Ok(likely)
         };
-        let tokens = self.partitions(Under::Tokens);
+        let tokens = self.partitions(KeyKind::Tokens);
         tokens.work_on(SEARCHING, &work, &mut |likely: Vec<u32>| {
             for kept in likely {
                 is_likely[kept as usize] = true;
@@ -244,27 +244,27 @@ impl Batch {
     }
 
     /// Returns the number of keys of all kept items together.
-    fn keys(&self, under: Under) -> usize {
-        let of_row = |kept| match under {
-            Under::Tokens => self.tokens.keys(kept).count(),
-            Under::Elements => self.tokens.prefix(kept).iter().map(|part| part.len()).sum(),
+    fn keys(&self, kind: KeyKind) -> usize {
+        let of_row = |kept| match kind {
+            KeyKind::Tokens => self.tokens.keys(kept).count(),
+            KeyKind::Elements => self.tokens.prefix(kept).iter().map(|part| part.len()).sum(),
         };
         (0..self.tokens.rows()).map(of_row).sum()
     }
 
     /// Returns the entries of all kept items, partitioned by key.
-    fn partitions(&self, under: Under) -> Partitions {
-        let stage = ("dividing bands", self.keys(under));
+    fn partitions(&self, kind: KeyKind) -> Partitions {
+        let stage = ("dividing bands", self.keys(kind));
         let rows = self.tokens.rows();
         Partitions::of_rows(
             stage,
             rows,
             &mut |_, _| (),
-            &|kept, _, entries| match under {
-                Under::Tokens => {
+            &|kept, _, entries| match kind {
+                KeyKind::Tokens => {
                     entries.try_extend(self.tokens.keys(kept).map(|key| entry(key, kept)))
                 }
-                Under::Elements => {
+                KeyKind::Elements => {
                     let [larger, smaller] = self.tokens.prefix(kept);
                     entries.try_extend(larger.iter().map(|element| entry(*element, kept)))?;
                     let kept = kept | SMALLER_ONLY;
@@ -275,10 +275,10 @@ impl Batch {
     }
 
     /// Returns the kinds of keys under which kept items meet.
-    fn ways(&self) -> &'static [Under] {
+    fn key_kinds(&self) -> &'static [KeyKind] {
         match self.tokens.has_prefixes() {
-            true => &[Under::Tokens, Under::Elements],
-            false => &[Under::Tokens],
+            true => &[KeyKind::Tokens, KeyKind::Elements],
+            false => &[KeyKind::Tokens],
         }
     }
 }
@@ -352,9 +352,9 @@ pub fn same_key(a: &u64, b: &u64) -> bool {
     key(*a) == key(*b)
 }
 
-/// The keys under which kept items look for partners.
+/// A kind of keys under which kept items look for partners.
 #[derive(Clone, Copy)]
-enum Under {
+enum KeyKind {
     Tokens,
     /// The elements of the prefixes of hot rows.
     Elements,

@@ -18,8 +18,8 @@ use neardup::Result;
 use neardup::memory::{Grow, filled};
 use neardup::parts::Parts;
 use neardup::passages::{
-    Characters, Classes, Copies, Copy, DocumentReader, Frequent, Hashes, Member, Place, Texts,
-    Window, Winnowed, min_words,
+    Characters, Classes, CopiedPassage, Copies, DocumentReader, Frequent, Hashes, Member, Place,
+    Texts, Window, Winnowed, min_words,
 };
 use neardup::set::sort;
 use pgrx::prelude::*;
@@ -37,7 +37,7 @@ fn copied_passages(fcinfo: pg_sys::FunctionCallInfo) {
     let mut reader = reader(&call, 2);
     let query = Query::open(&call, 1, "query");
     let [key, document] = keyed_documents(&query, call.argument_type(0));
-    let (mut keys, mut documents) = (Keys::new(call.argument_type(0)), Documents::new());
+    let (mut keys, mut documents) = (Keys::new(call.argument_type(0)), SpooledTexts::new());
     let mut push_key = |row: &QueryRow<'_>| keys.push(row.get(key));
     let mut fingerprints = documents.read_all(reader, query, document, &mut push_key);
     let mut rows = call.rows();
@@ -78,7 +78,7 @@ fn frequent_passages(fcinfo: pg_sys::FunctionCallInfo) {
     let query = Query::open(&call, 0, "query");
     let [document] = query.exactly("Its only column is the document.");
     let document = document.of_documents("only");
-    let mut documents = Documents::new();
+    let mut documents = SpooledTexts::new();
     let fingerprints = documents.read_all(reader, query, document, &mut |_| ());
     let windows = documents.windows(reader, fingerprints);
     let repeated = documents.entries(windows, Kept::Repeated);
@@ -192,13 +192,13 @@ enum Kept {
 }
 
 /// Documents in UTF-8, back to back.
-struct Documents {
+struct SpooledTexts {
     records: Records,
     characters: Characters,
     buffer: Vec<u8>,
 }
 
-impl Texts for Documents {
+impl Texts for SpooledTexts {
     fn document(&self, byte: u64) -> (u32, Range<u64>) {
         let (number, bytes) = self.records.record_of(byte);
         (number as u32, bytes)
@@ -209,7 +209,7 @@ impl Texts for Documents {
     }
 }
 
-impl Documents {
+impl SpooledTexts {
     fn new() -> Self {
         Self {
             records: Records::new(share_of_work_mem_bytes()),
@@ -355,7 +355,7 @@ impl Documents {
     }
 
     /// Returns the columns of a result row.
-    fn columns(&mut self, row: &Copy, keys: &Keys) -> [Option<pg_sys::Datum>; 7] {
+    fn columns(&mut self, row: &CopiedPassage, keys: &Keys) -> [Option<pg_sys::Datum>; 7] {
         let characters = std::mem::take(&mut self.characters);
         let [[key, start, length], [source, source_start, source_length]] =
             [&row.bytes, &row.source].map(|bytes| {

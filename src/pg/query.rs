@@ -5,7 +5,7 @@ use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, wrong_type};
 use crate::pg::names;
 use crate::pg::progress::Progress;
-use crate::pg::query_errors::{QueryErrors, Work};
+use crate::pg::query_errors::{QueryErrors, QueryPhase};
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Tuple, estimate, visit_returned};
 use neardup::memory::Grow;
@@ -140,7 +140,7 @@ impl Query {
             let text = pg_sys::text_to_cstring(text.cast_mut_ptr());
             let errors = QueryErrors::begin(text);
             let connection = Connection::open();
-            let portal = errors.during(Work::Planning, || {
+            let portal = errors.during(QueryPhase::Planning, || {
                 pg_sys::SPI_cursor_open_with_args(
                     std::ptr::null(),
                     text,
@@ -215,7 +215,7 @@ impl Query {
         while goes_on && !is_exhausted {
             // SAFETY: the portal is open.
             unsafe {
-                errors.during(Work::Fetching, || {
+                errors.during(QueryPhase::Fetching, || {
                     pg_sys::SPI_cursor_fetch(self.portal, true, batch as _);
                 });
                 let rows;

@@ -10,9 +10,9 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 
-/// The work on a query. Errors raised during it belong to the query.
+/// A phase of a query. Errors raised during it belong to the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum QueryPhase {
     /// SPI names the query in the error's context.
     Planning,
     /// SPI does not name it.
@@ -27,8 +27,8 @@ struct ReportState {
     callback: pg_sys::ErrorContextCallback,
     memory: pg_sys::MemoryContext,
     query: *const c_char,
-    work: Option<Work>,
-    /// The report of the error that ended the work; during the work, that of the last error or message.
+    phase: Option<QueryPhase>,
+    /// The report of the error that ended a phase; during a phase, that of the last error or message.
     noted: *mut pg_sys::ErrorData,
 }
 
@@ -48,7 +48,7 @@ impl QueryErrors {
                 },
                 memory,
                 query,
-                work: None,
+                phase: None,
                 noted: null_mut(),
             });
             pg_sys::error_context_stack = &raw mut (*state).callback;
@@ -56,13 +56,13 @@ impl QueryErrors {
         }
     }
 
-    /// Returns the result of `work_on`.
-    pub fn during<T>(&self, work: Work, work_on: impl FnOnce() -> T) -> T {
+    /// Returns the result of `work`, a phase of the query.
+    pub fn during<T>(&self, phase: QueryPhase, work: impl FnOnce() -> T) -> T {
         let state = self.0.as_ptr();
         // SAFETY: the state lives as long as the call of the function.
-        unsafe { (*state).work = Some(work) };
+        unsafe { (*state).phase = Some(phase) };
         let _ended = AtEnd(state);
-        work_on()
+        work()
     }
 }
 
@@ -76,14 +76,14 @@ impl Drop for QueryErrors {
     }
 }
 
-/// Ends the work on a query, even if an error ended it.
+/// Ends a phase, even if by an error.
 struct AtEnd(*mut ReportState);
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
         // SAFETY: the state lives as long as the call of the function.
         unsafe {
-            (*self.0).work = None;
+            (*self.0).phase = None;
             // What was noted of messages, and of errors that the query caught, does not belong to a later error.
             if !std::thread::panicking() {
                 (*self.0).noted = null_mut();
@@ -102,8 +102,8 @@ unsafe extern "C-unwind" fn report(state: *mut c_void) {
     // lives as long as the state.
     unsafe {
         let state = &mut *state.cast::<ReportState>();
-        match state.work {
-            Some(work) => note(state, work),
+        match state.phase {
+            Some(phase) => note(state, phase),
             None => {
                 if let Some(noted) = state.noted.as_ref() {
                     add(noted);
@@ -117,7 +117,7 @@ unsafe extern "C-unwind" fn report(state: *mut c_void) {
 ///
 /// # Safety
 /// An error is being reported.
-unsafe fn note(state: &mut ReportState, work: Work) {
+unsafe fn note(state: &mut ReportState, phase: QueryPhase) {
     // SAFETY: vouched for by the caller; strings are NUL-terminated.
     unsafe {
         let position = pg_sys::geterrposition();
@@ -125,7 +125,7 @@ unsafe fn note(state: &mut ReportState, work: Work) {
             pg_sys::errposition(0);
             pg_sys::internalerrposition(position);
             pg_sys::internalerrquery(state.query);
-        } else if work == Work::Fetching {
+        } else if phase == QueryPhase::Fetching {
             pg_sys::set_errcontext_domain(null_mut());
             errcontext_msg(c"SQL statement \"%s\"".as_ptr(), state.query);
         }

@@ -4,7 +4,7 @@ mod collection;
 
 use collection::definition::{Oracle, Start};
 use collection::{Collection, copies, frequent};
-use neardup::passages::{Copy, FrequentPassage, Hashes};
+use neardup::passages::{CopiedPassage, FrequentPassage, Hashes};
 use neardup::text::Fold;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
@@ -21,9 +21,9 @@ fn check(documents: &[String], min_words: usize) {
         let rows = oracle.rows();
         check_laws(&oracle, &rows);
         let starts = collection.starts();
-        let expected: Vec<Copy> = rows
+        let expected: Vec<CopiedPassage> = rows
             .iter()
-            .map(|&(place, source, words)| Copy {
+            .map(|&(place, source, words)| CopiedPassage {
                 bytes: oracle.bytes(place, words, starts),
                 source: oracle.bytes(source, words, starts),
                 words: words as u64,
@@ -241,7 +241,7 @@ fn a_row_of_one_word() {
     check(&documents, 50);
     let collection = Collection::new(&documents);
     let rows = copies(&collection, 50, Fold::Case, (Hashes::from_seed(1), 9)).unwrap();
-    let expected = Copy {
+    let expected = CopiedPassage {
         bytes: 100..1999,
         source: 0..1899,
         words: 950,

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A copied passage and its source: the bytes of both, numbered across the collection, and the number of words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copy {
+pub struct CopiedPassage {
     pub bytes: Range<u64>,
     pub source: Range<u64>,
     pub words: u64,
@@ -55,10 +55,10 @@ impl Copies {
         first: Place,
         texts: &mut dyn Texts,
         check: &mut dyn FnMut(),
-    ) -> Result<Option<Copy>> {
+    ) -> Result<Option<CopiedPassage>> {
         let [mut copy, mut source] =
             [window, first].map(|place| Cursor::new(self.reader.fold, place, texts));
-        let mut row = Copy {
+        let mut row = CopiedPassage {
             bytes: window.byte()..window.byte(),
             source: first.byte()..first.byte(),
             words: 0,

@@ -32,7 +32,7 @@ mod winnowing;
 
 pub use characters::Characters;
 pub use classes::{Classes, Member};
-pub use copies::{Copies, Copy};
+pub use copies::{CopiedPassage, Copies};
 pub use cut::cut;
 pub use frequent::{Frequent, FrequentPassage};
 pub use place::{Place, Texts};

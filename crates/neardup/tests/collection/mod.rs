@@ -4,8 +4,8 @@ pub mod definition;
 
 use neardup::Result;
 use neardup::passages::{
-    Classes, Copies, Copy, DocumentReader, Frequent, FrequentPassage, Hashes, Member, Place, Texts,
-    Window,
+    Classes, CopiedPassage, Copies, DocumentReader, Frequent, FrequentPassage, Hashes, Member,
+    Place, Texts, Window,
 };
 use neardup::text::Fold;
 use std::collections::HashMap;
@@ -124,7 +124,7 @@ pub fn copies(
     min_words: usize,
     fold: Fold,
     (hashes, room): (Hashes, usize),
-) -> Result<Option<Vec<Copy>>> {
+) -> Result<Option<Vec<CopiedPassage>>> {
     let reader = DocumentReader::new(min_words, fold, hashes);
     let (mut copies, mut rows) = (Copies::new(reader)?, Vec::new());
     for [window, first] in classes(collection, &reader, room)?.0 {
