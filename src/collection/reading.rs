@@ -448,7 +448,7 @@ impl Collection {
         }
         format!(
             "Valid are the key and the value to compare: a document (text), a set (text[] or bigint[]), a signature ({}), \
-             or, but for near_dup_join, a bit string; behind a signature perhaps the document or the set, which is compared then.",
+             or, except in near_dup_join, a bit string; after a signature, optionally the document or the set that decides.",
             names::type_(self.signature_type)
         )
     }

@@ -33,7 +33,7 @@ pub fn check_full_width(signature: &Signature<'_>) -> Result<()> {
     }
     Err(Error::invalid(
         format!(
-            "a signature packed to {} bits a slot lost what this needs",
+            "a signature packed to {} bits a slot is too coarse for this function",
             signature.header.slot_bits
         ),
         "Only signatures of 32 bits a slot have a union, a containment and a cardinality: pack last.",

@@ -33,8 +33,8 @@ pub fn cardinality(signature: &Signature<'_>) -> Result<f64> {
     check_full_width(signature)?;
     if signature.header.unit == SignatureUnit::Imported {
         return Err(Error::invalid(
-            "slots computed elsewhere do not tell how many elements there were",
-            "A cardinality has what minhash and its unions made.",
+            "a signature imported from elsewhere does not tell how many elements there were",
+            "Use signatures made by minhash, minhash_agg, or minhash_union.",
         ));
     }
     if signature.header.empty {
