@@ -92,7 +92,10 @@ impl Sums {
         let (numbers, rest) = bytes.as_chunks();
         let sums = numbers.len().checked_sub(SCALARS);
         if !rest.is_empty() || sums.is_none_or(|sums| sums == 0 || sums % 64 != 0) {
-            return Err(Error::corrupt(format!("{} bytes are not the sums of a SimHash", bytes.len())));
+            return Err(Error::corrupt(format!(
+                "{} bytes are not the sums of a SimHash",
+                bytes.len()
+            )));
         }
         let numbers = numbers.iter().map(|bytes| i64::from_le_bytes(*bytes));
         Ok(Self {
