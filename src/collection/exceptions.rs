@@ -8,6 +8,7 @@ use crate::pg::value::Keys;
 use bitvec::vec::BitVec;
 use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;
+use std::rc::Rc;
 
 /// Pairs of keys. Takes 8 bytes a pair, and the keys.
 pub struct Exceptions {
@@ -33,13 +34,28 @@ impl Exceptions {
             a.of_type(key_type, "first", "key"),
             b.of_type(key_type, "second", "key"),
         ];
+        Some(Self::read(key_type, |put| {
+            query.for_each("reading exceptions", &mut |row| {
+                if let [Some(a), Some(b)] = columns.map(|column| row.get(column)) {
+                    put([a, b]);
+                }
+            });
+        }))
+    }
+
+    /// Returns the pairs of keys of a type that `read` hands on.
+    ///
+    /// # Errors
+    /// ERROR `undefined_function` if the type has no order.
+    pub fn read(
+        key_type: pg_sys::Oid,
+        read: impl FnOnce(&mut dyn FnMut([pg_sys::Datum; 2])),
+    ) -> Self {
         let (mut sort, mut count) = (ValueSort::begin(key_type), 0);
-        query.for_each("reading exceptions", &mut |row| {
-            if let [Some(a), Some(b)] = columns.map(|column| row.get(column)) {
-                sort.put(a, 2 * count);
-                sort.put(b, 2 * count + 1);
-                count += 1;
-            }
+        read(&mut |[a, b]| {
+            sort.put(a, 2 * count);
+            sort.put(b, 2 * count + 1);
+            count += 1;
         });
         let mut keys = Keys::new(key_type);
         let mut pairs = filled([0; 2], count as usize).or_raise();
@@ -50,11 +66,11 @@ impl Exceptions {
             .iter_mut()
             .for_each(|pair: &mut [u32; 2]| pair.sort_unstable());
         pairs.sort_unstable();
-        Some(Self {
+        Self {
             keys,
             order: ValueOrder::of(key_type),
             pairs,
-        })
+        }
     }
 
     /// Returns the place of `key`, or None if no pair has it.
@@ -81,7 +97,7 @@ impl Exceptions {
 /// The rows of a collection that have exceptions. Takes one bit for each row, and 8 bytes for each row with exceptions.
 #[derive(Default)]
 pub struct ExceptedRows {
-    exceptions: Option<Exceptions>,
+    exceptions: Option<Rc<Exceptions>>,
     has_some: BitVec,
     /// Rows, ascending, with the places of their keys.
     places: Vec<(u32, u32)>,
@@ -89,7 +105,7 @@ pub struct ExceptedRows {
 
 impl ExceptedRows {
     /// Finds the rows with exceptions, given the keys of all rows.
-    pub fn of(exceptions: Exceptions, keys: &Keys) -> Self {
+    pub fn of(exceptions: Rc<Exceptions>, keys: &Keys) -> Self {
         let words = filled(0, keys.len().div_ceil(usize::BITS as usize)).or_raise();
         let (mut has_some, mut places) = (BitVec::from_vec(words), Vec::new());
         for row in 0..keys.len() as u32 {

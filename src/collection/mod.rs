@@ -7,7 +7,7 @@ pub mod compare;
 mod containment;
 pub mod distinct;
 pub mod documents;
-mod exceptions;
+pub mod exceptions;
 mod form;
 pub mod items;
 pub mod matches;

@@ -24,6 +24,7 @@ use neardup::memory::Grow;
 use neardup::minhash::{Header, SignatureUnit, Signing};
 use neardup::shingle::{Key, Shingling};
 use pgrx::pg_sys;
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 /// The measure that pairs must reach.
@@ -190,9 +191,9 @@ impl Collection {
     }
 
     /// Makes the pairs of `exceptions` count as not similar. Called after all rows are read.
-    pub fn except(&mut self, exceptions: Option<Exceptions>) {
+    pub fn except(&mut self, exceptions: Option<impl Into<Rc<Exceptions>>>) {
         if let Some(exceptions) = exceptions {
-            self.exceptions = ExceptedRows::of(exceptions, &self.keys);
+            self.exceptions = ExceptedRows::of(exceptions.into(), &self.keys);
         }
     }
 

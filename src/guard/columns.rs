@@ -4,7 +4,7 @@
 use crate::guard::notes_table::text_of;
 use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::PreparedCondition;
-use crate::guard::slot::get;
+use crate::guard::slot::{get, have_same_bits};
 use crate::guard::window::Window;
 use crate::pg::encoding::utf8;
 use crate::pg::error::{raise, unsupported};
@@ -116,6 +116,26 @@ impl GuardColumns {
         let condition = self.condition.as_ref();
         // SAFETY: vouched for by the caller.
         condition.is_none_or(|condition| unsafe { condition.holds(slot) })
+    }
+
+    /// Returns whether two versions of a row have the same bits in all columns that a guard reads, and count alike. An
+    /// UPDATE stores a long document anew even where it sets the same one.
+    ///
+    /// # Safety
+    /// The slots hold rows of the table.
+    pub unsafe fn are_same(
+        &self,
+        old: *mut pg_sys::TupleTableSlot,
+        new: *mut pg_sys::TupleTableSlot,
+    ) -> bool {
+        let scope = self.scope.iter().map(|column| column.number);
+        let window = self.window.map(|window| window.number);
+        let mut columns = scope.chain(window).chain(self.key).chain([self.value]);
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            self.counts(old) == self.counts(new)
+                && columns.all(|column| have_same_bits(old, new, &[column]))
+        }
     }
 
     /// Returns the window of time.

@@ -2,9 +2,9 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::notes_table::{NotesTable, text_of};
-use crate::guard::options::GuardOptions;
 use crate::guard::triggers::noting;
-use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
+use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
+use crate::pg::condition;
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation, trigger_arguments};
 use crate::pg::rights::OwnerRights;
@@ -21,6 +21,24 @@ pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
     trigger.tgnargs == 1 && unsafe { trigger_arguments(trigger) }[..] == [REMOVING]
 }
 
+pub const VALID_EXCEPTIONS: &str =
+    "exceptions is a table of the same owner, with columns a and b of the key's type.";
+
+/// Opens the exceptions of a table with keys of that type. Their table may have other columns.
+pub fn open_exceptions(
+    exceptions: pg_sys::Oid,
+    table: &Relation,
+    key: ColumnType,
+) -> Result<CheckedTable, Altered> {
+    let created = CreatedTable {
+        owner: table.owner(),
+        persistence: table.persistence(),
+        columns: &["a", "b"].map(|name| CreatedColumn::new(name, key, false)),
+        key: None,
+    };
+    CheckedTable::open(exceptions, &created, pg_sys::AccessShareLock)
+}
+
 /// The exceptions of a guard, by the key of its table.
 pub struct Exceptions {
     table: CheckedTable,
@@ -35,16 +53,8 @@ impl Exceptions {
     pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
         let key = columns.key.expect("a guard with exceptions has a key");
         let key = ColumnType::of(guarded.oid(), key);
-        let created = CreatedTable {
-            owner: guarded.owner(),
-            persistence: guarded.persistence(),
-            columns: &["a", "b"].map(|name| CreatedColumn::new(name, key, false)),
-            key: None,
-        };
-        let table = CheckedTable::open(oid, &created, pg_sys::AccessShareLock);
-        let table = table.unwrap_or_else(|altered| {
-            altered.raise("exceptions is a table of the owner of the guarded one, with columns a and b of the key's type.")
-        });
+        let table = open_exceptions(oid, guarded, key);
+        let table = table.unwrap_or_else(|altered| altered.raise(VALID_EXCEPTIONS));
         Self { table, key }
     }
 
@@ -96,7 +106,7 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     // SAFETY: vouched for by the caller; a table is open while its triggers run.
     unsafe {
         let trigger = &*data.tg_trigger;
-        let Some([notes, guarded]) = GuardOptions::named(trigger) else {
+        let [notes, guarded] = condition::named(trigger.tgqual)[..] else {
             return;
         };
         let Some(guarded) = Relation::try_open_table(guarded) else {

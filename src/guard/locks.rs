@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 pub enum PassState {
     Passed = 3,
     WillPass = 4,
-    /// It has inserted rows without announcing that it will pass.
+    /// It has written rows, and announced nothing yet.
     Silent,
     /// It is no longer in progress.
     Ended,

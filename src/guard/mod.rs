@@ -5,10 +5,10 @@
     reason = "an entry a key, column, partition or index"
 )]
 
-mod check;
 mod columns;
-mod exceptions;
+pub mod exceptions;
 mod locks;
+mod looking;
 mod notes;
 mod notes_table;
 pub mod options;
@@ -17,7 +17,7 @@ pub mod places;
 mod protect;
 mod rejection;
 mod row;
-mod row_condition;
+pub mod row_condition;
 pub mod search;
 pub mod slot;
 pub mod table;

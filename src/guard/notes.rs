@@ -33,23 +33,23 @@
 //! pass, and write notes about their own rows after that, with keys that nobody else writes. So a transaction
 //! that has passed waits for nobody, and they do not deadlock with each other.
 
-use crate::guard::check::SimilarRow;
-use crate::guard::notes_table::{NewNote, NotesTable};
+use crate::guard::looking::SimilarRow;
+use crate::guard::notes_table::NotesTable;
 use crate::guard::passing::{Passing, RowState};
 use crate::guard::row::{Source, version, with_row};
-use crate::guard::search::OpenTable;
 use crate::guard::slot::{Slot, Tid, is_own, tid};
+use crate::guard::table::SearchedTable;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::statement::Connection;
 use crate::pg::value::in_memory_of_its_own;
 use neardup::memory::{Grow, collected};
+use std::ffi::CStr;
 
 /// Rows that one statement adds notes for, or removes the notes of.
 const BATCH: usize = 1000;
 
-/// Writes to a table of notes, about the rows at places of these numbers.
-type WriteNotes<'a> =
-    dyn Fn(&NotesTable, &Connection, &mut dyn Iterator<Item = (usize, &Source)>) + 'a;
+/// Writes to a table of notes, about rows of these numbers with their sources.
+type WriteNotes<'a> = dyn Fn(&NotesTable, &Connection, &[(usize, &Source)]) + 'a;
 
 /// An earlier row that one is noted beside.
 #[derive(Clone, Copy)]
@@ -82,12 +82,26 @@ impl EarlierRow {
         }
     }
 
+    /// Returns the key of the row as text.
+    ///
+    /// # Safety
+    /// As for [`Self::lock`].
+    unsafe fn key<'c>(&self, tables: &[SearchedTable]) -> Option<&'c CStr> {
+        let searched = &tables[self.table];
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let slot = Slot::new(searched.table.as_ptr());
+            let is_there = slot.fetch(searched.table.as_ptr(), self.tid);
+            is_there.then(|| searched.columns.key_text(slot.as_ptr()))?
+        }
+    }
+
     /// Locks the row FOR SHARE. Returns whether it is as it was found.
     ///
     /// # Safety
     /// The row was found in one of these tables.
-    unsafe fn lock(&self, tables: &[OpenTable]) -> bool {
-        let table = tables[self.table].relation();
+    unsafe fn lock(&self, tables: &[SearchedTable]) -> bool {
+        let table = tables[self.table].table.as_ptr();
         // SAFETY: vouched for by the caller.
         unsafe {
             let slot = Slot::new(table);
@@ -125,18 +139,15 @@ impl Passing<'_> {
     /// # Safety
     /// As for [`Self::lock_earlier`].
     pub unsafe fn remove_notes(&self, rows: &[RowState]) {
-        self.write_notes(
-            &|number| rows[number].is_replaced,
-            &|table, connection, rows| {
-                // SAFETY: vouched for by the caller.
-                let keys = rows.filter_map(|(number, source)| unsafe {
-                    let place = &self.places[number];
-                    let old = version(place, source, place.old)?;
-                    source.columns.key_text(old.as_ptr())
-                });
-                table.remove(connection, &collected(keys).or_raise());
-            },
-        );
+        self.write_notes(&|row| rows[row].is_replaced, &|table, connection, rows| {
+            // SAFETY: vouched for by the caller.
+            let keys = rows.iter().filter_map(|&(row, source)| unsafe {
+                let place = &self.places[row];
+                let old = version(place, source, place.old)?;
+                source.columns.key_text(old.as_ptr())
+            });
+            table.remove(connection, &collected(keys).or_raise());
+        });
     }
 
     /// Adds the notes of all rows.
@@ -144,24 +155,32 @@ impl Passing<'_> {
     /// # Safety
     /// As for [`Self::lock_earlier`]; the earlier rows are locked.
     pub unsafe fn add_notes(&self, rows: &[RowState]) {
-        let states = rows;
         self.write_notes(
-            &|number| !states[number].earlier.is_empty(),
-            &|table, connection, rows| {
+            &|row| !rows[row].earlier.is_empty(),
+            &|table, connection, noted| {
                 let mut notes = Vec::new();
-                for (number, source) in rows {
+                for &(row, source) in noted {
+                    let tables = &self.guards[source.guard].tables;
                     // SAFETY: vouched for by the caller.
-                    unsafe {
-                        self.note(number, source, &states[number].earlier, table, &mut notes)
+                    let key = unsafe {
+                        with_row(&self.places[row], source, |row| {
+                            source.columns.key_text(row.slot)
+                        })
                     };
+                    for earlier in rows[row].earlier.iter().filter(|_| key.is_some()) {
+                        // SAFETY: as above.
+                        let near_key = unsafe { earlier.key(tables) };
+                        let note = table.note([key.flatten(), near_key], earlier.similarity);
+                        notes.try_push(note).or_raise();
+                    }
                 }
                 table.add(connection, &notes);
             },
         );
     }
 
-    /// Calls `write` with the table of notes of each guard that has one, and with the rows at places that it notes, if
-    /// `concerns` is true for them, in batches.
+    /// Calls `write` with the table of notes of each guard that has one, and with its rows for which `concerns` is true,
+    /// in batches.
     fn write_notes(&self, concerns: &dyn Fn(usize) -> bool, write: &WriteNotes<'_>) {
         for (number, guard) in self.guards.iter().enumerate() {
             let Some(notes) = guard.notes() else { continue };
@@ -170,45 +189,14 @@ impl Passing<'_> {
                 let source = source.filter(|source| source.guard == number && concerns(row));
                 source.map(|source| (row, source))
             };
-            let mut rows = (0..self.places.len()).filter_map(of_guard).peekable();
-            let Some(&(_, source)) = rows.peek() else {
-                continue;
-            };
-            let table = NotesTable::open(notes.table, &source.table, &source.columns);
-            table.write(|connection| {
-                while rows.peek().is_some() {
-                    in_memory_of_its_own(|| {
-                        write(&table, connection, &mut rows.by_ref().take(BATCH));
-                    });
-                }
-            });
-        }
-    }
-
-    /// Notes the row at a place beside earlier ones.
-    ///
-    /// # Safety
-    /// As for [`Self::add_notes`].
-    unsafe fn note(
-        &self,
-        number: usize,
-        source: &Source,
-        earlier: &[EarlierRow],
-        table: &NotesTable,
-        notes: &mut Vec<NewNote<'_>>,
-    ) {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let place = &self.places[number];
-            let key = with_row(place, source, |row| source.columns.key_text(row.slot));
-            let Some(key) = key else { return };
-            for row in earlier {
-                let searched = &self.guards[source.guard].tables[row.table];
-                let slot = Slot::new(searched.relation());
-                slot.fetch(searched.relation(), row.tid);
-                let near_key = searched.table.columns.key_text(slot.as_ptr());
-                let note = table.note([key, near_key], row.similarity);
-                notes.try_push(note).or_raise();
+            let rows = collected((0..self.places.len()).filter_map(of_guard)).or_raise();
+            if let Some((_, source)) = rows.first() {
+                let table = NotesTable::open(notes.table, &source.table, &source.columns);
+                table.write(|connection| {
+                    for batch in rows.chunks(BATCH) {
+                        in_memory_of_its_own(|| write(&table, connection, batch));
+                    }
+                });
             }
         }
     }

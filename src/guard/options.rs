@@ -107,10 +107,7 @@ impl GuardOptions {
         unsafe {
             let arguments = trigger_arguments(trigger);
             let mut options = Self::parse(&arguments);
-            let named = Self::named(trigger).or_else(|| {
-                let [one] = condition::named(trigger.tgqual)?;
-                Some([one; 2])
-            });
+            let mut named = condition::named(trigger.tgqual).into_iter();
             let kept = condition::kept(trigger.tgqual).unwrap_or_default();
             let columns = options.columns_mut().count();
             options.condition = kept
@@ -122,30 +119,20 @@ impl GuardOptions {
             for (column, name) in options.columns_mut().zip(names) {
                 *column = server_text(&name);
             }
-            if options.notes.is_some() || options.exceptions.is_some() {
-                let named = named.filter(|_| options.key.is_some());
-                let [first, last] = named.unwrap_or_else(|| {
-                    invalid(
-                        "near_dup_guard got most or exceptions without tables and their key",
-                        SHAPE,
-                    )
-                });
-                options.exceptions = options.exceptions.and(Some(last));
-                if let Some(notes) = &mut options.notes {
-                    notes.table = first;
-                }
+            let tables = options.notes.as_mut().map(|notes| &mut notes.table);
+            for table in tables.into_iter().chain(&mut options.exceptions) {
+                *table = named
+                    .next()
+                    .filter(|_| options.key.is_some())
+                    .unwrap_or_else(|| {
+                        invalid(
+                            "near_dup_guard got most or exceptions without tables and their key",
+                            SHAPE,
+                        )
+                    });
             }
             options
         }
-    }
-
-    /// Returns the two tables that a trigger's condition names; None if it names fewer or more.
-    ///
-    /// # Safety
-    /// The trigger is one of an open table.
-    pub unsafe fn named(trigger: &pg_sys::Trigger) -> Option<[pg_sys::Oid; 2]> {
-        // SAFETY: vouched for by the caller.
-        unsafe { condition::named(trigger.tgqual) }
     }
 
     /// Returns the table of notes that a trigger's condition names first.
@@ -158,11 +145,8 @@ impl GuardOptions {
             let arguments = trigger_arguments(trigger);
             let mut options = arguments.iter().map(|argument| argument.to_bytes());
             let has_notes = options.any(|option| option.starts_with(b"most="));
-            let one = || condition::named(trigger.tgqual).map(|[notes]| notes);
-            Self::named(trigger)
-                .map(|[notes, _]| notes)
-                .or_else(one)
-                .filter(|_| has_notes)
+            let named = condition::named(trigger.tgqual);
+            named.first().copied().filter(|_| has_notes)
         }
     }
 

@@ -6,9 +6,9 @@
 //! - a committed one rejects the statement;
 //! - one of a transaction in progress that has passed is waited for: that one came first;
 //! - one of a transaction in progress that *will pass* is left to that transaction, which finds our row;
-//! - any other one in progress came without the trigger that announces this before the row enters an index (an
-//!   UPDATE, a trigger written by hand). Our transaction waits for it unless both rows are in one index and ours came
-//!   first: then it waits for us;
+//! - any other one in progress has not announced anything yet: an UPDATE, and an INSERT without the trigger that
+//!   announces before the row enters an index, do so only when their triggers for the row fire. Our transaction has
+//!   announced that it will pass, waits, and is found by the other one meanwhile, which leaves our row to us;
 //! - one that a transaction in progress deletes or changes is waited for; how that ends decides if it counts.
 //!
 //! A transaction announces this by a lock (see `locks`), which others ask for and never take.
@@ -61,19 +61,18 @@
 //! A transaction of several statements has passed with the first one when it waits with the second, and one that meets
 //! two guards when it waits at the second: those can deadlock, and UPDATEs by their row locks.
 
-use crate::guard::check::{Guard, SimilarRow, describe};
 use crate::guard::columns::GuardColumns;
 use crate::guard::exceptions::Exceptions;
 use crate::guard::locks::{Gate, PassState, announce, pass_state};
+use crate::guard::looking::Guard;
 use crate::guard::notes::EarlierRow;
 use crate::guard::options::GuardOptions;
 use crate::guard::rejection::Rejection;
-use crate::guard::row::{Place, Row, Source, version, with_row};
-use crate::guard::search::{Change, OpenTable, Pending};
-use crate::guard::slot::{Tid, is_inserted, is_of_same_command, is_own, tid};
-use crate::guard::table::{PartitionedTable, Rule};
+use crate::guard::row::{Place, Row, Source, with_row};
+use crate::guard::search::Pending;
+use crate::guard::slot::Tid;
+use crate::guard::table::{PartitionedTable, Rule, SearchedTable};
 use crate::guard::triggers;
-use crate::guard::version::RowVersion;
 use crate::guard::window::Span;
 use crate::index::am::hold;
 use crate::pg::error::{OrRaise, check_interrupts};
@@ -113,12 +112,12 @@ pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
 
 /// The rows of a root with the guards that they meet.
 pub struct Passing<'p> {
-    root: pg_sys::Oid,
+    pub root: pg_sys::Oid,
     pub places: &'p [Place],
     pub sources: Vec<Source>,
     pub guards: Vec<Guard>,
     /// The rows that have to pass: guard, table, newest version, number of the place; sorted.
-    order: Vec<(usize, u32, Tid, usize)>,
+    pub order: Vec<(usize, u32, Tid, usize)>,
 }
 
 /// A row on its way.
@@ -160,13 +159,10 @@ enum Verdict {
 impl Attempt {
     /// Notes that a row is similar to one of a transaction in progress: our transaction waits for that one, or
     /// leaves the decision to it.
-    fn meet(&mut self, root: pg_sys::Oid, row: &Row<'_>, pending: Pending) {
-        let will_find_ours = pending.change != Change::Deleted
-            && match pass_state(root, pending.transaction) {
-                PassState::WillPass => row.is_indexed,
-                PassState::Silent => pending.change == Change::InsertedLater,
-                PassState::Passed | PassState::Ended => false,
-            };
+    pub fn meet(&mut self, root: pg_sys::Oid, (number, row): (usize, &Row<'_>), pending: Pending) {
+        self.rows[number].has_met_pending = true;
+        let state = pass_state(root, pending.transaction);
+        let will_find_ours = !pending.deletes && row.is_indexed && state == PassState::WillPass;
         let is_same = |other: &Pending| other.transaction == pending.transaction;
         if !will_find_ours {
             self.wait.get_or_insert(pending);
@@ -268,13 +264,11 @@ impl<'p> Passing<'p> {
             return;
         };
         let (number_of_guard, table) = (source.guard, source.table.oid());
-        let (guard, columns) = (&self.guards[number_of_guard], &source.columns);
+        let columns = &source.columns;
         // SAFETY: vouched for by the caller.
         let newest = unsafe {
             with_row(place, source, |row| {
-                let is_kept = row
-                    .old
-                    .is_some_and(|old| guard.is_unchanged(columns, old, row.slot));
+                let is_kept = row.old.is_some_and(|old| columns.are_same(old, row.slot));
                 let span = match columns.window {
                     Some(window) => window.around(row.slot),
                     None => Some(Span::ALWAYS),
@@ -295,7 +289,7 @@ impl<'p> Passing<'p> {
     }
 
     /// Returns the number of the place of a row that has to pass, by its newest version.
-    fn number(&self, guard: usize, table: pg_sys::Oid, tid: Tid) -> Option<usize> {
+    pub fn number(&self, guard: usize, table: pg_sys::Oid, tid: Tid) -> Option<usize> {
         let row = (guard, table.to_u32(), tid);
         let is_before = |&(guard, table, tid, _): &_| (guard, table, tid) < row;
         let &(guard, table, tid, number) = self.order.get(self.order.partition_point(is_before))?;
@@ -312,14 +306,17 @@ impl<'p> Passing<'p> {
             let Some(reach) = guard.reach else { continue };
             let (tables, partitioned) = guard.rule.tables_and_parents(self.root, reach);
             guard.partitioned = partitioned;
-            for table in tables {
+            for mut table in tables {
                 if guard.rule.options.notes.is_some() {
                     // Its rows may be locked.
                     let mode = pg_sys::RowShareLock as i32;
                     // SAFETY: a transaction is running.
-                    unsafe { pg_sys::LockRelationOid(table.oid, mode) };
+                    unsafe { pg_sys::LockRelationOid(table.oid(), mode) };
                 }
-                let table = OpenTable::new(table, &guard.rule, &guard.tables);
+                table.check_index(&guard.rule);
+                let mut others = guard.tables.iter();
+                let like = others.position(|other| table.is_searched_as(other));
+                table.like = like.unwrap_or(guard.tables.len());
                 guard.tables.push(table);
             }
         }
@@ -446,298 +443,7 @@ impl<'p> Passing<'p> {
         let tables = self.guards.iter().flat_map(|guard| &guard.tables);
         tables
             .inspect(|table| table.begin_round())
-            .map(OpenTable::added)
+            .map(SearchedTable::added)
             .sum()
-    }
-
-    /// Compares a row with all others. Returns its rejection; or collects the earlier rows that it is noted beside.
-    ///
-    /// # Safety
-    /// As for [`pass`].
-    unsafe fn look_at_all(&self, attempt: &mut Attempt, number: usize) -> Option<Rejection> {
-        let place = &self.places[number];
-        let source = self.source(place)?;
-        let notes = self.guards[source.guard].notes();
-        attempt.rows[number].earlier.clear();
-        let mut duplicate = None;
-        // A near-duplicate that the same statement writes is rolled back with the row: it is named
-        // only where there is no other.
-        let mut companion = None;
-        // SAFETY: vouched for by the caller.
-        in_memory_of_its_own(|| unsafe {
-            with_row(place, source, |row| {
-                self.for_each_obstacle(attempt, (number, row), false, &mut |attempt, similar| {
-                    if let Some(notes) = notes {
-                        if self.is_earlier(&similar, (number, row)) {
-                            let earlier = &mut attempt.rows[number].earlier;
-                            EarlierRow::new(&similar).add_to(earlier, notes.most);
-                        }
-                        return true;
-                    }
-                    if is_of_same_command(row.slot, similar.slot) {
-                        let origin = ", which the same statement writes";
-                        companion.get_or_insert_with(|| describe(row, &similar, origin));
-                        return true;
-                    }
-                    duplicate = Some(describe(row, &similar, ""));
-                    false
-                });
-            });
-        });
-        let description = duplicate.or(companion)?;
-        Some(Rejection::new(source, description.as_ref()))
-    }
-
-    /// Compares the rows with those added since the round before, one by one, whichever are fewer. Leaves the rows
-    /// open that have to be compared with all others now. Returns whether there are any.
-    ///
-    /// # Safety
-    /// As for [`pass`].
-    unsafe fn look_at_added(&self, attempt: &mut Attempt) -> bool {
-        let mut has_found = false;
-        for (number, guard) in self.guards.iter().enumerate() {
-            let rows = self.order.iter().filter(|row| row.0 == number);
-            let added: u64 = guard.tables.iter().map(OpenTable::added).sum();
-            // SAFETY: vouched for by the caller.
-            unsafe {
-                if added < rows.clone().count() as u64 {
-                    for table in guard.tables.iter().filter(|table| table.added() > 0) {
-                        has_found |= self.look_for_rows_near_added(attempt, number, table);
-                    }
-                    continue;
-                }
-                for &(.., number) in rows.filter(|_| added > 0) {
-                    has_found |= self.look_for_added_near_row(attempt, number);
-                }
-            }
-        }
-        has_found
-    }
-
-    /// Compares a row with the rows added since the round before, and leaves it open if one of them counts. Returns
-    /// whether one does.
-    ///
-    /// # Safety
-    /// As for [`pass`].
-    unsafe fn look_for_added_near_row(&self, attempt: &mut Attempt, number: usize) -> bool {
-        let place = &self.places[number];
-        let Some(source) = self.source(place) else {
-            return false;
-        };
-        check_interrupts();
-        let mut has_found = false;
-        // SAFETY: vouched for by the caller.
-        in_memory_of_its_own(|| unsafe {
-            with_row(place, source, |row| {
-                self.for_each_obstacle(attempt, (number, row), true, &mut |attempt, _| {
-                    attempt.rows[number].is_open = true;
-                    has_found = true;
-                    false
-                });
-            });
-        });
-        has_found
-    }
-
-    /// Searches for our rows near each row that a table got since the round before, and leaves those open for which it
-    /// counts. Returns whether there are any.
-    ///
-    /// # Safety
-    /// As for [`pass`].
-    unsafe fn look_for_rows_near_added(
-        &self,
-        attempt: &mut Attempt,
-        number: usize,
-        table: &OpenTable,
-    ) -> bool {
-        let guard = &self.guards[number];
-        let mut has_found = false;
-        let is_searched = |other: &&OpenTable| {
-            let mut sources = self.sources.iter();
-            sources.any(|source| source.guard == number && source.table.oid() == other.table.oid)
-        };
-        table.for_each_added(&mut |slot, pending| {
-            // SAFETY: the slots hold rows of their tables; the places are vouched for by the caller.
-            in_memory_of_its_own(|| unsafe {
-                let added = match is_own(slot) {
-                    true => None,
-                    false => RowVersion::new(&guard.rule, &table.table.columns, slot),
-                };
-                let Some(added) = added else { return };
-                for searched in guard.tables.iter().filter(is_searched) {
-                    let search = searched.search(&added);
-                    searched.for_each_live(&search, None, 0, &mut |ours, _| {
-                        let place = self.number(number, searched.table.oid, tid(ours));
-                        let Some(place) = place else { return true };
-                        let similarity = added.similarity(&searched.table.columns, ours);
-                        if let Some(similarity) = similarity {
-                            let mut similar = SimilarRow {
-                                number: 0,
-                                table,
-                                slot,
-                                similarity,
-                                pending,
-                            };
-                            has_found |= self.meets_added(attempt, place, &mut similar);
-                        }
-                        true
-                    });
-                }
-            });
-            true
-        });
-        has_found
-    }
-
-    /// Leaves a row open for which an added row counts. Returns whether it does.
-    ///
-    /// # Safety
-    /// As for [`pass`]; both rows are similar.
-    unsafe fn meets_added(
-        &self,
-        attempt: &mut Attempt,
-        number: usize,
-        added: &mut SimilarRow<'_>,
-    ) -> bool {
-        let place = &self.places[number];
-        let Some(source) = self.source(place) else {
-            return false;
-        };
-        // SAFETY: vouched for by the caller.
-        let counts = unsafe {
-            with_row(place, source, |row| {
-                if let Some(pending) = &mut added.pending
-                    && row.is_indexed
-                    && added.table.is_settled
-                    && added.table.table.oid == source.table.oid()
-                {
-                    pending.change = pending.change.after_ours();
-                }
-                let old = self.old_version(row);
-                self.is_obstacle(attempt, (number, row), old.as_ref(), added)
-            })
-        };
-        attempt.rows[number].is_open |= counts == Some(true);
-        counts == Some(true)
-    }
-
-    /// Visits the rows, all or those added since the round before, that keep a row from passing unnoted, until `visit`
-    /// returns false.
-    ///
-    /// # Safety
-    /// As for [`pass`]; the row is the one at the place of that number.
-    unsafe fn for_each_obstacle<'s>(
-        &'s self,
-        attempt: &mut Attempt,
-        (number, row): (usize, &Row<'_>),
-        is_added: bool,
-        visit: &mut dyn FnMut(&mut Attempt, SimilarRow<'s>) -> bool,
-    ) {
-        let guard = &self.guards[row.source.guard];
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let new = RowVersion::new(&guard.rule, &row.source.columns, row.slot);
-            let Some(new) = new else { return };
-            let old = self.old_version(row);
-            guard.for_each_similar(row, &new, is_added, &mut |similar| {
-                !self.is_obstacle(attempt, (number, row), old.as_ref(), &similar)
-                    || visit(attempt, similar)
-            });
-        }
-    }
-
-    /// Returns the version of a row that an UPDATE replaced, where its nearness to others excuses that of the new one.
-    ///
-    /// # Safety
-    /// The row is one of its source.
-    unsafe fn old_version<'r>(&'r self, row: &'r Row<'_>) -> Option<RowVersion<'r>> {
-        let guard = &self.guards[row.source.guard];
-        let old = row.old.filter(|_| guard.notes().is_none())?;
-        // SAFETY: vouched for by the caller.
-        unsafe { RowVersion::new(&guard.rule, &row.source.columns, old) }
-    }
-
-    /// Returns whether a similar row counts now. One of a transaction in progress may count later; one that the `old`
-    /// version of our row was near does not count: an UPDATE may keep a near pair.
-    ///
-    /// # Safety
-    /// As for [`pass`].
-    unsafe fn is_obstacle(
-        &self,
-        attempt: &mut Attempt,
-        (number, row): (usize, &Row<'_>),
-        old: Option<&RowVersion<'_>>,
-        similar: &SimilarRow<'_>,
-    ) -> bool {
-        // SAFETY: vouched for by the caller.
-        if old.is_some_and(|old| unsafe { self.is_kept_pair(row.source.guard, old, similar) }) {
-            return false;
-        }
-        let guard = &self.guards[row.source.guard];
-        let (ours, theirs) = (&row.source.columns, &similar.table.table.columns);
-        // SAFETY: as above.
-        if unsafe { guard.excepts((ours, row.slot), (theirs, similar.slot)) } {
-            return false;
-        }
-        if let Some(pending) = similar.pending {
-            attempt.rows[number].has_met_pending = true;
-            attempt.meet(self.root, row, pending);
-        }
-        similar.pending.is_none()
-    }
-
-    /// Returns whether an old version of our row was near the other one as that is now, or, where the statement has
-    /// changed that one too, as it was before.
-    ///
-    /// # Safety
-    /// As for [`pass`].
-    unsafe fn is_kept_pair(
-        &self,
-        guard: usize,
-        old: &RowVersion<'_>,
-        similar: &SimilarRow<'_>,
-    ) -> bool {
-        let table = &similar.table.table;
-        let is_near = |slot| {
-            // SAFETY: the slot holds a row of the table.
-            unsafe {
-                old.similarity(&table.columns, slot).is_some()
-                    && !self.guards[guard].excepts(old.row(), (&table.columns, slot))
-            }
-        };
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            is_near(similar.slot)
-                || self
-                    .number(guard, table.oid, tid(similar.slot))
-                    .and_then(|number| {
-                        let place = &self.places[number];
-                        version(place, self.source(place)?, place.old)
-                    })
-                    .is_some_and(|before| is_near(before.as_ptr()))
-        }
-    }
-
-    /// Returns whether a similar row has passed, or passes, before the row at the place of that number.
-    ///
-    /// # Safety
-    /// The slots hold rows of their tables.
-    unsafe fn is_earlier(
-        &self,
-        similar: &SimilarRow<'_>,
-        (number, row): (usize, &Row<'_>),
-    ) -> bool {
-        let (table, source) = (similar.table.table.oid, row.source);
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            match self.number(source.guard, table, tid(similar.slot)) {
-                Some(other) => other < number,
-                // Of an INSERT or COPY whose rows pass one by one.
-                None if is_inserted(similar.slot) && is_of_same_command(row.slot, similar.slot) => {
-                    (table.to_u32(), tid(similar.slot)) < (source.table.oid().to_u32(), row.tid)
-                }
-                None => true,
-            }
-        }
     }
 }

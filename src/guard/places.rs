@@ -291,6 +291,9 @@ fn await_end(place: Place) -> bool {
             pass_one_by_one(place.root);
         }
     }
+    if place.new.is_some() {
+        announce(place.root, PassState::WillPass);
+    }
     FRAMES.with_borrow_mut(|frames| {
         let innermost = frames.last_mut().expect("one has begun");
         innermost.places.try_push(place).or_raise();

@@ -36,7 +36,7 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
     unsafe {
         let call = Call::new(fcinfo);
-        let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
+        let relation = call.oid(0, "relation");
         let function = (*(*fcinfo).flinfo).fn_oid;
         let mut arguments = trigger_arguments(&call);
         let notes = requested_notes(&call);
@@ -71,7 +71,7 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let triggers = table.triggers().iter().find(|own| own.tgoid == trigger);
         rule.options = GuardOptions::from_trigger(triggers.expect("it has been created"), &table);
         for table in rule.tables(root_of(relation), Span::ALWAYS) {
-            table.usable_index(&rule);
+            table.check_index(&rule);
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The rejection of a row, raised from the frame that PostgreSQL called: only there nothing has to be
 //! dropped, and only PostgreSQL's own call fills in table, schema and constraint.
 
-use crate::guard::check::Description;
-use crate::guard::row::Source;
+use crate::guard::looking::SimilarRow;
+use crate::guard::row::Row;
+use crate::pg::names;
 use crate::pg::report::{errdetail, errmsg};
+use crate::pg::statement::server_text;
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 
 /// Nothing in it needs to be dropped; strings are PostgreSQL's, of the transaction.
@@ -19,8 +21,12 @@ pub struct Rejection {
 }
 
 impl Rejection {
-    /// Returns the rejection of a row by the trigger of its table, which stays open until the ERROR.
-    pub fn new(source: &Source, description: Option<&Description>) -> Self {
+    /// Returns the rejection of a row by the trigger of its table, because of a row found, whose `origin` is said. That
+    /// is described unless the role may not see it.
+    ///
+    /// # Safety
+    /// The slots hold rows of their tables.
+    pub unsafe fn new(row: &Row<'_>, similar: &SimilarRow<'_>, origin: &str) -> Self {
         let copy = |text: &CStr| {
             // SAFETY: the string is NUL-terminated.
             let copy = unsafe {
@@ -28,16 +34,53 @@ impl Rejection {
             };
             copy.cast_const()
         };
+        // SAFETY: vouched for by the caller.
+        let detail = unsafe { detail(row, similar, origin) };
+        // SAFETY: as above.
+        let key = detail
+            .is_some()
+            .then(|| unsafe { similar.table.columns.key_value(similar.slot) });
         Self {
-            // SAFETY: the transaction has written a row of the table, and so has it locked.
-            table: unsafe { pg_sys::table_open(source.table.oid(), pg_sys::NoLock as i32) },
-            trigger: copy(&source.name),
-            detail: description.map_or(null(), |description| copy(&description.detail)),
-            key: description
-                .and_then(|description| description.key.as_deref())
-                .map_or(null(), copy),
+            // SAFETY: the transaction has written a row of the table, and so has it locked. It stays open until the
+            // ERROR.
+            table: unsafe { pg_sys::table_open(row.source.table.oid(), pg_sys::NoLock as i32) },
+            trigger: copy(&row.source.name),
+            detail: detail.as_deref().map_or(null(), copy),
+            key: key.flatten().as_deref().map_or(null(), copy),
         }
     }
+}
+
+/// Returns a sentence about both rows, their similarity, and the origin of the row found; None if the role may not see
+/// that.
+///
+/// # Safety
+/// As for [`Rejection::new`].
+unsafe fn detail(row: &Row<'_>, similar: &SimilarRow<'_>, origin: &str) -> Option<CString> {
+    let (table, similarity) = (similar.table, similar.similarity);
+    if table.hides_rows() {
+        return None;
+    }
+    // SAFETY: vouched for by the caller.
+    let (theirs, ours) = unsafe {
+        (
+            table.columns.primary_key(similar.slot)?,
+            row.source.columns.primary_key(row.slot),
+        )
+    };
+    let mut detail = match &ours {
+        Some(key) => [&b"Row "[..], key.as_bytes()].concat(),
+        None => b"The row".to_vec(),
+    };
+    detail.extend_from_slice(format!(" {similarity} row ").as_bytes());
+    detail.extend_from_slice(theirs.as_bytes());
+    if row.source.table.oid() != table.oid() {
+        detail.extend_from_slice(b" of table ");
+        detail.extend_from_slice(server_text(&names::relation(table.oid())).to_bytes());
+    }
+    detail.extend_from_slice(origin.as_bytes());
+    detail.push(b'.');
+    CString::new(detail).ok()
 }
 
 unsafe extern "C-unwind" {

@@ -4,8 +4,8 @@ use crate::guard::table::root_of;
 use crate::pg::error::{invalid, raise};
 use crate::pg::names;
 use crate::pg::relation::Relation;
-use crate::pg::statement::Connection;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use crate::pg::statement::{Connection, Statement};
+use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 use std::ptr::null_mut;
 
 const VALID: &str = "condition is an immutable boolean expression over columns of the table, as in condition => 'deleted_at IS NULL'.";
@@ -39,34 +39,12 @@ impl RowCondition {
     /// search path.
     ///
     /// # Errors
-    /// The errors of PostgreSQL's parser, `invalid_parameter_value` for more than a condition,
-    /// `invalid_object_definition` for one that is not immutable.
+    /// As for [`parsed_condition`].
     pub fn over_new(table: &Relation, condition: &str) -> String {
         let connection = Connection::open();
-        let name = names::relation(table.oid());
-        let statement = connection.prepare(
-            &format!("SELECT FROM ONLY {name} WHERE ({condition}\n)"),
-            &[],
-        );
-        // SAFETY: the query is the statement's, which lives as long as the connection.
-        let text = unsafe {
-            let query = statement.query().filter(|&query| is_filter(&*query));
-            let expression = query.map(|query| (*(*query).jointree).quals);
-            let Some(expression) = expression.filter(|&node| reads_columns(node)) else {
-                invalid(
-                    "condition is more than a condition over the table's columns",
-                    VALID,
-                );
-            };
-            if pg_sys::contain_mutable_functions(expression) {
-                raise(
-                    PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-                    "functions in condition must be marked IMMUTABLE",
-                    VALID,
-                );
-            }
-            names::expression(expression, table.oid(), c"new", true)
-        };
+        let expression = parsed_condition(&connection, table.oid(), condition);
+        // SAFETY: the expression is over the table alone.
+        let text = unsafe { names::expression(expression, table.oid(), c"new", true) };
         connection.close();
         text
     }
@@ -124,26 +102,90 @@ unsafe fn renumbered(
     }
 }
 
-/// Returns whether a query is no more than one table with a condition.
-fn is_filter(query: &pg_sys::Query) -> bool {
-    // SAFETY: the lists are the query's.
-    let length = |list: *mut pg_sys::List| unsafe { list.as_ref() }.map_or(0, |list| list.length);
-    length(query.rtable) == 1
-        && !query.hasSubLinks
-        && !query.hasAggs
-        && query.setOperations.is_null()
-        && query.sortClause.is_null()
-        && query.groupClause.is_null()
-        && query.havingQual.is_null()
-        && query.limitCount.is_null()
-        && query.limitOffset.is_null()
-        && query.rowMarks.is_null()
+/// Returns the condition of an SQL text over the columns of a table, which lasts as long as the connection.
+///
+/// # Errors
+/// As for [`parsed`].
+pub fn parsed_condition(
+    connection: &Connection,
+    table: pg_sys::Oid,
+    condition: &str,
+) -> *mut pg_sys::Node {
+    let table = names::relation(table);
+    // A comment at the end of the condition ends there.
+    let sql = format!("SELECT FROM ONLY {table} WHERE ({condition}\n)");
+    parsed(&connection.prepare(&sql, &[]), "condition", VALID).0
+}
+
+/// Returns the expression of a statement that selects nothing from one table but by a condition, or in an order by one
+/// expression; with the clause of the order.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` for any other statement, which a value of `parameter` has made, and for an
+/// expression that reads no columns, or system columns; `invalid_object_definition` for one that is not immutable; the
+/// errors of PostgreSQL's parser.
+pub fn parsed<'q>(
+    statement: &Statement<'q>,
+    parameter: &str,
+    valid: &str,
+) -> (*mut pg_sys::Node, Option<&'q pg_sys::SortGroupClause>) {
+    // SAFETY: the query is the statement's, which lives as long as its connection.
+    unsafe {
+        let query = statement.query().map(|query| &*query);
+        let expression = query.filter(|query| is_plain(query)).and_then(|query| {
+            let clauses = PgList::<pg_sys::SortGroupClause>::from_pg(query.sortClause);
+            let (condition, clause) = ((*query.jointree).quals, clauses.get_ptr(0));
+            let ordered = |clause| pg_sys::get_sortgroupclause_expr(clause, query.targetList);
+            let node = clause.map_or(condition, ordered);
+            let is_one = clauses.len() + usize::from(!condition.is_null()) == 1;
+            is_one.then_some((node, clause.map(|clause| &*clause)))
+        });
+        let Some(expression) = expression else {
+            invalid(
+                &format!("{parameter} is more than one expression over the table's columns"),
+                valid,
+            );
+        };
+        if pg_sys::contain_mutable_functions(expression.0) {
+            raise(
+                PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
+                &format!("functions in {parameter} must be marked IMMUTABLE"),
+                valid,
+            );
+        }
+        if !reads_columns(expression.0) {
+            invalid(
+                &format!("{parameter} must name the columns that it reads, and no system columns"),
+                valid,
+            );
+        }
+        expression
+    }
+}
+
+/// Returns whether a query is no more than one table with a condition and an order.
+fn is_plain(query: &pg_sys::Query) -> bool {
+    let others = [
+        query.limitCount,
+        query.limitOffset,
+        query.setOperations,
+        query.havingQual,
+        query.rowMarks.cast(),
+        query.groupClause.cast(),
+        query.groupingSets.cast(),
+        query.distinctClause.cast(),
+    ];
+    let computes =
+        query.hasAggs || query.hasSubLinks || query.hasWindowFuncs || query.hasTargetSRFs;
+    // SAFETY: a list of the query, which has a table.
+    let is_one = unsafe { (*query.rtable).length == 1 };
+    is_one && !computes && others.iter().all(|part| part.is_null())
 }
 
 /// Returns whether an expression reads columns, but no system columns and no whole row.
 ///
 /// # Safety
-/// The expression is over one table, or NULL.
+/// The expression is over one table.
 unsafe fn reads_columns(expression: *mut pg_sys::Node) -> bool {
     let mut members = null_mut();
     // SAFETY: vouched for by the caller; the set is a new one.

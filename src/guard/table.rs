@@ -10,6 +10,7 @@ use crate::pg::error::{not_ready, raise, wrong_type};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation, key_columns};
 use pgrx::{PgSqlErrorCode, pg_sys};
+use std::cell::Cell;
 
 /// The arguments of a guard, for the tables under one root.
 pub struct Rule {
@@ -19,9 +20,9 @@ pub struct Rule {
     pub objects: Objects,
 }
 
-/// A table that is looked into: the guarded one, or a partition beside it.
+/// A table that is looked into, open: the guarded one, or a partition beside it.
 pub struct SearchedTable {
-    pub oid: pg_sys::Oid,
+    pub table: Relation,
     /// The partitioned tables that it belongs to, from the root on.
     ancestors: Vec<pg_sys::Oid>,
     /// The moments that its rows can have.
@@ -29,6 +30,12 @@ pub struct SearchedTable {
     pub columns: GuardColumns,
     /// None where the table has no usable index.
     pub index: Option<UsableIndex>,
+    /// The number of the first table beside it that is searched for the same keys.
+    pub like: usize,
+    /// The first row number that the present round of searches looks at.
+    pub from: Cell<u64>,
+    /// The number of the next row when the round began.
+    pub next: Cell<u64>,
 }
 
 /// A partitioned table, open, with the partitions that it had when its tables were listed.
@@ -44,15 +51,11 @@ impl PartitionedTable {
     }
 }
 
-/// An index that finds everything within the bound.
-#[derive(Clone)]
+/// An index that finds everything within the bound, open.
 pub struct UsableIndex {
-    pub oid: pg_sys::Oid,
+    pub index: Relation,
     /// The scope columns in front of the value, by their places among all of the guard.
     pub scope: Vec<usize>,
-    /// Every session searches through it: no index is being built or dropped concurrently, which
-    /// others may see in another state.
-    pub is_settled: bool,
 }
 
 impl Rule {
@@ -129,11 +132,14 @@ impl Rule {
             pg_sys::RELKIND_RELATION => {
                 let columns = GuardColumns::of(&relation, &self.options);
                 found.0.push(SearchedTable {
-                    oid: table,
                     ancestors: ancestors.to_vec(),
                     span,
                     index: self.usable_index(&relation, &columns),
                     columns,
+                    table: relation,
+                    like: found.0.len(),
+                    from: Cell::new(0),
+                    next: Cell::new(0),
                 });
             }
             pg_sys::RELKIND_FOREIGN_TABLE => foreign(table, ancestors),
@@ -144,33 +150,24 @@ impl Rule {
     /// Returns the index of the access method that finds everything within the bound; if there are several,
     /// the first with the most scope columns in front.
     fn usable_index(&self, table: &Relation, columns: &GuardColumns) -> Option<UsableIndex> {
-        let mut best: Option<UsableIndex> = None;
-        let mut is_settled = true;
-        for oid in table.indexes() {
+        let usable = table.indexes().into_iter().filter_map(|oid| {
             let keys = key_columns(oid);
-            let in_front = match keys.split_last() {
-                Some((&last, in_front)) if last == columns.value => in_front,
-                _ => continue,
-            };
+            let (&value, in_front) = keys.split_last()?;
+            if value != columns.value {
+                return None;
+            }
             let index = Relation::open_index(oid);
-            if !self.is_ours(&index, in_front.len()) {
-                continue;
-            }
             let is_complete = index.description().indisvalid && index.description().indisready;
-            is_settled &= is_complete;
-            if is_complete
-                && self.is_served(&index, table, in_front.len())
-                && let Some(scope) = scope_in_front(&index, in_front, columns)
-                && (best.as_ref()).is_none_or(|best| best.scope.len() < scope.len())
-            {
-                best = Some(UsableIndex {
-                    oid,
-                    scope,
-                    is_settled,
-                });
-            }
-        }
-        best.map(|best| UsableIndex { is_settled, ..best })
+            let is_usable = is_complete
+                && self.is_ours(&index, in_front.len())
+                && self.is_served(&index, table, in_front.len());
+            let scope = is_usable.then(|| scope_in_front(&index, in_front, columns))??;
+            Some(UsableIndex { index, scope })
+        });
+        usable.reduce(|best, other| match other.scope.len() > best.scope.len() {
+            true => other,
+            false => best,
+        })
     }
 
     /// Returns whether an index has the kind's operator class for the key at a place.
@@ -241,27 +238,34 @@ impl SearchedTable {
     /// from a table that it is a partition of.
     pub fn hides_rows(&self) -> bool {
         let enabled = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
-        self.ancestors.iter().chain([&self.oid]).any(|&table| {
+        self.ancestors.iter().chain([&self.oid()]).any(|&table| {
             // SAFETY: the table exists; no ERROR where `row_security` is off.
             unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) == enabled }
         })
     }
 
-    /// Returns the index to search through.
-    ///
+    pub fn oid(&self) -> pg_sys::Oid {
+        self.table.oid()
+    }
+
+    /// Returns the index to search through; the table has one.
+    pub fn open_index(&self) -> &UsableIndex {
+        self.index.as_ref().expect("the index has been checked")
+    }
+
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if there is none, with a hint that serves all partitions.
-    pub fn usable_index(&self, rule: &Rule) -> &UsableIndex {
-        self.index.as_ref().unwrap_or_else(|| {
-            let table = names::relation(self.oid);
+    /// ERROR `object_not_in_prerequisite_state` if there is no usable index, with a hint that serves all partitions.
+    pub fn check_index(&self, rule: &Rule) {
+        if self.index.is_none() {
+            let table = names::relation(self.oid());
             let column = names::identifier(&utf8(&rule.options.column));
             let class = rule.bound.operator_class(&rule.objects);
-            let root = names::relation(*self.ancestors.first().unwrap_or(&self.oid));
+            let root = names::relation(*self.ancestors.first().unwrap_or(&self.oid()));
             not_ready(
                 &format!("near_dup_guard needs an index on column {column} of table {table}"),
                 &format!("CREATE INDEX ON {root} USING neardup ({column} {class});"),
             )
-        })
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::guard::options::GuardOptions;
 use crate::guard::triggers::is_main;
 use crate::pg::call::Call;
 use crate::pg::catalog::function_beside;
+use crate::pg::condition;
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::names;
@@ -20,8 +21,8 @@ struct GuardTrigger {
     is_main: bool,
     /// The table of notes that it names.
     notes: Option<pg_sys::Oid>,
-    /// The tables that it names, if there are two: of notes, and of exceptions or the guarded one.
-    named: Option<[pg_sys::Oid; 2]>,
+    /// The tables that it names.
+    named: Vec<pg_sys::Oid>,
     /// True if it is on exceptions, and removes notes.
     removes_notes: bool,
 }
@@ -35,7 +36,7 @@ fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
     let (relation, name, function) = unsafe {
         let call = Call::new(fcinfo);
-        let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
+        let relation = call.oid(0, "relation");
         let name = call.optional_argument(1).map(|name| names::name(name));
         let function = function_beside(call.function(), c"near_dup_guard", &[]);
         (relation, name, function)
@@ -64,11 +65,11 @@ fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
     };
     for trigger in all.iter().filter(goes) {
         drop(trigger, relation);
-        let Some([notes, exceptions]) = trigger.named.filter(|_| trigger.is_main) else {
+        let &[notes, exceptions] = &trigger.named[..] else {
             continue;
         };
         for other in guard_triggers(exceptions, function) {
-            if other.removes_notes && other.named == Some([notes, relation]) {
+            if other.removes_notes && other.named == [notes, relation] {
                 drop(&other, exceptions);
             }
         }
@@ -88,7 +89,7 @@ fn guard_triggers(relation: pg_sys::Oid, function: Option<pg_sys::Oid>) -> Vec<G
         // SAFETY: as above.
         notes: unsafe { GuardOptions::notes_of(trigger) },
         // SAFETY: as above.
-        named: unsafe { GuardOptions::named(trigger) },
+        named: unsafe { condition::named(trigger.tgqual) },
         removes_notes: removes_notes(trigger),
     };
     own.map(describe).collect()

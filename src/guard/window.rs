@@ -12,7 +12,7 @@ pub const DAY: i64 = 86_400 * 1_000_000;
 /// A column with a moment, and the time by which near rows differ at most, in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
-    number: i16,
+    pub number: i16,
     /// The type of the column: date, timestamp or timestamptz.
     base: pg_sys::Oid,
     most: i64,

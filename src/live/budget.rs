@@ -10,44 +10,56 @@ const LEAST: f64 = 0.25;
 const FIRST: f64 = 0.1;
 
 /// The time of a search, beside the time that computing anew would take. Whatever the lookups meet, both together
-/// take little more than twice the shorter one.
+/// take little more than twice the shorter one; and little more than it where the first lookups predict the others.
 pub struct Budget {
     started: Instant,
-    /// The seconds before the first lookup.
-    before: Cell<f64>,
     /// Seconds of computing everything anew.
     anew: f64,
+    /// The seconds before the first lookup.
+    before: Cell<f64>,
+    /// The number of lookups that have begun.
+    lookups: Cell<u32>,
     is_spent: Cell<bool>,
 }
 
 impl Budget {
+    /// `anew` are the seconds that computing everything anew would take.
     pub fn new(anew: f64) -> Self {
         Self {
             started: Instant::now(),
-            before: Cell::new(0.0),
             anew: anew.max(LEAST),
+            before: Cell::new(0.0),
+            lookups: Cell::new(0),
             is_spent: Cell::new(false),
         }
     }
 
-    /// Returns whether the search was given up, or is now: it has taken as long as computing anew would, or will if
-    /// the lookups to come take as long as the ones done.
-    pub fn is_spent(&self, done: usize, to_come: usize) -> bool {
+    /// Returns whether there is time for another lookup, of `to_come` that are known to follow: the search has not
+    /// taken as long as computing anew would, nor will it if they take as long as those before.
+    pub fn begin_lookup(&self, to_come: usize) -> bool {
         let spent = self.started.elapsed().as_secs_f64();
-        if done == 0 {
+        let lookups = self.lookups.get();
+        if lookups == 0 {
             self.before.set(spent);
         }
-        let each = (spent - self.before.get()) / done.max(1) as f64;
-        let predicted = spent + each * to_come as f64;
-        let is_known = spent > LEAST && spent > FIRST * self.anew;
-        let is_spent =
-            self.is_spent.get() || spent > self.anew || is_known && predicted > self.anew;
-        self.is_spent.set(is_spent);
-        is_spent
+        let each = (spent - self.before.get()) / f64::from(lookups.max(1));
+        if spent > LEAST.max(FIRST * self.anew) && spent + each * to_come as f64 > self.anew {
+            self.give_up();
+        }
+        self.lookups.set(lookups + 1);
+        self.has_time()
     }
 
-    /// Returns whether the search was given up.
-    pub fn was_spent(&self) -> bool {
-        self.is_spent.get()
+    /// Returns whether there is time left.
+    pub fn has_time(&self) -> bool {
+        if self.started.elapsed().as_secs_f64() > self.anew {
+            self.give_up();
+        }
+        !self.is_spent.get()
+    }
+
+    /// Ends the search: everything is computed anew.
+    pub fn give_up(&self) {
+        self.is_spent.set(true);
     }
 }

@@ -6,10 +6,8 @@
     reason = "texts of statements and lists of columns; rows are kept in what is reserved"
 )]
 
-mod access;
 mod budget;
 mod create;
-mod exceptions;
 mod measure;
 mod neighborhood;
 mod note;
@@ -19,6 +17,7 @@ mod rebuild;
 mod refresh;
 mod rows;
 mod state;
+mod tables;
 mod track;
 mod tracked;
 mod tracker;

@@ -3,7 +3,7 @@
 use crate::live::budget::Budget;
 use crate::live::order::{OrderComparison, OrderPlace};
 use crate::live::queries::{self, canonicals, known, neighbors};
-use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows, duplicate_key};
+use crate::live::rows::{After, TrackedParameters, TrackedRows, duplicate_key};
 use crate::live::tracker::Tracker;
 use crate::minhash::incomparable::Quiet;
 use crate::pg::error::OrRaise;
@@ -19,15 +19,16 @@ use std::collections::HashMap;
 struct Neighborhood<'a> {
     tracker: &'a Tracker,
     comparison: OrderComparison,
+    known: Statement<'a>,
     members: Statement<'a>,
     canonicals: Statement<'a>,
     neighbors: Statement<'a>,
+    parameters: Cell<TrackedParameters>,
     rows: RefCell<TrackedRows>,
     /// The places of rows in the order, where they matter.
     places: RefCell<HashMap<u32, OrderPlace>>,
+    /// Once it is spent, nothing is looked up, and what is found does not count.
     budget: &'a Budget,
-    /// The number of lookups. Once the budget is spent, nothing is looked up, and what is found does not count.
-    lookups: Cell<usize>,
 }
 
 impl<'a> Neighborhood<'a> {
@@ -36,13 +37,14 @@ impl<'a> Neighborhood<'a> {
         Self {
             tracker,
             comparison: OrderComparison::new(&tracker.order),
+            known: of_key(&queries::known(tracker, &queries::itself(tracker))),
             members: of_key(&queries::known(tracker, &queries::members(tracker))),
             canonicals: of_key(&queries::canonicals(tracker)),
             neighbors: of_key(&queries::neighbors(tracker)),
+            parameters: Cell::new(TrackedParameters::known(connection, tracker)),
             rows: RefCell::default(),
             places: RefCell::default(),
             budget,
-            lookups: Cell::new(0),
         }
     }
 
@@ -50,74 +52,93 @@ impl<'a> Neighborhood<'a> {
     /// others. Notes the outcome of the rest.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before.
+    /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before,
+    /// `unique_violation` for a key of two rows.
     fn affected(&self, connection: &Connection) -> Vec<AffectedRow> {
-        let mut affected = self.read_changed(connection);
-        for canonical in self.changed_canonicals() {
-            affected
-                .try_extend(self.read_members(canonical, affected.len()))
-                .or_raise();
+        let changed = self.read_queue(connection);
+        let mut affected = Vec::new();
+        // Two lookups each.
+        for (&row, to_come) in changed.iter().zip((1..=changed.len()).rev()) {
+            let present = self.read_known(&self.known, row, 2 * to_come);
+            affected.try_extend(self.search(present)).or_raise();
         }
-        self.search(affected)
+        for &canonical in &changed {
+            if self.rows.borrow().get(canonical).was_canonical(canonical) {
+                affected.try_extend(self.read_members(canonical)).or_raise();
+            }
+        }
+        affected
     }
 
-    /// Returns the changed rows that can be near others.
-    fn read_changed(&self, connection: &Connection) -> Vec<u32> {
-        let tracker = self.tracker;
-        let mut parameters = TrackedParameters::known(connection, tracker);
-        let changed = queries::known(tracker, &queries::changed(tracker));
-        let changed = connection.prepare_kept(&changed, &[]);
-        let mut near = Vec::new();
-        changed.run(&[], &mut |tuple| {
-            let rows = &mut *self.rows.borrow_mut();
-            let number = note_changed(rows, tuple);
-            parameters.check(tuple.datum(known::SIGNATURE));
-            near.try_extend(self.read_known(rows, number, tuple))
-                .or_raise();
+    /// Returns the rows in the queue. Gives up if any row may have changed.
+    fn read_queue(&self, connection: &Connection) -> Vec<u32> {
+        let mut changed = Vec::new();
+        let queue = connection.prepare_kept(&queries::queue(self.tracker), &[]);
+        queue.read_while(&[], &mut |_, tuple| {
+            match tuple.text(1) {
+                Some(key) => {
+                    let rows = &mut *self.rows.borrow_mut();
+                    let number = rows.number(&key);
+                    rows.get_mut(number).is_changed = true;
+                    changed.try_push(number).or_raise();
+                }
+                None => self.budget.give_up(),
+            }
+            self.budget.has_time()
         });
-        near
+        changed
     }
 
-    /// Returns the changed rows that were canonical.
-    fn changed_canonicals(&self) -> Vec<u32> {
-        let rows = self.rows.borrow();
-        let changed = rows.iter().filter(|(_, row)| row.is_changed);
-        let were = changed.filter(|(number, row)| row.was_canonical(*number));
-        collected(were.map(|(number, _)| number)).or_raise()
+    /// Returns the unchanged rows that belonged to a canonical one and can be near others, each with the unchanged
+    /// canonical rows near it.
+    fn read_members(&self, canonical: u32) -> Vec<AffectedRow> {
+        let members = self.read_known(&self.members, canonical, 1);
+        self.search(members)
     }
 
-    /// Returns the unchanged rows that belonged to a canonical one and can be near others, for which `to_come` rows
-    /// wait already.
-    fn read_members(&self, canonical: u32, to_come: usize) -> Vec<u32> {
-        let mut near = Vec::new();
-        self.look_up(&self.members, canonical, to_come, &mut |tuple| {
-            let Some(key) = tuple.text(known::KEY) else {
-                return;
-            };
+    /// Returns the rows, as they are, that a statement finds for the key of a row, if they can be near others: the row
+    /// itself, or unchanged members. Notes the outcome of those that cannot, and of those that are gone.
+    fn read_known(&self, statement: &Statement<'_>, row: u32, to_come: usize) -> Vec<u32> {
+        let (mut found, mut last) = (Vec::new(), None);
+        self.look_up(statement, row, to_come, &mut |tuple| {
             let rows = &mut *self.rows.borrow_mut();
+            let [key, stored, present] = [known::KEY, known::STORED_KEY, known::PRESENT_KEY]
+                .map(|column| tuple.text(column));
+            // Equal keys can be different texts.
+            if [&stored, &present]
+                .iter()
+                .any(|other| other.is_some() && **other != key)
+            {
+                return self.budget.give_up();
+            }
+            let Some(key) = key else { return };
             let number = rows.number(&key);
-            // One that is in the queue is found there.
-            if !rows.get(number).is_changed {
-                rows.set_before(number, tuple, known::BEFORE);
-                near.try_extend(self.read_known(rows, number, tuple))
-                    .or_raise();
+            if last.replace(number) == Some(number) {
+                duplicate_key(&key);
+            }
+            // A changed member is found by its own key.
+            if number != row && rows.get(number).is_changed {
+                return;
+            }
+            rows.set_before(number, tuple, known::BEFORE);
+            let joins = tuple.get(known::JOINS) == Some(true);
+            if present.is_none() || !joins {
+                let is_gone = present.is_none();
+                rows.get_mut(number).after = if is_gone {
+                    After::Gone
+                } else {
+                    After::There(None)
+                };
+            }
+            if present.is_some() {
+                let mut parameters = self.parameters.get();
+                parameters.check(tuple.datum(known::SIGNATURE));
+                self.parameters.set(parameters);
+                self.set_place(number, tuple, known::PLACE);
+                found.try_extend(joins.then_some(number)).or_raise();
             }
         });
-        near
-    }
-
-    /// Returns a row that can be near others; notes the outcome of one that cannot, or is gone.
-    fn read_known(&self, rows: &mut TrackedRows, number: u32, tuple: &Tuple<'_>) -> Option<u32> {
-        if tuple.datum(known::PRESENT_KEY).is_none() {
-            rows.get_mut(number).after = After::Gone;
-            return None;
-        }
-        self.set_place(number, tuple, known::PLACE);
-        let joins = tuple.get(known::JOINS) == Some(true);
-        if !joins {
-            rows.get_mut(number).after = After::There(Standing::Alone);
-        }
-        joins.then_some(number)
+        found
     }
 
     /// Notes the place of a row, from columns of a tuple that begin with `first`.
@@ -129,7 +150,7 @@ impl<'a> Neighborhood<'a> {
         places.entry(number).or_insert_with(place);
     }
 
-    /// Visits the rows that a statement returns for the key of a row, unless the budget is spent.
+    /// Visits the rows that a statement returns for the key of a row, as long as there is time.
     fn look_up(
         &self,
         statement: &Statement<'_>,
@@ -137,20 +158,21 @@ impl<'a> Neighborhood<'a> {
         to_come: usize,
         visit: &mut dyn FnMut(&Tuple<'_>),
     ) {
-        let done = self.lookups.get();
-        if !self.budget.is_spent(done, to_come) {
+        if self.budget.begin_lookup(to_come) {
             let key = text_datum(self.rows.borrow().key(row));
-            statement.run(&[Some(key)], visit);
-            self.lookups.set(done + 1);
+            statement.read_while(&[Some(key)], &mut |_, tuple| {
+                visit(tuple);
+                self.budget.has_time()
+            });
         }
     }
 
     /// Returns rows, each with the unchanged canonical rows near it.
     fn search(&self, rows: Vec<u32>) -> Vec<AffectedRow> {
         let mut found = Vec::new();
-        for (&row, to_come) in rows.iter().zip((0..rows.len()).rev()) {
+        for (&row, to_come) in rows.iter().zip((1..=rows.len()).rev()) {
             let mut canonicals = Vec::new();
-            self.look_up(&self.canonicals, row, to_come + 1, &mut |tuple| {
+            self.look_up(&self.canonicals, row, to_come, &mut |tuple| {
                 canonicals.try_extend(self.read_canonical(tuple)).or_raise();
             });
             found.try_push(searched(row, canonicals)).or_raise();
@@ -210,38 +232,12 @@ impl<'a> Neighborhood<'a> {
         number: u32,
         tuple: &Tuple<'_>,
     ) -> Option<NearCanonical> {
-        let Standing::In(near) = rows.get(number).before.as_ref()?.standing else {
-            return None;
-        };
+        let near = rows.get(number).before.as_ref()?.near?;
         let cluster = tuple.get(neighbors::CANONICAL_CLUSTER)?;
         let place = neighbors::PLACES + self.tracker.order.terms.len();
         let is_other = near.canonical != number;
         is_other.then(|| self.note_canonical(rows, near, cluster, tuple, place))?
     }
-}
-
-/// Notes a row that is in the queue, under all texts that its key has, and returns its number.
-///
-/// # Errors
-/// ERROR `unique_violation` for a key of two rows.
-fn note_changed(rows: &mut TrackedRows, tuple: &Tuple<'_>) -> u32 {
-    let noted = tuple.text(known::KEY).unwrap_or_default();
-    let stored = tuple.text(known::STORED_KEY);
-    let present = tuple.text(known::PRESENT_KEY);
-    let key = present.as_ref().or(stored.as_ref()).unwrap_or(&noted);
-    let number = rows.number(key);
-    if rows.get(number).is_changed {
-        duplicate_key(key);
-    }
-    for other in [Some(&noted), stored.as_ref()].into_iter().flatten() {
-        if other != key {
-            rows.add_alias(other, number);
-        }
-    }
-    rows.get_mut(number).is_changed = true;
-    rows.set_before(number, tuple, known::BEFORE);
-    rows.set_stored_key(number, stored.as_deref());
-    number
 }
 
 /// Returns a row that was not canonical, with the canonical rows near it.
@@ -257,17 +253,16 @@ impl ClusteredRows for Neighborhood<'_> {
     fn compare(&self, a: u32, b: u32) -> Ordering {
         let places = self.places.borrow();
         let place = |number: u32| places.get(&number).expect("its place is known");
-        // SAFETY: the values are copies of the order's.
-        unsafe { self.comparison.compare(place(a), place(b)) }
+        self.comparison.compare(place(a), place(b))
     }
 
     fn members(&self, canonical: u32) -> neardup::Result<Vec<AffectedRow>> {
-        Ok(self.search(self.read_members(canonical, 0)))
+        Ok(self.read_members(canonical))
     }
 
     fn neighbors(&self, row: u32) -> neardup::Result<Vec<(AffectedRow, f64)>> {
         let mut near = Vec::new();
-        self.look_up(&self.neighbors, row, 0, &mut |tuple| {
+        self.look_up(&self.neighbors, row, 1, &mut |tuple| {
             near.try_extend(self.read_neighbor(tuple)).or_raise();
         });
         Ok(near)
@@ -291,7 +286,7 @@ pub fn repaired(
     let _quiet = Quiet::begin();
     let neighborhood = Neighborhood::new(connection, tracker, budget);
     let placed = repair(&neighborhood, neighborhood.affected(connection)).or_raise()?;
-    if budget.was_spent() {
+    if !budget.has_time() {
         return None;
     }
     let mut rows = neighborhood.rows.into_inner();
@@ -300,7 +295,7 @@ pub fn repaired(
     others.sort_unstable_by_key(|number| rows.key(*number));
     for &Placed { row, canonical } in &placed {
         let near = canonical.unwrap_or(NearCanonical::itself(row));
-        rows.get_mut(row).after = After::There(Standing::In(near));
+        rows.get_mut(row).after = After::There(Some(near));
     }
     let mut order = collected(placed.iter().map(|placed| placed.row)).or_raise();
     order.try_extend(others).or_raise();

@@ -5,8 +5,7 @@
 
 use crate::guard::slot::{get, have_same_bits};
 use crate::guard::table::root_of;
-use crate::live::access::altered_hint;
-use crate::live::tracker::Tables;
+use crate::live::tables::{Tables, altered_hint};
 use crate::live::triggers::{for_updates, kept_columns, name_of};
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};

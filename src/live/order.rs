@@ -1,12 +1,14 @@
 //! The order of a table's rows. The first row of a cluster is its canonical row.
 
-use crate::pg::error::{OrRaise, invalid, raise};
+use crate::guard::row_condition::parsed;
+use crate::pg::error::{OrRaise, invalid};
 use crate::pg::names;
 use crate::pg::relation::ColumnType;
-use crate::pg::statement::{Connection, Statement, Tuple};
+use crate::pg::sort::ValueOrder;
+use crate::pg::statement::{Connection, Tuple};
 use crate::pg::value::Layout;
 use neardup::memory::collected;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 use std::cmp::Ordering;
 use std::ffi::CStr;
 
@@ -40,8 +42,6 @@ pub struct Order {
 }
 
 const VALID_KEEP: &str = "keep is one column of the table, or an immutable expression over its columns, with [ASC | DESC] [NULLS FIRST | NULLS LAST], such as 'published DESC NULLS LAST'.";
-const VALID_CONDITION: &str =
-    "condition is an immutable expression over the table's columns, such as 'deleted_at IS NULL'.";
 
 impl Expression {
     /// # Safety
@@ -71,129 +71,47 @@ impl Expression {
             }
         }
     }
-
-    /// Returns the condition that a text is over the columns of a table.
-    ///
-    /// # Errors
-    /// ERROR `invalid_object_definition` for an expression that is not immutable, `invalid_parameter_value` for
-    /// more than an expression over the columns, and the errors of PostgreSQL's parser.
-    pub fn condition(connection: &Connection, table: pg_sys::Oid, condition: &str) -> Self {
-        let name = names::relation(table);
-        let statement =
-            connection.prepare(&format!("SELECT FROM {name} WHERE ({condition}\n)"), &[]);
-        // SAFETY: the query is the statement's, which lives as long as the connection.
-        unsafe {
-            let query = only_query(&statement).filter(|query| query.sortClause.is_null());
-            let Some(query) = query else {
-                invalid("condition is more than an expression", VALID_CONDITION);
-            };
-            let condition = (*query.jointree).quals;
-            check(condition, table, "condition", VALID_CONDITION)
-        }
-    }
-}
-
-/// Returns an expression that a user names for `parameter`.
-///
-/// # Safety
-/// The node is an expression over the table alone.
-unsafe fn check(
-    node: *mut pg_sys::Node,
-    table: pg_sys::Oid,
-    parameter: &str,
-    valid: &str,
-) -> Expression {
-    // SAFETY: vouched for by the caller.
-    let (is_mutable, expression) = unsafe {
-        let is_mutable = pg_sys::contain_mutable_functions(node);
-        (is_mutable, Expression::new(node, table))
-    };
-    if is_mutable {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-            &format!("functions in {parameter} must be marked IMMUTABLE"),
-            valid,
-        );
-    }
-    if expression.columns.iter().any(|&column| column <= 0) {
-        invalid(
-            &format!("{parameter} must name the columns that it reads, and no system columns"),
-            valid,
-        );
-    }
-    expression
-}
-
-/// Returns the query of a statement if it is no more than a condition on one table and an order.
-///
-/// # Safety
-/// The statement is prepared, and outlives the result.
-unsafe fn only_query<'q>(statement: &Statement<'_>) -> Option<&'q pg_sys::Query> {
-    // SAFETY: vouched for by the caller.
-    let query = unsafe { &*statement.query()? };
-    let is_more = query.hasAggs
-        || query.hasWindowFuncs
-        || query.hasTargetSRFs
-        || query.hasSubLinks
-        // SAFETY: a list of the query.
-        || unsafe { (*query.rtable).length } != 1;
-    let others = [
-        query.limitCount,
-        query.limitOffset,
-        query.setOperations,
-        query.havingQual,
-        query.rowMarks.cast(),
-        query.groupClause.cast(),
-        query.groupingSets.cast(),
-        query.distinctClause.cast(),
-        query.windowClause.cast(),
-    ];
-    (!is_more && others.iter().all(|part| part.is_null())).then_some(query)
 }
 
 impl Order {
     /// Returns the order by what `keep` names and then by the key.
     ///
     /// # Errors
-    /// As for [`Expression::condition`].
+    /// As for [`parsed`], and `invalid_parameter_value` for an operator other than `<` and `>` of the type.
     pub fn named(
         connection: &Connection,
         table: pg_sys::Oid,
         keep: Option<&str>,
         key: &Expression,
     ) -> Self {
+        let name = names::relation(table);
         let term = keep.map(|keep| {
-            let name = names::relation(table);
             let statement =
                 connection.prepare(&format!("SELECT FROM {name} ORDER BY {keep}\n"), &[]);
-            // SAFETY: the query is the statement's, which lives as long as the connection.
-            unsafe {
-                let query = only_query(&statement).filter(|query| (*query.sortClause).length == 1);
-                let Some(query) = query else {
-                    invalid(
-                        "keep is more than one expression over the table's columns",
-                        VALID_KEEP,
-                    );
-                };
-                let sort = pg_sys::list_nth(query.sortClause, 0).cast::<pg_sys::SortGroupClause>();
-                let node = pg_sys::get_sortgroupclause_expr(sort, query.targetList);
-                let expression = check(node, table, "keep", VALID_KEEP);
-                Term::sorted_by(expression, (*sort).sortop, (*sort).nulls_first)
-            }
+            let (node, clause) = parsed(&statement, "keep", VALID_KEEP);
+            let clause = clause.expect("the statement has an order");
+            // SAFETY: the expression is over the table alone.
+            let expression = unsafe { Expression::new(node, table) };
+            let terms = [false, true].map(|is_descending| {
+                Term::new(expression.clone(), is_descending, clause.nulls_first)
+            });
+            let mut terms = terms.into_iter().flatten();
+            let term = terms.find(|term| term.sort_operator == clause.sortop);
+            term.unwrap_or_else(|| invalid("keep orders by an operator of its own", VALID_KEEP))
         });
         Self::new(term, key)
     }
 
     /// Returns the order by a term, if there is one, and then by the key.
     pub fn new(term: Option<Term>, key: &Expression) -> Self {
-        let is_total = term
-            .as_ref()
-            .is_some_and(|term| term.expression.sql == key.sql);
-        let mut terms = Vec::from_iter(term);
-        if !is_total {
-            terms.extend(Term::directed(key.clone(), ""));
+        let is_by_key = |term: &Term| term.expression.sql == key.sql;
+        let by_key = match term.as_ref().is_some_and(is_by_key) {
+            true => None,
+            false => Term::new(key.clone(), false, false),
+        };
+        Self {
+            terms: term.into_iter().chain(by_key).collect(),
         }
-        Self { terms }
     }
 
     /// Returns a text for each term as a list.
@@ -223,36 +141,9 @@ impl Order {
     }
 }
 
-/// The directions of a term, by whether it is descending and whether NULLs come first.
-const DIRECTIONS: [(&str, bool, bool); 4] = [
-    ("", false, false),
-    (" NULLS FIRST", false, true),
-    (" DESC", true, true),
-    (" DESC NULLS LAST", true, false),
-];
-
 impl Term {
-    /// # Errors
-    /// ERROR `invalid_parameter_value` for an operator other than `<` and `>` of the type.
-    fn sorted_by(expression: Expression, operator: pg_sys::Oid, is_nulls_first: bool) -> Self {
-        let wanted = (pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR) as i32;
-        // SAFETY: cache entries are never freed.
-        let defaults = unsafe { &*pg_sys::lookup_type_cache(expression.type_.type_, wanted) };
-        if operator != defaults.lt_opr && operator != defaults.gt_opr {
-            invalid("keep orders by an operator of its own", VALID_KEEP);
-        }
-        Self {
-            sort_operator: operator,
-            is_descending: operator == defaults.gt_opr,
-            is_nulls_first,
-            expression,
-        }
-    }
-
-    /// Returns the term of a direction; None if there is no such direction, or the type has no order.
-    pub fn directed(expression: Expression, direction: &str) -> Option<Self> {
-        let found = DIRECTIONS.iter().find(|(text, ..)| *text == direction);
-        let &(_, is_descending, is_nulls_first) = found?;
+    /// Returns None for a type without an order.
+    fn new(expression: Expression, is_descending: bool, is_nulls_first: bool) -> Option<Self> {
         let wanted = (pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR) as i32;
         // SAFETY: cache entries are never freed.
         let defaults = unsafe { &*pg_sys::lookup_type_cache(expression.type_.type_, wanted) };
@@ -268,95 +159,78 @@ impl Term {
         })
     }
 
+    /// Returns the term with a direction that [`Self::direction`] returned; None for a type without an order.
+    pub fn directed(expression: Expression, direction: &str) -> Option<Self> {
+        let is_descending = direction.contains("DESC");
+        let is_nulls_first = is_descending != direction.contains("NULLS");
+        Self::new(expression, is_descending, is_nulls_first)
+    }
+
     /// Returns the direction that follows the expression in the list.
     pub fn direction(&self) -> &'static str {
-        let own = (self.is_descending, self.is_nulls_first);
-        let found = DIRECTIONS
-            .iter()
-            .find(|(_, descending, first)| (*descending, *first) == own);
-        found.map_or("", |(text, ..)| text)
+        match (self.is_descending, self.is_nulls_first) {
+            (false, false) => "",
+            (false, true) => " NULLS FIRST",
+            (true, true) => " DESC",
+            (true, false) => " DESC NULLS LAST",
+        }
     }
-}
-
-/// Compares places in an order, as PostgreSQL's sort does.
-pub struct OrderComparison {
-    columns: Vec<SortedColumn>,
-}
-
-struct SortedColumn {
-    support: Box<pg_sys::SortSupportData>,
-    layout: Layout,
 }
 
 /// The values of a row in the order, NULLs as None.
 pub type OrderPlace = Vec<Option<pg_sys::Datum>>;
 
+/// Compares places in an order, as PostgreSQL's sort does.
+pub struct OrderComparison(Vec<SortedColumn>);
+
+struct SortedColumn {
+    order: ValueOrder,
+    layout: Layout,
+    is_descending: bool,
+    is_nulls_first: bool,
+}
+
 impl OrderComparison {
     pub fn new(order: &Order) -> Self {
-        let column = |term: &Term| {
-            let mut support = Box::new(pg_sys::SortSupportData::default());
-            // SAFETY: the operator is one of a sort; what it allocates lives as long as the current
-            // memory context.
-            unsafe {
-                support.ssup_cxt = pg_sys::CurrentMemoryContext;
-                support.ssup_collation = term.expression.type_.collation;
-                support.ssup_nulls_first = term.is_nulls_first;
-                pg_sys::PrepareSortSupportFromOrderingOp(term.sort_operator, &mut *support);
-            }
-            SortedColumn {
-                support,
-                layout: Layout::of(term.expression.type_.type_),
-            }
+        let column = |term: &Term| SortedColumn {
+            order: ValueOrder::of_column(term.expression.type_),
+            layout: Layout::of(term.expression.type_.type_),
+            is_descending: term.is_descending,
+            is_nulls_first: term.is_nulls_first,
         };
-        Self {
-            columns: order.terms.iter().map(column).collect(),
-        }
+        Self(order.terms.iter().map(column).collect())
     }
+
     /// Returns a copy of the place whose values a tuple has from column `first` on, in the current memory context.
     ///
     /// # Safety
     /// The values are of the order's types.
     pub unsafe fn place(&self, tuple: &Tuple<'_>, first: usize) -> OrderPlace {
-        let values = self.columns.iter().zip(first..).map(|(column, number)| {
+        let values = self.0.iter().zip(first..).map(|(column, number)| {
             // SAFETY: vouched for by the caller.
             Some(unsafe { column.layout.copy(tuple.datum(number)?) })
         });
         collected(values).or_raise()
     }
 
-    /// Compares two places.
-    ///
-    /// # Safety
-    /// Their values are of the order's types.
-    pub unsafe fn compare(&self, a: &OrderPlace, b: &OrderPlace) -> Ordering {
-        for (column, (a, b)) in self.columns.iter().zip(a.iter().zip(b)) {
-            // SAFETY: vouched for by the caller.
-            let ordering = unsafe { column.compare(*a, *b) };
-            if ordering != Ordering::Equal {
-                return ordering;
-            }
-        }
-        Ordering::Equal
+    /// Compares two places of the order.
+    pub fn compare(&self, a: &OrderPlace, b: &OrderPlace) -> Ordering {
+        let mut columns = self.0.iter().zip(a.iter().zip(b));
+        let difference = columns.find_map(|(column, (a, b))| {
+            let ordering = column.compare(*a, *b);
+            ordering.is_ne().then_some(ordering)
+        });
+        difference.unwrap_or(Ordering::Equal)
     }
 }
 
 impl SortedColumn {
-    /// # Safety
-    /// Both values are of the column's type.
-    unsafe fn compare(&self, a: Option<pg_sys::Datum>, b: Option<pg_sys::Datum>) -> Ordering {
-        let (a, b) = match (a, b) {
-            (Some(a), Some(b)) => (a, b),
-            (a, b) if self.support.ssup_nulls_first => return b.is_none().cmp(&a.is_none()),
-            (a, b) => return a.is_none().cmp(&b.is_none()),
-        };
-        let comparator = self.support.comparator.expect("the support is prepared");
-        let support = std::ptr::from_ref(&*self.support).cast_mut();
-        // SAFETY: vouched for by the caller; a cancel or an ERROR of the comparison passes on.
-        let ordering =
-            unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| comparator(a, b, support)) }.cmp(&0);
-        match self.support.ssup_reverse {
-            true => ordering.reverse(),
-            false => ordering,
+    fn compare(&self, a: Option<pg_sys::Datum>, b: Option<pg_sys::Datum>) -> Ordering {
+        match (a, b) {
+            (Some(a), Some(b)) if self.is_descending => self.order.compare(b, a),
+            (Some(a), Some(b)) => self.order.compare(a, b),
+            (a, b) if self.is_nulls_first => a.is_some().cmp(&b.is_some()),
+            (a, b) => a.is_none().cmp(&b.is_none()),
         }
     }
 }

@@ -3,9 +3,15 @@
 use crate::index::kind::Kind;
 use crate::live::tracker::Tracker;
 
-/// Returns the keys of the changed rows.
-pub fn changed(tracker: &Tracker) -> String {
-    format!("(SELECT DISTINCT q.key FROM {} q)", tracker.queue())
+/// Returns a query for the keys of the changed rows; NULL is among them where any row may have changed.
+pub fn queue(tracker: &Tracker) -> String {
+    let queue = tracker.queue();
+    format!("SELECT DISTINCT q.key::pg_catalog.text FROM {queue} q")
+}
+
+/// Returns the key that is the argument.
+pub fn itself(tracker: &Tracker) -> String {
+    format!("(SELECT {} AS key)", argument(tracker))
 }
 
 /// Returns the keys of the members of the canonical row whose key is the argument.

@@ -1,18 +1,19 @@
 //! A refresh that computes all clusters anew.
 
+use crate::collection::exceptions::Exceptions;
 use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::index::kind::{Bound, Kind};
-use crate::live::exceptions;
-use crate::live::refresh::settings_of_lookups;
-use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows, duplicate_key};
+use crate::live::rows::{After, TrackedParameters, TrackedRows, duplicate_key};
 use crate::live::tracker::Tracker;
 use crate::pg::catalog::type_named;
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::names;
 use crate::pg::statement::{Connection, Tuple};
 use neardup::cluster::live::NearCanonical;
 use neardup::memory::Grow;
 use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
+use std::rc::Rc;
 
 /// The columns of the query.
 mod column {
@@ -38,16 +39,15 @@ pub fn run(connection: &Connection, tracker: &Tracker) -> (TrackedRows, Vec<u32>
         rows: TrackedRows::default(),
         order: Vec::new(),
         parameters: TrackedParameters::default(),
+        exceptions: None,
         scope: None,
         collection: None,
     };
+    rebuild.exceptions = exceptions(connection, tracker, &mut rebuild.rows);
     connection
         .prepare(&query(tracker), &[])
         .read("reading", &mut |tuple| rebuild.add(tuple));
     rebuild.place_scope();
-    let settings = settings_of_lookups();
-    exceptions::apply(connection, tracker, &mut rebuild.rows, &rebuild.order);
-    settings.restore();
     (rebuild.rows, rebuild.order)
 }
 
@@ -79,6 +79,31 @@ fn query(tracker: &Tracker) -> String {
     )
 }
 
+/// Returns the exceptions of the tracker as pairs of numbers of rows; None of a tracker without.
+fn exceptions(
+    connection: &Connection,
+    tracker: &Tracker,
+    rows: &mut TrackedRows,
+) -> Option<Rc<Exceptions>> {
+    let table = names::relation(tracker.tables.exceptions?);
+    let [x, y] = ["x", "y"].map(|alias| tracker.key_of(alias));
+    let sql = format!(
+        "SELECT {x}::pg_catalog.text, {y}::pg_catalog.text
+         FROM {table} e JOIN {base} x ON {is_a} JOIN {base} y ON {is_b}",
+        base = tracker.base(),
+        is_a = tracker.equal(&x, "e.a"),
+        is_b = tracker.equal(&y, "e.b"),
+    );
+    let pairs = connection.prepare(&sql, &[]);
+    Some(Rc::new(Exceptions::read(pg_sys::INT8OID, |put| {
+        pairs.run(&[], &mut |tuple| {
+            if let [Some(x), Some(y)] = [1, 2].map(|column| tuple.text(column)) {
+                put([x, y].map(|key| pg_sys::Datum::from(rows.number(&key))));
+            }
+        });
+    })))
+}
+
 /// # Errors
 /// ERROR `not_null_violation`.
 fn null_key() -> ! {
@@ -97,6 +122,7 @@ struct Rebuild {
     /// The rows in the order of the table.
     order: Vec<u32>,
     parameters: TrackedParameters,
+    exceptions: Option<Rc<Exceptions>>,
     /// The scope that is being read, with its rows.
     scope: Option<i64>,
     collection: Option<Collection>,
@@ -115,18 +141,17 @@ impl Rebuild {
         if matches!(self.rows.get(number).after, After::There(_)) {
             duplicate_key(key);
         }
-        if let Some(stored) = stored.as_ref().filter(|stored| *stored != key) {
-            self.rows.add_alias(stored, number);
-        }
         self.rows.set_before(number, tuple, column::BEFORE);
-        self.rows.set_stored_key(number, stored.as_deref());
+        if let Some(former) = stored.as_ref().filter(|stored| *stored != key) {
+            self.rows.rename(number, former);
+        }
         self.order.try_push(number).or_raise();
         if present.is_none() {
             self.rows.get_mut(number).after = After::Gone;
             return;
         }
         // Unless it is found in a cluster.
-        self.rows.get_mut(number).after = After::There(Standing::Alone);
+        self.rows.get_mut(number).after = After::There(None);
         let value = tuple.datum(column::VALUE);
         if self.kind == Kind::Minhash {
             self.parameters.check(value);
@@ -152,13 +177,14 @@ impl Rebuild {
             return;
         };
         collection.end();
+        collection.except(self.exceptions.clone());
         let Some(mut matches) = Matches::of(collection) else {
             return;
         };
         matches.for_each_in_star(&mut |keys, similarity| {
             // The keys are the bigints of `add_to_scope`.
             if let [Some(row), Some(canonical)] = keys.map(|key| Some(key?.value())) {
-                self.rows.get_mut(row as u32).after = After::There(Standing::In(NearCanonical {
+                self.rows.get_mut(row as u32).after = After::There(Some(NearCanonical {
                     canonical: canonical as u32,
                     similarity,
                 }));

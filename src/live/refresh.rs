@@ -1,17 +1,19 @@
 //! `near_dup_refresh`: brings clusters up to date.
 
-use crate::live::access::{OwnTables, rights_for};
 use crate::live::budget::Budget;
 use crate::live::create::renew_links;
 use crate::live::neighborhood::repaired;
 use crate::live::rows::TrackedRows;
 use crate::live::state::{self, State};
+use crate::live::tables::OpenTables;
 use crate::live::tracker::Tracker;
 use crate::live::triggers::noted;
 use crate::live::{rebuild, write};
 use crate::pg::call::Call;
-use crate::pg::error::OrRaise;
+use crate::pg::error::{OrRaise, unsupported};
 use crate::pg::names;
+use crate::pg::relation::Relation;
+use crate::pg::rights::OwnerRights;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Snapshot};
 use neardup::cluster::live::{ClusterNumbers, number};
@@ -30,34 +32,16 @@ fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     let call = unsafe { Call::new(fcinfo) };
     let tracker = Tracker::of_argument(&call);
     let wants_rebuild = call.argument(1, "rebuild").value() != 0;
-    let started = Instant::now();
     let rights = rights_for(tracker.relation);
     let mut connection = Connection::open();
     // The table and its partitions before the tracker.
     let table = names::relation(tracker.relation);
     let lock = format!("LOCK TABLE {table} IN ACCESS SHARE MODE");
     connection.prepare_kept(&lock, &[]).execute(&[]);
-    let own = OwnTables::open_for_refresh(&tracker);
-    state::lock(&connection, &tracker);
-    // Before the snapshot, which sees all rows of these files.
-    let noted = noted(&connection, &tracker);
-    connection.read_under(Snapshot::take());
-    let mut state = State::read(&connection, &tracker);
-    let is_certain = state.take_noted(noted) && !wants_rebuild;
-    let mut refresh = Refresh {
-        connection: &connection,
-        tracker: &tracker,
-        state,
-        started,
-    };
-    let queued = refresh.queued().filter(|_| is_certain);
-    let changes = match queued {
-        Some(0) => [0; 7],
-        Some(changed) => refresh
-            .repair(changed)
-            .unwrap_or_else(|| refresh.rebuild(true)),
-        None => refresh.rebuild(true),
-    };
+    let own = OpenTables::open_for_refresh(&tracker);
+    let mut refresh = Refresh::begin(&mut connection, &tracker);
+    let repaired = (refresh.is_certain && !wants_rebuild).then(|| refresh.repair());
+    let changes = repaired.flatten().unwrap_or_else(|| refresh.rebuild(true));
     refresh.end(changes[0]);
     drop(own);
     connection.close();
@@ -65,40 +49,66 @@ fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     call.rows().put(changes.map(IntoDatum::into_datum));
 }
 
+/// Returns the rights of a table's owner, with the settings of a refresh.
+///
+/// # Errors
+/// ERROR `feature_not_supported` where rows of the table are hidden.
+pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
+    let table = Relation::open_table(relation);
+    // SAFETY: the table is open.
+    if unsafe { (*(*table.as_ptr()).rd_rel).relrowsecurity } {
+        unsupported(
+            &format!(
+                "clusters would show rows that row-level security of table {} hides",
+                names::relation(relation)
+            ),
+            "Copy keys and signatures by a trigger into a table of their own, track that one, and let a policy look up the rows: CREATE POLICY own_rows ON its_clusters AS RESTRICTIVE USING (EXISTS (SELECT FROM this_table WHERE id = key)).",
+        );
+    }
+    let rights = OwnerRights::assume(table.owner());
+    rights.keep_texts();
+    // Plans that are made for few rows are disliked by their cost, not slow.
+    rights.set(c"jit", c"off");
+    rights
+}
+
 /// The numbers of rows that a refresh has looked at, and of its events by their kinds.
 type Changes = [i64; 7];
 
 /// A refresh of a locked tracker.
 pub struct Refresh<'a> {
-    pub connection: &'a Connection,
-    pub tracker: &'a Tracker,
-    pub state: State,
-    pub started: Instant,
+    connection: &'a Connection,
+    tracker: &'a Tracker,
+    state: State,
+    /// True if every change since the last refresh was noted.
+    is_certain: bool,
+    started: Instant,
 }
 
-impl Refresh<'_> {
-    /// Returns the number of keys in the queue; None if any row may have changed.
-    fn queued(&self) -> Option<i64> {
-        let sql = format!(
-            "SELECT pg_catalog.count(*), pg_catalog.bool_or(q.key IS NULL) FROM (SELECT DISTINCT key FROM {}) q",
-            self.tracker.queue()
-        );
-        let mut queued = None;
-        let count = self.connection.prepare_kept(&sql, &[]);
-        count.run(&[], &mut |row| {
-            queued = row.get(1).filter(|_| row.get(2) != Some(true));
-        });
-        queued
+impl<'a> Refresh<'a> {
+    /// Locks a tracker, and takes the snapshot under which its table is read.
+    pub fn begin(connection: &'a mut Connection, tracker: &'a Tracker) -> Self {
+        let started = Instant::now();
+        state::lock(connection, tracker);
+        // Before the snapshot, which sees all rows of these files.
+        let noted = noted(connection, tracker);
+        connection.read_under(Snapshot::take());
+        let mut state = State::read(connection, tracker);
+        Self {
+            is_certain: state.take_noted(noted),
+            connection,
+            tracker,
+            state,
+            started,
+        }
     }
 
-    /// Repairs the clusters around the changed rows. Returns the changes; None where computing anew is cheaper, or a
-    /// row has changed that is not in the queue.
-    fn repair(&mut self, changed: i64) -> Option<Changes> {
-        let rows = self.state.rows.max(changed);
-        // Reading half of the rows takes as long as computing all clusters anew.
-        let anew = self.state.anew.filter(|_| changed <= FEW.max(rows / 2))?;
+    /// Repairs the clusters around the changed rows. Returns the changes; None where computing anew is cheaper, or rows
+    /// have changed that are not in the queue.
+    fn repair(&mut self) -> Option<Changes> {
+        let anew = self.state.anew? * self.state.rows as f64;
         let settings = settings_of_lookups();
-        let budget = Budget::new(anew * rows as f64);
+        let budget = Budget::new(anew);
         let repaired = repaired(self.connection, self.tracker, &budget);
         let changes = repaired.map(|(rows, order)| {
             let (numbers, changes) = self.write(&rows, &order, true);
@@ -163,7 +173,7 @@ impl Refresh<'_> {
 /// Returns settings under which rows near others are looked up, until they are restored. Nobody knows how many rows are
 /// in the queue and near each other: what PostgreSQL assumes must not lead to a scan of the table, nor of another index
 /// with a look at every signature.
-pub fn settings_of_lookups() -> Settings {
+fn settings_of_lookups() -> Settings {
     let settings = Settings::begin();
     for (setting, value) in [
         (c"enable_seqscan", c"off"),
@@ -175,8 +185,5 @@ pub fn settings_of_lookups() -> Settings {
     }
     settings
 }
-
-/// Rows that a refresh always begins to search around.
-const FEW: i64 = 1000;
 
 pgrx::extension_sql_file!("../../sql/live/refresh.sql", name = "live_refresh");

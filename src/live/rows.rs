@@ -7,11 +7,10 @@ use crate::pg::encoding::in_utf8;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::statement::{Connection, Tuple};
 use neardup::cluster::live::{Move, NearCanonical};
-use neardup::memory::{Grow, copied};
+use neardup::memory::Grow;
 use neardup::minhash::Header;
 use neardup::numbered::NumberedTexts;
 use pgrx::{PgSqlErrorCode, pg_sys};
-use std::collections::HashMap;
 
 /// A row of the table, or one that was there.
 #[derive(Default)]
@@ -25,16 +24,7 @@ pub struct TrackedRow {
 /// A row of the clusters before a refresh.
 pub struct Before {
     pub cluster: i64,
-    pub standing: Standing,
-}
-
-/// The standing of a row among the others.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Standing {
-    /// No row can be near it: its value or its scope is NULL or empty.
-    Alone,
-    /// It belongs to a canonical row, itself for canonical rows.
-    In(NearCanonical),
+    pub near: Option<NearCanonical>,
 }
 
 /// The outcome of a refresh for a row.
@@ -44,7 +34,9 @@ pub enum After {
     #[default]
     Same,
     Gone,
-    There(Standing),
+    /// It belongs to a canonical row, itself for canonical rows; to none if no row can be near it, since its value or
+    /// its scope is NULL or empty.
+    There(Option<NearCanonical>),
 }
 
 /// Rows by number and by key, a text in the database's encoding.
@@ -52,29 +44,16 @@ pub enum After {
 pub struct TrackedRows {
     rows: Vec<TrackedRow>,
     keys: NumberedTexts,
-    /// Further texts of keys: values can be equal without being the same.
-    aliases: HashMap<Vec<u8>, u32>,
-    /// The keys as the clusters have them, where these are equal to a row's own and not the same.
-    stored_keys: HashMap<u32, Vec<u8>>,
 }
 
 impl TrackedRows {
     /// Returns the number of a row, which is new where its key is.
     pub fn number(&mut self, key: &[u8]) -> u32 {
-        if let Some(&number) = self.aliases.get(key) {
-            return number;
-        }
         let number = self.keys.number(key).or_raise();
         if number as usize == self.rows.len() {
             self.rows.try_push(TrackedRow::default()).or_raise();
         }
         number
-    }
-
-    /// Notes another text of a row's key.
-    pub fn add_alias(&mut self, key: &[u8], number: u32) {
-        self.aliases.try_reserve(1).or_raise();
-        self.aliases.insert(copied(key).or_raise(), number);
     }
 
     pub fn get(&self, number: u32) -> &TrackedRow {
@@ -95,49 +74,38 @@ impl TrackedRows {
         self.keys.text(number)
     }
 
-    /// Returns the key of a row as it is stored in the clusters.
-    pub fn stored_key(&self, number: u32) -> &[u8] {
-        let other = self.stored_keys.get(&number);
-        other.map_or(self.key(number), Vec::as_slice)
-    }
-
-    /// Returns whether a row has the same key in the clusters.
-    pub fn has_stored_key(&self, number: u32) -> bool {
-        !self.stored_keys.contains_key(&number)
-    }
-
-    /// Notes the key of a row in the clusters.
-    pub fn set_stored_key(&mut self, number: u32, stored: Option<&[u8]>) {
-        if let Some(stored) = stored.filter(|stored| *stored != self.key(number)) {
-            self.stored_keys.try_reserve(1).or_raise();
-            let stored = copied(stored).or_raise();
-            self.stored_keys.insert(number, stored);
-        }
-    }
-
     /// Notes cluster, canonical key, and similarity that a row had, from columns of a tuple that begin with
     /// `first`.
     pub fn set_before(&mut self, number: u32, tuple: &Tuple<'_>, first: usize) {
-        let (Some(cluster), Some(canonical)) = (tuple.get::<i64>(first), tuple.text(first + 1))
-        else {
-            return;
-        };
-        let canonical = self.number(&canonical);
-        let standing = match tuple.get(first + 2) {
-            None if canonical == number => Standing::Alone,
-            similarity => Standing::In(NearCanonical {
+        let found = tuple.get::<i64>(first).zip(tuple.text(first + 1));
+        if let Some((cluster, canonical)) = found {
+            let canonical = self.number(&canonical);
+            let similarity = tuple.get(first + 2);
+            let near = (similarity.is_some() || canonical != number).then(|| NearCanonical {
                 canonical,
                 similarity: similarity.unwrap_or(f64::NAN),
-            }),
-        };
-        let before = Before { cluster, standing };
-        self.get_mut(number).before.get_or_insert(before);
+            });
+            let before = Before { cluster, near };
+            self.get_mut(number).before.get_or_insert(before);
+        }
+    }
+
+    /// Notes that a row had an equal key of another text, so that its cluster is written anew.
+    pub fn rename(&mut self, number: u32, former: &[u8]) {
+        let former = self.number(former);
+        let before = self.get_mut(number).before.as_mut();
+        if let Some(near) = before.and_then(|before| before.near.as_mut()) {
+            near.similarity = f64::NAN;
+            if near.canonical == former {
+                near.canonical = number;
+            }
+        }
     }
 
     /// Notes that a row was canonical.
     pub fn set_canonical(&mut self, number: u32, cluster: i64) {
-        let standing = Standing::In(NearCanonical::itself(number));
-        let before = Before { cluster, standing };
+        let near = Some(NearCanonical::itself(number));
+        let before = Before { cluster, near };
         self.get_mut(number).before.get_or_insert(before);
     }
 
@@ -159,34 +127,12 @@ impl TrackedRows {
     }
 }
 
-impl Standing {
-    /// Returns the canonical row of the row with this number, itself for a row that stands alone.
-    pub fn canonical(self, number: u32) -> u32 {
-        match self {
-            Self::Alone => number,
-            Self::In(near) => near.canonical,
-        }
-    }
-
-    /// Returns the similarity to the canonical row; None for a row that stands alone.
-    pub fn similarity(self) -> Option<f64> {
-        match self {
-            Self::Alone => None,
-            Self::In(near) => Some(near.similarity),
-        }
-    }
-
-    /// Returns whether a row of this number is the canonical row of others or could be.
-    fn is_canonical(self, number: u32) -> bool {
-        matches!(self, Self::In(near) if near.canonical == number)
-    }
-}
-
 impl After {
-    /// Returns the canonical row of a row of this number that has been looked at; None if it is gone.
+    /// Returns the canonical row of a row of this number that has been looked at, itself for one that belongs to none;
+    /// None if it is gone.
     pub fn canonical(self, number: u32) -> Option<u32> {
         match self {
-            Self::There(standing) => Some(standing.canonical(number)),
+            Self::There(near) => Some(near.map_or(number, |near| near.canonical)),
             Self::Same | Self::Gone => None,
         }
     }
@@ -195,29 +141,27 @@ impl After {
 impl TrackedRow {
     /// Returns whether the row, numbered `number`, was the canonical row of others or could have been.
     pub fn was_canonical(&self, number: u32) -> bool {
-        let before = self.before.as_ref();
-        before.is_some_and(|before| before.standing.is_canonical(number))
+        let near = self.before.as_ref().and_then(|before| before.near);
+        near.is_some_and(|near| near.canonical == number)
     }
 
     /// Returns whether the row, numbered `number`, is the canonical row of others or could be.
     pub fn is_canonical(&self, number: u32) -> bool {
-        matches!(self.after, After::There(standing) if standing.is_canonical(number))
+        matches!(self.after, After::There(Some(near)) if near.canonical == number)
     }
 
     /// Returns whether the row, numbered `number`, is unchanged and belongs to no other.
     fn stays(&self, number: u32) -> bool {
-        let is_own = match self.after {
-            After::Same => true,
-            after => after.canonical(number) == Some(number),
-        };
+        let canonical = self.after.canonical(number);
+        let is_own = self.after == After::Same || canonical == Some(number);
         is_own && !self.is_changed
     }
 
     /// Returns the number of the cluster whose canonical row was the row, numbered `number`.
     fn own_cluster(&self, number: u32) -> Option<i64> {
-        let before = self.before.as_ref();
-        let own = before.filter(|before| before.standing.canonical(number) == number);
-        own.map(|before| before.cluster)
+        let before = self.before.as_ref()?;
+        let is_own = before.near.is_none_or(|near| near.canonical == number);
+        is_own.then_some(before.cluster)
     }
 }
 

@@ -1,8 +1,6 @@
 //! The state that a tracker keeps from one refresh to the next.
 
 use crate::live::tracker::Tracker;
-use crate::pg::checked::CreatedColumn;
-use crate::pg::relation::ColumnType;
 use crate::pg::statement::{Connection, Snapshot};
 use pgrx::{IntoDatum, pg_sys};
 use std::time::Instant;
@@ -18,28 +16,6 @@ pub struct State {
     pub noted: Option<String>,
     /// The seconds that computing anew took for each row.
     pub anew: Option<f64>,
-}
-
-/// The columns of the table: name, type, and whether it is NOT NULL.
-const COLUMNS: [(&str, pg_sys::Oid, bool); 9] = [
-    ("singleton", pg_sys::BOOLOID, true),
-    // The tracked table: a copy of its triggers on another one does not count.
-    ("relation", pg_sys::REGCLASSOID, true),
-    ("next_cluster", pg_sys::INT8OID, true),
-    ("rows", pg_sys::INT8OID, true),
-    ("noted", pg_sys::TEXTOID, false),
-    ("anew", pg_sys::FLOAT8OID, false),
-    ("refreshed_at", pg_sys::TIMESTAMPTZOID, false),
-    ("seconds", pg_sys::FLOAT8OID, false),
-    ("changed", pg_sys::INT8OID, false),
-];
-
-/// Returns the columns of the table, as it is created.
-pub fn columns() -> Vec<CreatedColumn> {
-    let columns = COLUMNS.iter().map(|&(name, type_, is_not_null)| {
-        CreatedColumn::new(name, ColumnType::plain(type_), is_not_null)
-    });
-    columns.collect()
 }
 
 /// Returns the table that the state names; None where there is no state.

@@ -1,30 +1,31 @@
 //! `near_dup_track` and `near_dup_untrack`: begin and end keeping clusters.
 
+use crate::guard::exceptions::{VALID_EXCEPTIONS, open_exceptions};
 use crate::guard::options::GuardOptions;
+use crate::guard::row_condition::{RowCondition, parsed_condition};
 use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::window::Span;
 use crate::index::kind::{COLUMN_TYPES, Kind};
-use crate::live::access::{OwnTables, open_exceptions, rights_for};
-use crate::live::create::{TableNames, complete, create_index, renew_links};
+use crate::live::create::{create_index, renew_links, share};
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order};
-use crate::live::refresh::Refresh;
-use crate::live::state::{self, State};
+use crate::live::refresh::{Refresh, rights_for};
+use crate::live::tables::{self, OpenTables, Tables};
 use crate::live::tracker::{TrackedColumn, Tracker, note_function};
-use crate::live::triggers::{for_updates, name_of, noted};
+use crate::live::triggers::{self, for_updates, name_of};
 use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
+use crate::pg::encoding::in_utf8;
 use crate::pg::error::{OrRaise, invalid, not_ready, raise, wrong_type};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::{OwnerRights, check_owner};
-use crate::pg::statement::{Connection, Snapshot, server_text};
-use crate::pg::text::Text;
+use crate::pg::statement::{Connection, server_text};
+use crate::pg::varlena::Varlena;
 use neardup::bands::{LOWEST_THRESHOLD, MAX_BLOCKS};
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
-use std::time::Instant;
 
 /// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, key, condition, exceptions,
 /// k, unit, fold)`: makes the tables of a tracker and its triggers, and computes the clusters. Returns the table of
@@ -38,68 +39,27 @@ use std::time::Instant;
 #[pg_extern(sql = false)]
 fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // SAFETY: the call is running; its arguments are of the declared types.
-    let call = unsafe { Call::new(fcinfo) };
-    let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
+    let (call, clusters) = unsafe {
+        let call = Call::new(fcinfo);
+        let clusters = call.optional_argument(4).map(|name| names::name(name));
+        (call, clusters)
+    };
+    let relation = call.oid(0, "relation");
     check_owner(relation);
     check_table(relation);
-    let request = Request::of(&call, relation);
-    if request.exceptions == Some(relation) {
-        invalid(
-            "exceptions are in a table of their own",
-            "It belongs to the owner, and has columns a and b of the key's type.",
-        );
-    }
     let mut connection = Connection::open();
     let table = names::relation(relation);
     connection.execute(&format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"));
     // Names in expressions are looked up as the caller does it.
-    let order = Order::named(
-        &connection,
-        relation,
-        request.keep.as_deref(),
-        &request.key.expression(),
-    );
-    let condition = request.condition.as_deref();
-    let condition = condition.map(|text| Expression::condition(&connection, relation, text));
+    let mut tracker = requested(&call, &connection, relation);
     let rights = rights_for(relation);
-    let open = Relation::open_table(relation);
-    let definition = request.key.type_.definition();
-    let names = TableNames::new(&open, &request.clusters);
-    let tables = names.create(&connection, &definition, request.exceptions);
-    let tracker = Tracker {
-        relation,
-        owner: open.owner(),
-        tables,
-        key: request.key,
-        value: request.value,
-        scope: request.scope,
-        measure: request.measure,
-        order,
-        condition,
-        note: request.note,
-    };
-    drop(open);
-    check_index(&tracker);
-    if let Some(exceptions) = tables.exceptions {
-        let opened = open_exceptions(&tracker, exceptions);
-        opened.unwrap_or_else(|altered| {
-            altered
-                .raise("exceptions is a table of the owner with columns a and b of the key's type.")
-        });
-    }
-    complete(&connection, &tracker);
-    state::lock(&connection, &tracker);
-    let noted = noted(&connection, &tracker);
-    connection.read_under(Snapshot::take());
-    let mut state = State::read(&connection, &tracker);
-    state.take_noted(noted);
-    let own = OwnTables::open_for_refresh(&tracker);
-    let mut first = Refresh {
-        connection: &connection,
-        tracker: &tracker,
-        state,
-        started: Instant::now(),
-    };
+    let clusters = clusters.unwrap_or_else(|| names::derived(&names::bare(relation), "clusters"));
+    tables::create(&connection, &mut tracker, &clusters);
+    triggers::create(&connection, &tracker, &clusters);
+    share(&connection, &tracker);
+    renew_links(&connection, &tracker);
+    let own = OpenTables::open_for_refresh(&tracker);
+    let mut first = Refresh::begin(&mut connection, &tracker);
     let changes = first.rebuild(false);
     first.end(changes[0]);
     drop(own);
@@ -107,66 +67,63 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     create_index(&connection, &tracker);
     connection.close();
     rights.resign();
-    tables.clusters
+    tracker.tables.clusters
 }
 
-/// The arguments of a call of `near_dup_track`, checked.
-struct Request {
-    key: TrackedColumn,
-    value: TrackedColumn,
-    scope: Vec<TrackedColumn>,
-    measure: Measure,
-    keep: Option<String>,
-    condition: Option<String>,
-    exceptions: Option<pg_sys::Oid>,
-    /// The bare name of the table of clusters.
-    clusters: String,
-    note: pg_sys::Oid,
-}
-
-impl Request {
-    /// # Errors
-    /// ERROR `undefined_column`, `object_not_in_prerequisite_state` for a table without a key, and the errors of
-    /// [`requested_measure`].
-    fn of(call: &Call, relation: pg_sys::Oid) -> Self {
-        // SAFETY: the arguments are of the declared types.
-        unsafe {
-            let text = |number| {
-                let text = call
-                    .optional_argument(number)
-                    .map(|text| Text::from_raw(text));
-                text.map(|text| String::from_utf8_lossy(&text).into_owned())
-            };
-            let name = |number| call.optional_argument(number).map(|name| names::name(name));
-            let key = match name(6) {
-                Some(key) => TrackedColumn::named(relation, &key),
-                None => primary_key(relation),
-            };
-            key.equality();
-            let value = names::name(call.argument(1, "column_name"));
-            let value = TrackedColumn::named(relation, &value);
-            let scope = call
-                .optional_argument(5)
-                .map(|scope| names_in(scope))
-                .unwrap_or_default();
-            let exceptions = call.optional_argument(8);
-            Self {
-                measure: requested_measure(call, &value),
-                scope: scope
-                    .iter()
-                    .map(|name| TrackedColumn::named(relation, name))
-                    .collect(),
-                key,
-                value,
-                keep: text(3),
-                condition: text(7),
-                exceptions: exceptions.map(|table| pg_sys::Oid::from(table.value() as u32)),
-                clusters: name(4)
-                    .unwrap_or_else(|| names::derived(&names::bare(relation), "clusters")),
-                note: note_function(call.function()),
-            }
+/// Returns the tracker that a call of `near_dup_track` asks for, without its tables.
+///
+/// # Errors
+/// ERROR `undefined_column`, `object_not_in_prerequisite_state` for a table without a key, and the errors of
+/// [`requested_measure`], [`Order::named`], [`parsed_condition`], [`check_index`] and [`open_exceptions`].
+fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tracker {
+    // SAFETY: the arguments are of the declared types.
+    let (text, name) = unsafe {
+        (
+            |number| {
+                let text = call.optional_argument(number);
+                text.map(|text| in_utf8(&Varlena::detoast(text)))
+            },
+            |number| call.optional_argument(number).map(|name| names::name(name)),
+        )
+    };
+    let column = |name: &String| TrackedColumn::named(relation, name);
+    let key = name(6).map_or_else(|| primary_key(relation), |name| column(&name));
+    key.equality();
+    let value = column(&name(1).unwrap_or_default());
+    let scope = call.optional_argument(5);
+    // SAFETY: as above.
+    let scope = scope.map(|scope| unsafe { names_in(scope) });
+    let table = Relation::open_table(relation);
+    let condition = text(7).map(|text| parsed_condition(connection, relation, &text));
+    let exceptions = call.optional_argument(8);
+    let exceptions = exceptions.map(|table| pg_sys::Oid::from(table.value() as u32));
+    let tracker = Tracker {
+        relation,
+        owner: table.owner(),
+        tables: Tables {
+            exceptions,
+            ..Tables::default()
+        },
+        measure: requested_measure(call, &value),
+        scope: scope.iter().flatten().map(column).collect(),
+        order: Order::named(connection, relation, text(3).as_deref(), &key.expression()),
+        // SAFETY: the condition is over the table alone.
+        condition: condition.map(|node| unsafe { Expression::new(node, relation) }),
+        note: note_function(call.function()),
+        key,
+        value,
+    };
+    // SAFETY: as above.
+    let condition = condition.and_then(|node| unsafe { RowCondition::new(node, &table) });
+    check_index(&tracker, condition);
+    if let Some(exceptions) = exceptions {
+        if exceptions == relation {
+            invalid("exceptions are in a table of their own", VALID_EXCEPTIONS);
         }
+        let opened = open_exceptions(exceptions, &table, tracker.key.type_);
+        opened.unwrap_or_else(|altered| altered.raise(VALID_EXCEPTIONS));
     }
+    tracker
 }
 
 /// Returns the only column of the primary key.
@@ -265,7 +222,7 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` where a table with rows lacks an index that finds near values
 /// within the scope, and of the exceptions where these are the tracked table.
-fn check_index(tracker: &Tracker) {
+fn check_index(tracker: &Tracker, condition: Option<RowCondition>) {
     let measure = &tracker.measure;
     let bare =
         |column: &TrackedColumn| names::column(tracker.relation, column.number).unwrap_or_default();
@@ -278,6 +235,7 @@ fn check_index(tracker: &Tracker) {
                 .iter()
                 .map(|column| server_text(&bare(column)))
                 .collect(),
+            condition,
             ..GuardOptions::default()
         },
         kind: measure.kind,
@@ -293,7 +251,7 @@ fn check_index(tracker: &Tracker) {
         let columns = tracker.scope.iter().chain([&tracker.value]);
         let columns: Vec<&str> = columns.map(|column| &*column.name).collect();
         let (columns, class) = (columns.join(", "), rule.bound.operator_class(&rule.objects));
-        let [table, lacking] = [tracker.relation, lacking.oid].map(names::relation);
+        let [table, lacking] = [tracker.relation, lacking.oid()].map(names::relation);
         not_ready(
             &format!(
                 "near_dup_track needs an index of ({columns}) on table {lacking} that serves threshold {}",

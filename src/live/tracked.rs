@@ -1,7 +1,7 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
-use crate::live::access::OwnTables;
 use crate::live::state::State;
+use crate::live::tables::OpenTables;
 use crate::live::tracker::{Tracker, note_function};
 use crate::live::triggers::noted;
 use crate::pg::arrays::NewTexts;
@@ -37,7 +37,7 @@ const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
 
 fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     let rights = OwnerRights::assume(tracker.owner);
-    let opened = OwnTables::open(tracker);
+    let opened = OpenTables::open(tracker);
     // The number of rows in the queue, and the time, duration and rows of the last refresh.
     let mut last = [None; 4];
     if opened.is_ok() {

@@ -8,10 +8,10 @@
 //! that it names, and if the tracker's state does not name another table.
 
 use crate::index::kind::Kind;
-use crate::live::access::OwnTables;
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order, Term};
 use crate::live::state;
+use crate::live::tables::{Tables, open_state};
 use crate::options::{CUT, with_text};
 use crate::pg::call::Call;
 use crate::pg::catalog::function_beside;
@@ -23,60 +23,6 @@ use crate::pg::statement::{Connection, server_text};
 use crate::pg::{condition, names};
 use neardup::shingle::Shingling;
 use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
-
-/// The tables of a tracker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tables {
-    /// The clusters: key, cluster, canonical, similarity.
-    pub clusters: pg_sys::Oid,
-    /// The log of their events.
-    pub log: pg_sys::Oid,
-    /// The canonical rows with the values by which they are found, and their places in the order.
-    pub canonical: pg_sys::Oid,
-    /// Keys of changed rows.
-    pub queue: pg_sys::Oid,
-    /// One row: the tracked table, and what is known of the last refresh.
-    pub state: pg_sys::Oid,
-    /// The user's table of pairs that are no duplicates.
-    pub exceptions: Option<pg_sys::Oid>,
-}
-
-impl Tables {
-    /// Returns the tables that the condition of a trigger names.
-    pub fn of(trigger: &pg_sys::Trigger) -> Option<Self> {
-        // SAFETY: the condition is the trigger's.
-        unsafe {
-            let with_exceptions = condition::named::<6>(trigger.tgqual);
-            let own = condition::named::<5>(trigger.tgqual);
-            let [clusters, log, canonical, queue, state] = match with_exceptions {
-                Some([clusters, log, canonical, queue, state, _]) => {
-                    [clusters, log, canonical, queue, state]
-                }
-                None => own?,
-            };
-            Some(Self {
-                clusters,
-                log,
-                canonical,
-                queue,
-                state,
-                exceptions: with_exceptions.map(|[.., exceptions]| exceptions),
-            })
-        }
-    }
-
-    /// Returns the tables in the order in which a condition names them.
-    pub fn all(&self) -> Vec<pg_sys::Oid> {
-        let own = [
-            self.clusters,
-            self.log,
-            self.canonical,
-            self.queue,
-            self.state,
-        ];
-        own.into_iter().chain(self.exceptions).collect()
-    }
-}
 
 /// A column of the tracked table.
 #[derive(Clone)]
@@ -251,7 +197,7 @@ impl Tracker {
             return false;
         }
         // What was altered is for others to tell.
-        let Ok(_state) = OwnTables::open_state(self) else {
+        let Ok(_state) = open_state(self) else {
             return true;
         };
         let rights = OwnerRights::assume(self.owner);
@@ -291,7 +237,7 @@ impl Tracker {
     /// ERROR `object_not_in_prerequisite_state` if there is none, `insufficient_privilege` unless the caller owns
     /// the tracked table.
     pub fn of_argument(call: &Call) -> Self {
-        let clusters = pg_sys::Oid::from(call.argument(0, "clusters").value() as u32);
+        let clusters = call.oid(0, "clusters");
         let connection = Connection::open();
         let tracker = Self::of_clusters(note_function(call.function()), &connection, clusters);
         connection.close();

@@ -1,6 +1,7 @@
 //! The triggers of a tracker: how they are made, and whether they note every change.
 
-use crate::live::tracker::{Tables, Tracker};
+use crate::live::tables::Tables;
+use crate::live::tracker::Tracker;
 use crate::options::cut_texts;
 use crate::pg::encoding::utf8;
 use crate::pg::relation::Relation;

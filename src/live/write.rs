@@ -43,22 +43,18 @@ pub fn clusters(
     let gone = rows
         .iter()
         .filter(|(_, row)| row.after == After::Gone && row.before.is_some())
-        .map(|(number, _)| rows.stored_key(number));
+        .map(|(number, _)| rows.key(number));
     delete(connection, tracker, &table, gone.inspect(|_| added -= 1));
     let moved = rows.iter().filter_map(|(number, row)| {
-        let After::There(standing) = row.after else {
+        let After::There(near) = row.after else {
             return None;
         };
-        let canonical = standing.canonical(number);
+        let canonical = near.map_or(number, |near| near.canonical);
         let cluster = numbers.of(canonical);
-        let is_same = row.before.as_ref().is_some_and(|before| {
-            before.cluster == cluster
-                && before.standing == standing
-                && rows.has_stored_key(number)
-                && rows.has_stored_key(canonical)
-        });
-        added += i64::from(row.before.is_none());
-        (!is_same).then_some((number, cluster, canonical, standing.similarity()))
+        let before = row.before.as_ref();
+        let is_same = before.is_some_and(|before| before.cluster == cluster && before.near == near);
+        added += i64::from(before.is_none());
+        (!is_same).then_some((number, cluster, canonical, near.map(|near| near.similarity)))
     });
     run_in_batches(&put, moved, |batch| {
         let clusters = collected(batch.iter().map(|row| row.1)).or_raise();
@@ -119,7 +115,7 @@ pub fn canonicals(
         let is_other = row.is_changed || !row.is_canonical(*number);
         row.was_canonical(*number) && row.after != After::Same && is_other
     });
-    let ended = ended.map(|(number, _)| rows.stored_key(number));
+    let ended = ended.map(|(number, _)| rows.key(number));
     delete(connection, tracker, &tracker.canonical(), ended);
     let begun = rows.iter().filter(|(number, row)| {
         row.is_canonical(*number) && (row.is_changed || !row.was_canonical(*number))
@@ -250,7 +246,7 @@ impl<'a> Log<'a> {
                 .iter()
                 .map(|event| <&str>::from(event.kind).as_bytes());
             let keys = batch.iter().map(|event| rows.key(event.row));
-            let replaced = batch.iter().map(|event| rows.stored_key(event.replaced));
+            let replaced = batch.iter().map(|event| rows.key(event.replaced));
             [
                 Some(text_array(names)),
                 from.into_datum(),
@@ -266,7 +262,7 @@ impl<'a> Log<'a> {
 /// Returns the similarity of a row that joined a cluster to the canonical row; None for other events.
 fn similarity(rows: &TrackedRows, event: &Event) -> Option<f64> {
     match (event.kind, rows.get(event.row).after) {
-        (EventKind::Joined, After::There(standing)) => standing.similarity(),
+        (EventKind::Joined, After::There(near)) => near.map(|near| near.similarity),
         _ => None,
     }
 }

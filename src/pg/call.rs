@@ -36,6 +36,14 @@ impl Call {
         }
     }
 
+    /// Returns an argument of type oid or regclass.
+    ///
+    /// # Errors
+    /// As for [`Self::argument`].
+    pub fn oid(&self, number: usize, name: &str) -> pg_sys::Oid {
+        pg_sys::Oid::from(self.argument(number, name).value() as u32)
+    }
+
     /// Returns an argument that may be NULL.
     pub fn optional_argument(&self, number: usize) -> Option<Datum> {
         // SAFETY: the call is running, and its function has that many arguments.

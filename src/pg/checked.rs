@@ -22,6 +22,12 @@ impl CreatedColumn {
             is_not_null,
         }
     }
+
+    /// Returns the column as CREATE TABLE has it.
+    pub fn definition(&self) -> String {
+        let not_null = if self.is_not_null { " NOT NULL" } else { "" };
+        format!("{} {}{not_null}", self.name, self.type_.definition())
+    }
 }
 
 /// A table as the extension creates it to serve another table.

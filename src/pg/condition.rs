@@ -19,19 +19,21 @@ pub fn naming(tables: &[pg_sys::Oid]) -> String {
     format!("ROW({}) IS NOT NULL", named.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the tables that a condition names first, or None if these are not `N`.
+/// Returns the tables that a condition names first; none if it does not begin so.
 ///
 /// # Safety
 /// The condition is that of a trigger, or NULL.
-pub unsafe fn named<const N: usize>(condition: *const c_char) -> Option<[pg_sys::Oid; N]> {
+pub unsafe fn named(condition: *const c_char) -> Vec<pg_sys::Oid> {
     // SAFETY: vouched for by the caller; the tags tell the types.
     unsafe {
-        let row = tested_row(*conjuncts(condition).first()?)?;
-        let mut tables = [pg_sys::InvalidOid; N];
-        for (table, element) in tables.iter_mut().zip(nodes::elements::<N>((*row).args)?) {
-            *table = pg_sys::Oid::from(nodes::constant(element)?.value() as u32);
-        }
-        Some(tables)
+        let conjuncts = conjuncts(condition);
+        let row = conjuncts.first().and_then(|&first| tested_row(first));
+        let Some(row) = row else { return Vec::new() };
+        let tables = nodes::all_elements((*row).args).into_iter();
+        let tables = tables.map_while(|element| nodes::constant(element));
+        tables
+            .map(|table| pg_sys::Oid::from(table.value() as u32))
+            .collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! PostgreSQL's own sort: within work_mem, spilling to temporary files, interruptible.
 
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::relation::ColumnType;
 use crate::pg::value::{Keys, Layout};
 use neardup::memory::Grow;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -218,22 +219,41 @@ impl PairSort {
     }
 }
 
-/// The default order of the values of a type.
-pub struct ValueOrder(*mut pg_sys::TypeCacheEntry);
+/// The default order of the values of a type, by a collation.
+pub struct ValueOrder {
+    type_: *mut pg_sys::TypeCacheEntry,
+    collation: pg_sys::Oid,
+}
 
 impl ValueOrder {
+    /// Returns the order by the type's own collation.
+    ///
     /// # Errors
     /// ERROR `undefined_function` if values of that type have no order.
     pub fn of(value_type: pg_sys::Oid) -> Self {
-        Self(order_of(value_type))
+        let type_ = order_of(value_type);
+        // SAFETY: cache entries are never freed.
+        let collation = unsafe { (*type_).typcollation };
+        Self { type_, collation }
+    }
+
+    /// Returns the order of the values of a column.
+    ///
+    /// # Errors
+    /// As for [`Self::of`].
+    pub fn of_column(column: ColumnType) -> Self {
+        Self {
+            type_: order_of(column.type_),
+            collation: column.collation,
+        }
     }
 
     /// Compares two values of the type.
     pub fn compare(&self, a: pg_sys::Datum, b: pg_sys::Datum) -> Ordering {
         // SAFETY: both are of the type whose comparison function this is.
         let order = unsafe {
-            let function = &mut (*self.0).cmp_proc_finfo;
-            pg_sys::FunctionCall2Coll(function, (*self.0).typcollation, a, b)
+            let function = &mut (*self.type_).cmp_proc_finfo;
+            pg_sys::FunctionCall2Coll(function, self.collation, a, b)
         };
         (order.value() as i32).cmp(&0)
     }
@@ -280,7 +300,7 @@ impl ValueSort {
     fn hold(&self, value: pg_sys::Datum, held: &mut Option<pg_sys::Datum>) {
         // SAFETY: values are of the type of the sort; the one before was copied here.
         unsafe {
-            let order = self.order.0;
+            let order = self.order.type_;
             let (by_value, length) = ((*order).typbyval, (*order).typlen);
             let layout = Layout { by_value, length };
             let before = held.replace(layout.copy(value));

@@ -197,13 +197,7 @@ impl Statement<'_> {
         arguments: &[Option<pg_sys::Datum>],
         visit: &mut dyn FnMut(&Tuple<'_>),
     ) -> u64 {
-        let mut datums = [pg_sys::Datum::null(); MAX_ARGUMENTS];
-        let mut flags = [b'n' as c_char; MAX_ARGUMENTS];
-        for (number, value) in arguments.iter().enumerate() {
-            if let Some(value) = *value {
-                (datums[number], flags[number]) = (value, b' ' as c_char);
-            }
-        }
+        let (mut datums, flags) = values_and_nulls(arguments);
         // SAFETY: as many values as the statement has parameters; the table of rows is freed after
         // the visits.
         unsafe {
@@ -232,27 +226,41 @@ impl Statement<'_> {
     /// Runs a read-only statement under the connection's snapshot, as a stage of a job, and calls `visit` for its rows
     /// without keeping them.
     pub fn read(&self, stage: &'static str, visit: &mut dyn FnMut(&Tuple<'_>)) {
+        let mut progress = None;
+        self.read_while(&[], &mut |expected, row| {
+            let progress = progress.get_or_insert_with(|| Progress::about(stage, expected));
+            progress.step();
+            visit(row);
+            true
+        });
+    }
+
+    /// Runs a statement that only reads, under the connection's snapshot, and visits its rows without keeping them
+    /// until `visit` returns false; `visit` also gets the number of rows that the planner expects.
+    pub fn read_while(
+        &self,
+        arguments: &[Option<pg_sys::Datum>],
+        visit: &mut dyn FnMut(f64, &Tuple<'_>) -> bool,
+    ) {
         const BATCH: i64 = 256;
         let snapshot = self.snapshot.expect("the connection reads under one");
-        // SAFETY: the statement has no parameters; the cursor reads under the active snapshot.
+        let (mut datums, flags) = values_and_nulls(arguments);
+        // SAFETY: as many values as the statement has parameters; the cursor reads under the active snapshot.
         unsafe {
             pg_sys::PushActiveSnapshot(snapshot.as_ptr());
             let portal = pg_sys::SPI_cursor_open(
                 std::ptr::null(),
                 self.plan,
-                std::ptr::null_mut(),
-                std::ptr::null(),
+                datums.as_mut_ptr(),
+                flags.as_ptr(),
                 true,
             );
-            let mut progress = Progress::about(stage, estimate(portal).0);
-            let visit = &mut |row: &Tuple<'_>| {
-                progress.step();
-                visit(row);
-                true
-            };
+            let expected = estimate(portal).0;
+            let visit = &mut |row: &Tuple<'_>| visit(expected, row);
             loop {
                 pg_sys::SPI_cursor_fetch(portal, true, BATCH as _);
-                if visit_returned(visit).0 == 0 {
+                let (rows, goes_on) = visit_returned(visit);
+                if rows == 0 || !goes_on {
                     break;
                 }
             }
@@ -281,6 +289,20 @@ impl Statement<'_> {
 
 /// Most arguments of a statement.
 const MAX_ARGUMENTS: usize = 8;
+
+/// Returns the arguments of a statement as values, and as flags that tell which are NULL.
+fn values_and_nulls(
+    arguments: &[Option<pg_sys::Datum>],
+) -> ([pg_sys::Datum; MAX_ARGUMENTS], [c_char; MAX_ARGUMENTS]) {
+    let mut datums = [pg_sys::Datum::null(); MAX_ARGUMENTS];
+    let mut flags = [b'n' as c_char; MAX_ARGUMENTS];
+    for (number, value) in arguments.iter().enumerate() {
+        if let Some(value) = *value {
+            (datums[number], flags[number]) = (value, b' ' as c_char);
+        }
+    }
+    (datums, flags)
+}
 
 /// The rows committed at one moment.
 pub struct Snapshot(pg_sys::Snapshot);

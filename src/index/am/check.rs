@@ -51,7 +51,7 @@ const NAMED: usize = 10;
 pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let opened = Opened::new(pg_sys::Oid::from(call.argument(0, "index").value() as u32));
+    let opened = Opened::new(call.oid(0, "index"));
     // The index's expressions may call functions of the owner's.
     let rights = OwnerRights::assume(opened.table.owner());
     // SAFETY: whatever this snapshot sees is in the index by now, and cannot be removed from it. One of a

@@ -20,7 +20,7 @@ use pgrx::prelude::*;
 fn near_dup_index_stats(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let oid = pg_sys::Oid::from(call.argument(0, "index").value() as u32);
+    let oid = call.oid(0, "index");
     let opened = Opened::new(oid);
     let index = opened.index();
     let meta = Meta::read(&index);

@@ -1,0 +1,242 @@
+//! The tables of a tracker: one description, by which they are made, and opened only as they were made.
+
+use crate::guard::exceptions::open_exceptions;
+use crate::live::tracker::Tracker;
+use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
+use crate::pg::condition;
+use crate::pg::error::raise;
+use crate::pg::names;
+use crate::pg::relation::{ColumnType, Relation};
+use crate::pg::statement::{Connection, server_text};
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+/// The tables of a tracker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// The clusters: key, cluster, canonical, similarity.
+    pub clusters: pg_sys::Oid,
+    /// The log of their events.
+    pub log: pg_sys::Oid,
+    /// The canonical rows with the values by which they are found, and their places in the order.
+    pub canonical: pg_sys::Oid,
+    /// Keys of changed rows.
+    pub queue: pg_sys::Oid,
+    /// One row: the tracked table, and what is known of the last refresh.
+    pub state: pg_sys::Oid,
+    /// The user's table of pairs that are no duplicates.
+    pub exceptions: Option<pg_sys::Oid>,
+}
+
+impl Tables {
+    /// Returns the tables that the condition of a trigger names.
+    pub fn of(trigger: &pg_sys::Trigger) -> Option<Self> {
+        // SAFETY: the condition is the trigger's.
+        let named = unsafe { condition::named(trigger.tgqual) };
+        let (&own, exceptions) = named.split_first_chunk()?;
+        Some(Self::new(own, exceptions.first().copied()))
+    }
+
+    fn new(own: [pg_sys::Oid; 5], exceptions: Option<pg_sys::Oid>) -> Self {
+        let [clusters, log, canonical, queue, state] = own;
+        Self {
+            clusters,
+            log,
+            canonical,
+            queue,
+            state,
+            exceptions,
+        }
+    }
+
+    /// Returns the tables that the tracker has made.
+    pub fn own(&self) -> [pg_sys::Oid; 5] {
+        [
+            self.clusters,
+            self.log,
+            self.canonical,
+            self.queue,
+            self.state,
+        ]
+    }
+
+    /// Returns the tables in the order in which a condition names them.
+    pub fn all(&self) -> Vec<pg_sys::Oid> {
+        self.own().into_iter().chain(self.exceptions).collect()
+    }
+}
+
+/// The table of state, by its place among the tables of a tracker.
+const STATE: usize = 4;
+
+/// Returns the names of a tracker's tables, behind that of the clusters, and their columns. The first column is the
+/// primary key, but of the queue.
+fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
+    let key = |name, is_not_null| CreatedColumn::new(name, tracker.key.type_, is_not_null);
+    let column = |name: &str, type_, is_not_null| {
+        CreatedColumn::new(name, ColumnType::plain(type_), is_not_null)
+    };
+    let wanted = |name, type_| column(name, type_, true);
+    let optional = |name, type_| column(name, type_, false);
+    let mut canonical = vec![
+        key("key", true),
+        wanted("cluster", pg_sys::INT8OID),
+        wanted("kept", tracker.measure.kept_oid()),
+    ];
+    let scope = (1..).zip(&tracker.scope);
+    let scope = scope.map(|(number, column)| (format!("scope{number}"), column.type_));
+    let order = (1..).zip(&tracker.order.terms);
+    let order = order.map(|(number, term)| (format!("order{number}"), term.expression.type_));
+    let others = scope.chain(order);
+    canonical.extend(others.map(|(name, type_)| CreatedColumn::new(&name, type_, false)));
+    let clusters = vec![
+        key("key", true),
+        wanted("cluster", pg_sys::INT8OID),
+        key("canonical", true),
+        optional("similarity", pg_sys::FLOAT8OID),
+    ];
+    let log = vec![
+        wanted("number", pg_sys::INT8OID),
+        wanted("at", pg_sys::TIMESTAMPTZOID),
+        wanted("event", pg_sys::TEXTOID),
+        optional("from_cluster", pg_sys::INT8OID),
+        optional("to_cluster", pg_sys::INT8OID),
+        key("key", false),
+        optional("similarity", pg_sys::FLOAT8OID),
+        key("replaced", false),
+    ];
+    let state = vec![
+        wanted("singleton", pg_sys::BOOLOID),
+        // The tracked table: a copy of its triggers on another one does not count.
+        wanted("relation", pg_sys::REGCLASSOID),
+        wanted("next_cluster", pg_sys::INT8OID),
+        wanted("rows", pg_sys::INT8OID),
+        optional("noted", pg_sys::TEXTOID),
+        optional("anew", pg_sys::FLOAT8OID),
+        optional("refreshed_at", pg_sys::TIMESTAMPTZOID),
+        optional("seconds", pg_sys::FLOAT8OID),
+        optional("changed", pg_sys::INT8OID),
+    ];
+    [
+        ("", clusters),
+        ("log", log),
+        ("canonical", canonical),
+        ("queue", vec![key("key", false)]),
+        ("state", state),
+    ]
+}
+
+/// Returns the columns of the primary key of a table with that name behind the clusters'.
+fn primary_key(name: &str) -> &'static [i16] {
+    if name == "queue" { &[] } else { &[1] }
+}
+
+/// Makes the tables of a tracker beside the tracked one, with the rights of its owner; `clusters` is the bare name of
+/// the table of clusters.
+///
+/// # Errors
+/// ERROR `duplicate_table` where an object of one of these names is in the way.
+pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
+    // SAFETY: looks the table up in the catalog.
+    let (schema, persistence) = unsafe {
+        (
+            pg_sys::get_rel_namespace(tracker.relation),
+            pg_sys::get_rel_persistence(tracker.relation) as u8,
+        )
+    };
+    // After a crash an unlogged table and these are empty.
+    let unlogged = match persistence {
+        pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
+        _ => "",
+    };
+    let own = descriptions(tracker).map(|(name, columns)| {
+        let bare = match name {
+            "" => clusters.to_owned(),
+            name => names::derived(clusters, name),
+        };
+        // SAFETY: the name is NUL-terminated.
+        let find = || unsafe { pg_sys::get_relname_relid(server_text(&bare).as_ptr(), schema) };
+        let table = names::qualified(schema, &bare);
+        if find() != pg_sys::InvalidOid {
+            in_the_way(&table);
+        }
+        let key = primary_key(name).iter();
+        let key = key.map(|_| format!("PRIMARY KEY ({})", columns[0].name));
+        let definitions = columns.iter().map(CreatedColumn::definition).chain(key);
+        let definitions = definitions.collect::<Vec<_>>().join(", ");
+        connection.execute(&format!("CREATE {unlogged} TABLE {table} ({definitions})"));
+        find()
+    });
+    let [clusters, log, _, queue, state] = own.map(names::relation);
+    // Rows of the queue can be deleted also where it is published.
+    connection.execute(&format!(
+        "CREATE INDEX ON {clusters} (cluster);
+         CREATE INDEX ON {clusters} (canonical);
+         ALTER TABLE {log} ALTER number ADD GENERATED ALWAYS AS IDENTITY;
+         ALTER TABLE {queue} REPLICA IDENTITY FULL;
+         ALTER TABLE {state} ADD CHECK (singleton)"
+    ));
+    tracker.tables = Tables::new(own, tracker.tables.exceptions);
+}
+
+fn in_the_way(table: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
+        &format!("near_dup_track cannot make {table}, which exists already"),
+        &format!(
+            "If a table that was tracked has left it: DROP TABLE {table}; if a tracker keeps it, end that by near_dup_untrack before. Or name other clusters: clusters => 'other_clusters'."
+        ),
+    )
+}
+
+/// The tables of a tracker, open and as they were created, and its open table.
+pub struct OpenTables {
+    _tracked: Relation,
+    _tables: Vec<CheckedTable>,
+}
+
+impl OpenTables {
+    pub fn open(tracker: &Tracker) -> Result<Self, Altered> {
+        let tracked = Relation::open_table(tracker.relation);
+        let places = (0..=STATE).rev();
+        let opened = places.map(|place| open(tracker, &tracked, place));
+        let exceptions = tracker.tables.exceptions.into_iter();
+        let exceptions =
+            exceptions.map(|table| open_exceptions(table, &tracked, tracker.key.type_));
+        Ok(Self {
+            _tables: opened.chain(exceptions).collect::<Result<_, _>>()?,
+            _tracked: tracked,
+        })
+    }
+
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` for a table that was altered.
+    pub fn open_for_refresh(tracker: &Tracker) -> Self {
+        let hint = || altered_hint(tracker.tables.clusters);
+        Self::open(tracker).unwrap_or_else(|altered| altered.raise(&hint()))
+    }
+}
+
+/// Opens the table of the state alone.
+pub fn open_state(tracker: &Tracker) -> Result<CheckedTable, Altered> {
+    open(tracker, &Relation::open_table(tracker.relation), STATE)
+}
+
+fn open(tracker: &Tracker, tracked: &Relation, place: usize) -> Result<CheckedTable, Altered> {
+    let (name, columns) = &descriptions(tracker)[place];
+    let created = CreatedTable {
+        owner: tracker.owner,
+        persistence: tracked.persistence(),
+        columns,
+        key: Some(primary_key(name)),
+    };
+    let table = tracker.tables.own()[place];
+    CheckedTable::open(table, &created, pg_sys::AccessShareLock)
+}
+
+/// Returns the hint of an error about a table of the tracker with these clusters.
+pub fn altered_hint(clusters: pg_sys::Oid) -> String {
+    let clusters = names::literal(&names::find_relation(clusters).unwrap_or_default());
+    format!(
+        "Undo the change, or make the tracker anew: SELECT near_dup_untrack({clusters}); then near_dup_track."
+    )
+}
