@@ -422,10 +422,72 @@ def by_django():
         assert "neardup.signature(text). The text form is" in str(error)
 
 
+GUARDED = """
+    CREATE TABLE by_guard (id text PRIMARY KEY, body text);
+    CREATE INDEX ON by_guard USING neardup (body text_ops (threshold = 0.8));
+    SELECT near_dup_protect('by_guard', 'body', 0.8);
+    CREATE TABLE by_constraint (id int PRIMARY KEY, body text, EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %));
+    INSERT INTO by_constraint VALUES (1, 'one text');
+    INSERT INTO by_guard VALUES ('the first', '{}')"""
+COPY = f"INSERT INTO by_guard VALUES ('another', '{EDITED}')"
+OTHERS = [
+    "INSERT INTO by_guard VALUES (NULL, 'of something else')",
+    "INSERT INTO by_guard VALUES ('the first', 'of something else')",
+    "INSERT INTO by_constraint VALUES (2, 'one text')",
+    "TABLE by_nobody",
+]
+
+
+def check_existing(execute):
+    """The rejection names the existing row, and no other error does."""
+    for statement, expected in (COPY, "the first"), *((other, None) for other in OTHERS):
+        try:
+            execute(statement)
+            raise AssertionError(f"no error: {statement}")
+        except Exception as error:
+            assert not isinstance(error, AssertionError), error
+            assert neardup.existing_key(error) == expected, (statement, repr(error))
+
+
+def existing_keys():
+    from django.db import connections
+
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(GUARDED.format(BODY))
+        check_existing(conn.execute)
+        engine = sqlalchemy.create_engine(address.replace("://", "+psycopg://"), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            check_existing(connection.exec_driver_sql)
+        engine.dispose()
+        with connections["default"].cursor() as cursor:
+            check_existing(cursor.execute)
+        for connect in asyncpg_connection, sqlalchemy_connection:
+            check_existing(lambda statement, connect=connect: asyncio.run(connect(statement)))
+        conn.execute("DROP TABLE by_guard, by_constraint")
+
+
+async def asyncpg_connection(statement):
+    conn = await asyncpg.connect(address)
+    try:
+        await conn.execute(statement)
+    finally:
+        await conn.close()
+
+
+async def sqlalchemy_connection(statement):
+    engine = create_async_engine(address.replace("://", "+asyncpg://"))
+    try:
+        async with engine.begin() as connection:
+            await connection.exec_driver_sql(statement)
+    finally:
+        await engine.dispose()
+
+
 psycopg_both_formats()
 asyncio.run(psycopg_asynchronous())
 asyncio.run(by_asyncpg())
 sqlalchemy_and_alembic()
 asyncio.run(sqlalchemy_asyncpg())
 by_django()
+existing_keys()
 print("psycopg, asyncpg, SQLAlchemy, Alembic and Django give back what they were sent")

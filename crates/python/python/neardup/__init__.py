@@ -19,6 +19,7 @@ from functools import reduce
 from typing import Any, NamedTuple, overload
 
 from . import _native
+from ._errors import existing_key
 from ._exact import Explanation, Segment, edit_distance, explain, resemblance, shingle_hashes, shingles
 from ._html import diff_html
 from ._signature import Signature, made
@@ -37,6 +38,7 @@ __all__ = [
     "distance",
     "distances",
     "edit_distance",
+    "existing_key",
     "explain",
     "interval",
     "near_dup",

@@ -1,0 +1,21 @@
+"""Errors of the server."""
+
+from __future__ import annotations
+
+REJECTED = "23P01"
+
+
+def existing_key(error: BaseException) -> str | None:
+    """Return the key of the existing row, as text, from the error by which a guard rejects its near-duplicate.
+
+    The error is one of psycopg or asyncpg, or one of SQLAlchemy or Django that wraps it. None for errors that name no
+    such row: those of constraints, those about a row that the role may not see, and all others.
+    """
+    found: BaseException | None = error
+    while found is not None:
+        if getattr(found, "sqlstate", None) == REJECTED:
+            key = getattr(getattr(found, "diag", found), "column_name", None)
+            if key is not None:
+                return str(key)
+        found = getattr(found, "orig", None) or found.__cause__
+    return None
