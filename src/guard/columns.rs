@@ -7,7 +7,7 @@ use crate::guard::row_condition::PreparedCondition;
 use crate::guard::slot::{get, have_same_bits};
 use crate::guard::window::Window;
 use crate::pg::encoding::utf8;
-use crate::pg::error::{raise, unsupported};
+use crate::pg::error::{not_ready, raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -195,6 +195,24 @@ impl GuardColumns {
     pub unsafe fn key_text<'c>(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<&'c CStr> {
         // SAFETY: vouched for by the caller.
         unsafe { text_of(slot, self.key?) }
+    }
+}
+
+/// Returns the only column of the primary key of a table.
+///
+/// # Errors
+/// ERROR `object_not_in_prerequisite_state` for a primary key of several columns, and for a table without one.
+pub fn only_key_column(table: &Relation) -> i16 {
+    let (_, columns) = table.primary_key().unwrap_or_default();
+    match columns[..] {
+        [column] => column,
+        _ => not_ready(
+            &format!(
+                "table {} has no primary key of one column",
+                names::relation(table.oid())
+            ),
+            "Name a column whose values are unique and not NULL: key => 'id'.",
+        ),
     }
 }
 

@@ -1,14 +1,12 @@
 //! Pairs of rows that are not near-duplicates, by decision: a plain table of the owner's with columns `a` and `b`.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::notes_table::{NotesTable, text_of};
+use crate::guard::notes_table::{KeyWords, NotesTable, as_owner, run_for_pair, text_of};
 use crate::guard::triggers::noting;
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::condition;
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation, trigger_arguments};
-use crate::pg::rights::OwnerRights;
-use crate::pg::statement::{Connection, text_datum};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -39,10 +37,11 @@ pub fn open_exceptions(
     CheckedTable::open(exceptions, &created, pg_sys::AccessShareLock)
 }
 
-/// The exceptions of a guard, by the key of its table.
+/// The exceptions of a guard.
 pub struct Exceptions {
     table: CheckedTable,
-    key: ColumnType,
+    /// The statement that returns a row if there is a pair.
+    find: String,
 }
 
 impl Exceptions {
@@ -51,11 +50,14 @@ impl Exceptions {
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` for a table of another owner, or without such columns.
     pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
-        let key = columns.key.expect("a guard with exceptions has a key");
-        let key = ColumnType::of(guarded.oid(), key);
+        let key = ColumnType::of(guarded.oid(), columns.key.expect("exceptions need a key"));
         let table = open_exceptions(oid, guarded, key);
         let table = table.unwrap_or_else(|altered| altered.raise(VALID_EXCEPTIONS));
-        Self { table, key }
+        let is_pair = KeyWords::new(key).is_pair(["a", "b"]);
+        Self {
+            table,
+            find: format!("SELECT FROM {} WHERE {is_pair}", names::relation(oid)),
+        }
     }
 
     /// Returns whether two rows are a pair in the table, in either order, as transactions have committed it by now.
@@ -67,33 +69,11 @@ impl Exceptions {
         a: (&GuardColumns, *mut pg_sys::TupleTableSlot),
         b: (&GuardColumns, *mut pg_sys::TupleTableSlot),
     ) -> bool {
-        let rights = OwnerRights::assume(self.table.relation().owner());
-        rights.keep_texts();
-        rights.set(c"enable_seqscan", c"off");
-        // SAFETY: vouched for by the caller.
-        let keys = unsafe { a.0.key_text(a.1).zip(b.0.key_text(b.1)) };
-        let has = keys.is_some_and(|(a, b)| {
-            let [table, key] = [
-                names::relation(self.table.relation().oid()),
-                self.key.name(),
-            ];
-            let equal = names::equality(self.key.type_).expect("keys have equality");
-            let is_pair =
-                |a: u8, b: u8| format!("(a {equal} ${a}::{key} AND b {equal} ${b}::{key})");
-            let sql = format!(
-                "SELECT FROM {table} WHERE {} OR {}",
-                is_pair(1, 2),
-                is_pair(2, 1)
-            );
-            let connection = Connection::open();
-            let types = [pg_sys::TEXTOID; 2];
-            let pair = [a, b].map(|key| Some(text_datum(key.to_bytes())));
-            let found = connection.prepare_kept(&sql, &types).run_latest(&pair);
-            connection.close();
-            found > 0
-        });
-        rights.resign();
-        has
+        as_owner(self.table.relation(), |connection| {
+            // SAFETY: vouched for by the caller.
+            let keys = unsafe { a.0.key_text(a.1).zip(b.0.key_text(b.1)) };
+            keys.is_some_and(|(a, b)| run_for_pair(connection, &self.find, [a, b]) > 0)
+        })
     }
 }
 
@@ -125,12 +105,13 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
             true => data.tg_trigslot,
             false => data.tg_newslot,
         };
-        let notes = NotesTable::open(notes, &guarded, &columns);
+        // Waits for transactions that may have written the note, or do so having read the exceptions before.
+        let notes = NotesTable::open(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
         notes.write(|connection| {
             let number = |name: &CStr| names::column_number(table, name);
             let [a, b] = [c"a", c"b"].map(|name| text_of(new, number(name)?));
             if let Some((a, b)) = a.zip(b) {
-                notes.remove_pair(connection, a, b);
+                notes.remove_pair(connection, [a, b]);
             }
         });
     }

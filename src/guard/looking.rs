@@ -253,7 +253,7 @@ impl Passing<'_> {
         in_memory_of_its_own(|| unsafe { with_row(place, source, compare) });
     }
 
-    /// Returns the version of a row that an UPDATE replaced, where its nearness to others excuses that of the new one.
+    /// Returns the version of a row that an UPDATE replaced, where it excuses pairs of the new one.
     ///
     /// # Safety
     /// The row is one of its source.
@@ -313,7 +313,7 @@ impl Passing<'_> {
             let before = || {
                 let number = self.number(guard, table.oid(), tid(similar.slot))?;
                 let place = &self.places[number];
-                version(place, self.source(place)?, place.old)
+                version(self.source(place)?, place.old)
             };
             is_near(similar.slot) || before().is_some_and(|before| is_near(before.as_ptr()))
         }

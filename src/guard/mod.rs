@@ -5,7 +5,7 @@
     reason = "an entry a key, column, partition or index"
 )]
 
-mod columns;
+pub mod columns;
 pub mod exceptions;
 mod locks;
 mod looking;

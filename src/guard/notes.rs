@@ -43,6 +43,7 @@ use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::statement::Connection;
 use crate::pg::value::in_memory_of_its_own;
 use neardup::memory::{Grow, collected};
+use pgrx::pg_sys;
 use std::ffi::CStr;
 
 /// Rows that one statement adds notes for, or removes the notes of.
@@ -143,7 +144,7 @@ impl Passing<'_> {
             // SAFETY: vouched for by the caller.
             let keys = rows.iter().filter_map(|&(row, source)| unsafe {
                 let place = &self.places[row];
-                let old = version(place, source, place.old)?;
+                let old = version(source, place.old)?;
                 source.columns.key_text(old.as_ptr())
             });
             table.remove(connection, &collected(keys).or_raise());
@@ -191,7 +192,12 @@ impl Passing<'_> {
             };
             let rows = collected((0..self.places.len()).filter_map(of_guard)).or_raise();
             if let Some((_, source)) = rows.first() {
-                let table = NotesTable::open(notes.table, &source.table, &source.columns);
+                let table = NotesTable::open(
+                    notes.table,
+                    &source.table,
+                    &source.columns,
+                    pg_sys::RowExclusiveLock,
+                );
                 table.write(|connection| {
                     for batch in rows.chunks(BATCH) {
                         in_memory_of_its_own(|| write(&table, connection, batch));

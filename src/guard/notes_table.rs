@@ -8,7 +8,7 @@ use crate::pg::error::{OrRaise, raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
-use crate::pg::statement::{Connection, server_text, text_array, text_datum};
+use crate::pg::statement::{Connection, text_array, text_datum};
 use neardup::memory::collected;
 use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
@@ -18,49 +18,59 @@ use std::ffi::CStr;
 /// # Errors
 /// ERROR `feature_not_supported` for a temporary table, and the errors of CREATE TABLE.
 pub fn create(guarded: &Relation, name: &str, key: i16) -> pg_sys::Oid {
-    let oid = guarded.oid();
-    // SAFETY: looks the table up in the catalog.
-    let (schema, persistence) = unsafe {
-        let schema = pg_sys::get_rel_namespace(oid);
-        (schema, pg_sys::get_rel_persistence(oid) as u8)
-    };
-    let unlogged = match persistence {
+    if guarded.persistence() == pg_sys::RELPERSISTENCE_TEMP {
         // Work as the owner makes no temporary objects.
-        pg_sys::RELPERSISTENCE_TEMP => unsupported(
+        unsupported(
             "near_dup_protect cannot note rows of a temporary table",
             "action => 'reject' is possible.",
-        ),
-        pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
-        _ => "",
-    };
+        );
+    }
     let rights = OwnerRights::assume(guarded.owner());
     let connection = Connection::open();
-    let key = ColumnType::of(oid, key).definition();
-    let notes = names::qualified(schema, name);
+    let columns = columns(ColumnType::of(guarded.oid(), key));
+    let created = created(guarded, &columns).create(&connection, guarded.schema(), name);
+    let notes = names::relation(created);
     let comment = format!(
         "rows of {} that were similar to earlier ones when they came, by near_dup_protect",
-        names::relation(oid)
+        names::relation(guarded.oid())
     );
     // Of two rows only one is the later.
     connection.execute(&format!(
-        "CREATE {unlogged} TABLE {notes} (key {key}, near_key {key},
-             similarity double precision NOT NULL, noted_at timestamptz NOT NULL,
-             PRIMARY KEY (key, near_key));
-         CREATE INDEX ON {notes} (near_key);
+        "CREATE INDEX ON {notes} (near_key);
          CREATE UNIQUE INDEX ON {notes} ((LEAST(key, near_key)), (GREATEST(key, near_key)));
          COMMENT ON TABLE {notes} IS {}",
         names::literal(&comment)
     ));
     connection.close();
     rights.resign();
-    // SAFETY: the name is NUL-terminated.
-    unsafe { pg_sys::get_relname_relid(server_text(name).as_ptr(), schema) }
+    created
+}
+
+/// Returns the columns of notes with keys of that type.
+fn columns(key: ColumnType) -> [CreatedColumn; 4] {
+    [
+        ("key", key),
+        ("near_key", key),
+        ("similarity", ColumnType::plain(pg_sys::FLOAT8OID)),
+        ("noted_at", ColumnType::plain(pg_sys::TIMESTAMPTZOID)),
+    ]
+    .map(|(name, type_)| CreatedColumn::new(name, type_, true))
+}
+
+fn created<'c>(guarded: &Relation, columns: &'c [CreatedColumn]) -> CreatedTable<'c> {
+    CreatedTable {
+        owner: guarded.owner(),
+        persistence: guarded.persistence(),
+        columns,
+        key: Some(&[1, 2]),
+    }
 }
 
 /// An open table of notes about rows that a key names.
 pub struct NotesTable {
     table: CheckedTable,
-    key_type: pg_sys::Oid,
+    name: String,
+    key: KeyWords,
 }
 
 impl NotesTable {
@@ -69,22 +79,11 @@ impl NotesTable {
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` unless the notes are as [`create`] made them, and have the owner of the
     /// guarded table.
-    pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
-        let key = columns.key.expect("a guard with notes has a key");
-        let key = ColumnType::of(guarded.oid(), key);
-        let columns = [
-            ("key", key),
-            ("near_key", key),
-            ("similarity", ColumnType::plain(pg_sys::FLOAT8OID)),
-            ("noted_at", ColumnType::plain(pg_sys::TIMESTAMPTZOID)),
-        ];
-        let created = CreatedTable {
-            owner: guarded.owner(),
-            persistence: guarded.persistence(),
-            columns: &columns.map(|(name, type_)| CreatedColumn::new(name, type_, true)),
-            key: Some(&[1, 2]),
-        };
-        let table = CheckedTable::open(oid, &created, pg_sys::RowExclusiveLock);
+    pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns, lock: u32) -> Self {
+        let key = ColumnType::of(guarded.oid(), columns.key.expect("notes need a key"));
+        let columns = self::columns(key);
+        let created = created(guarded, &columns);
+        let table = CheckedTable::open(oid, &created, lock);
         let table = table.unwrap_or_else(|altered| {
             altered.raise(
                 "Alter it back, or make it anew: near_dup_unprotect, DROP TABLE, near_dup_protect.",
@@ -92,20 +91,14 @@ impl NotesTable {
         });
         Self {
             table,
-            key_type: key.type_,
+            name: names::relation(oid),
+            key: KeyWords::new(key),
         }
     }
 
     /// Does some work with the rights of the table's owner.
     pub fn write(&self, work: impl FnOnce(&Connection)) {
-        let rights = OwnerRights::assume(self.table.relation().owner());
-        rights.keep_texts();
-        // Plans are kept, and may have been made while the table was empty.
-        rights.set(c"enable_seqscan", c"off");
-        let connection = Connection::open();
-        work(&connection);
-        connection.close();
-        rights.resign();
+        as_owner(self.table.relation(), work);
     }
 
     /// Returns the note of a row beside an earlier one, by their keys.
@@ -113,7 +106,8 @@ impl NotesTable {
     /// # Errors
     /// ERROR `not_null_violation` for a row without a key, `unique_violation` for rows with one key.
     pub fn note<'c>(&self, keys: [Option<&'c CStr>; 2], similarity: f64) -> NewNote<'c> {
-        let shared = match keys {
+        let notes = &self.name;
+        let (code, message) = match keys {
             [Some(key), Some(near_key)] if key != near_key => {
                 return NewNote {
                     key,
@@ -121,27 +115,21 @@ impl NotesTable {
                     similarity,
                 };
             }
-            [Some(key), Some(_)] => Some(key),
-            _ => None,
-        };
-        let notes = names::relation(self.oid());
-        let hint =
-            "The column that key => ... of near_dup_protect names must be unique and not NULL.";
-        match shared {
-            Some(key) => raise(
+            [Some(key), Some(_)] => (
                 PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
-                &format!(
+                format!(
                     "two similar rows that {notes} is to name have the key {}",
                     utf8(key)
                 ),
-                hint,
             ),
-            None => raise(
+            _ => (
                 PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
-                &format!("a row that {notes} is to name has no key"),
-                hint,
+                format!("a row that {notes} is to name has no key"),
             ),
-        }
+        };
+        let hint =
+            "The column that key => ... of near_dup_protect names must be unique and not NULL.";
+        raise(code, &message, hint)
     }
 
     /// Removes the notes that name rows with these keys, as texts.
@@ -149,82 +137,96 @@ impl NotesTable {
     /// # Errors
     /// ERROR `t_r_serialization_failure` for a note that the transaction cannot see.
     pub fn remove(&self, connection: &Connection, keys: &[&CStr]) {
-        if keys.is_empty() {
-            return;
-        }
-        let equal = names::equality(self.key_type).expect("the notes have an index on keys");
-        let is_gone = |column| format!("{column} {equal} gone::{}", self.key_type_name());
+        let KeyWords { type_, equal } = &self.key;
+        let is_gone = |column| format!("{column} {equal} gone::{type_}");
         let [key, near_key] = ["key", "near_key"].map(is_gone);
-        let notes = names::relation(self.oid());
-        connection
-            .prepare_kept(
-                &format!(
-                    "DELETE FROM {notes} USING pg_catalog.unnest($1) gone WHERE {key} OR {near_key}"
-                ),
-                &[pg_sys::TEXTARRAYOID],
-            )
-            .run_latest(&[Some(texts(keys.iter().copied()))]);
+        let sql = format!(
+            "DELETE FROM {} USING pg_catalog.unnest($1) gone WHERE {key} OR {near_key}",
+            self.name
+        );
+        let delete = connection.prepare_kept(&sql, &[pg_sys::TEXTARRAYOID]);
+        delete.run_latest(&[Some(texts(keys.iter().copied()))]);
     }
 
     /// Removes the note of a pair, whichever row is the earlier, by keys as texts.
-    pub fn remove_pair(&self, connection: &Connection, a: &CStr, b: &CStr) {
-        let equal = names::equality(self.key_type).expect("the notes have an index on keys");
-        let (table, key) = (names::relation(self.oid()), self.key_type_name());
-        let is_pair =
-            |a: u8, b: u8| format!("(key {equal} ${a}::{key} AND near_key {equal} ${b}::{key})");
-        let sql = format!(
-            "DELETE FROM {table} WHERE {} OR {}",
-            is_pair(1, 2),
-            is_pair(2, 1)
-        );
-        connection
-            .prepare_kept(&sql, &[pg_sys::TEXTOID; 2])
-            .run_latest(&[a, b].map(|key| Some(text_datum(key.to_bytes()))));
+    pub fn remove_pair(&self, connection: &Connection, pair: [&CStr; 2]) {
+        let is_pair = self.key.is_pair(["key", "near_key"]);
+        let sql = format!("DELETE FROM {} WHERE {is_pair}", self.name);
+        run_for_pair(connection, &sql, pair);
     }
 
     /// Removes all notes.
     pub fn empty(&self) {
-        let notes = names::relation(self.oid());
+        let delete = format!("DELETE FROM {}", self.name);
         self.write(|connection| {
-            let delete = format!("DELETE FROM {notes}");
             connection.prepare(&delete, &[]).run_latest(&[]);
         });
     }
 
+    /// Adds notes, but those that are there.
     pub fn add(&self, connection: &Connection, notes: &[NewNote<'_>]) {
         let similarities = collected(notes.iter().map(|note| note.similarity)).or_raise();
-        let (table, key) = (names::relation(self.oid()), self.key_type_name());
-        connection
-            .prepare_kept(
-                // A row that a trigger has written can pass before the row that fired it, and a row can
-                // pass twice.
-                &format!(
-                    "INSERT INTO {table} (key, near_key, similarity, noted_at)
-                     SELECT u.key::{key}, u.near_key::{key}, u.similarity, pg_catalog.clock_timestamp()
-                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2),
-                         pg_catalog.unnest($3)) u (key, near_key, similarity)
-                     ON CONFLICT DO NOTHING"
-                ),
-                &[
-                    pg_sys::TEXTARRAYOID,
-                    pg_sys::TEXTARRAYOID,
-                    pg_sys::FLOAT8ARRAYOID,
-                ],
-            )
-            .execute(&[
-                Some(texts(notes.iter().map(|note| note.key))),
-                Some(texts(notes.iter().map(|note| note.near_key))),
-                similarities.into_datum(),
-            ]);
+        let (table, type_) = (&self.name, &self.key.type_);
+        // A row that a trigger has written can pass before the row that fired it, and a row can pass twice.
+        let sql = format!(
+            "INSERT INTO {table} (key, near_key, similarity, noted_at)
+             SELECT u.key::{type_}, u.near_key::{type_}, u.similarity, pg_catalog.clock_timestamp()
+             FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3))
+                 u (key, near_key, similarity)
+             ON CONFLICT DO NOTHING"
+        );
+        let types = [
+            pg_sys::TEXTARRAYOID,
+            pg_sys::TEXTARRAYOID,
+            pg_sys::FLOAT8ARRAYOID,
+        ];
+        connection.prepare_kept(&sql, &types).execute(&[
+            Some(texts(notes.iter().map(|note| note.key))),
+            Some(texts(notes.iter().map(|note| note.near_key))),
+            similarities.into_datum(),
+        ]);
+    }
+}
+
+/// Does some work with the rights of a table's owner, and plans that were made while the table was empty, too.
+pub fn as_owner<R>(table: &Relation, work: impl FnOnce(&Connection) -> R) -> R {
+    let rights = OwnerRights::assume(table.owner());
+    rights.keep_texts();
+    rights.set(c"enable_seqscan", c"off");
+    let connection = Connection::open();
+    let result = work(&connection);
+    connection.close();
+    rights.resign();
+    result
+}
+
+/// The type of keys and its equality, as SQL writes them.
+pub struct KeyWords {
+    type_: String,
+    equal: String,
+}
+
+impl KeyWords {
+    pub fn new(key: ColumnType) -> Self {
+        Self {
+            type_: key.name(),
+            equal: names::equality(key.type_).expect("keys have equality"),
+        }
     }
 
-    fn oid(&self) -> pg_sys::Oid {
-        self.table.relation().oid()
+    /// Returns the condition that two columns have the keys $1 and $2, texts, in either order.
+    pub fn is_pair(&self, [a, b]: [&str; 2]) -> String {
+        let Self { type_, equal } = self;
+        let are = |x, y| format!("({a} {equal} ${x}::{type_} AND {b} {equal} ${y}::{type_})");
+        format!("({} OR {})", are(1, 2), are(2, 1))
     }
+}
 
-    fn key_type_name(&self) -> String {
-        names::type_of(self.key_type, -1)
-    }
+/// Runs a statement about a pair of keys, on the rows committed by now. Returns the number of rows that it returned or
+/// changed.
+pub fn run_for_pair(connection: &Connection, sql: &str, pair: [&CStr; 2]) -> u64 {
+    let statement = connection.prepare_kept(sql, &[pg_sys::TEXTOID; 2]);
+    statement.run_latest(&pair.map(|key| Some(text_datum(key.to_bytes()))))
 }
 
 /// A note to be added, with the keys as texts.

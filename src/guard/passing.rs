@@ -73,7 +73,7 @@ use crate::guard::search::Pending;
 use crate::guard::slot::Tid;
 use crate::guard::table::{PartitionedTable, Rule, SearchedTable};
 use crate::guard::triggers;
-use crate::guard::window::Span;
+use crate::guard::version::RowVersion;
 use crate::index::am::hold;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::relation::Relation;
@@ -123,7 +123,7 @@ pub struct Passing<'p> {
 /// A row on its way.
 #[derive(Clone, Default)]
 pub struct RowState {
-    /// False if nothing that the guard reads has changed, and if the row is gone.
+    /// False if nothing that the guard reads has changed, if the row is gone, and if it does not count.
     has_to_pass: bool,
     /// True if the version that the statement replaced is no longer there, nor one with its values.
     pub is_replaced: bool,
@@ -264,27 +264,27 @@ impl<'p> Passing<'p> {
             return;
         };
         let (number_of_guard, table) = (source.guard, source.table.oid());
-        let columns = &source.columns;
+        let rule = &self.guards[number_of_guard].rule;
         // SAFETY: vouched for by the caller.
         let newest = unsafe {
             with_row(place, source, |row| {
+                let columns = &source.columns;
                 let is_kept = row.old.is_some_and(|old| columns.are_same(old, row.slot));
-                let span = match columns.window {
-                    Some(window) => window.around(row.slot),
-                    None => Some(Span::ALWAYS),
-                };
-                (!is_kept).then_some((row.tid, span))
+                let version = (!is_kept).then(|| RowVersion::new(rule, columns, row.slot));
+                (
+                    is_kept,
+                    version.flatten().map(|version| (row.tid, version.span)),
+                )
             })
         };
-        row.is_replaced = place.old.is_some() && newest != Some(None);
-        if let Some(Some((tid, span))) = newest {
+        let is_kept = newest.is_some_and(|(is_kept, _)| is_kept);
+        row.is_replaced = place.old.is_some() && !is_kept;
+        if let Some((tid, span)) = newest.and_then(|(_, version)| version) {
             (row.has_to_pass, row.is_open) = (true, true);
             let entry = (number_of_guard, table.to_u32(), tid, number);
             self.order.try_push(entry).or_raise();
             let reach = &mut self.guards[number_of_guard].reach;
-            *reach = reach.map_or(span, |reach| {
-                Some(span.map_or(reach, |span| reach.with(span)))
-            });
+            *reach = Some(reach.map_or(span, |reach| reach.with(span)));
         }
     }
 
@@ -304,6 +304,11 @@ impl<'p> Passing<'p> {
         for guard in &mut self.guards {
             guard.tables.clear();
             let Some(reach) = guard.reach else { continue };
+            if let Some(notes) = guard.notes().filter(|_| guard.exceptions.is_some()) {
+                // An exception that comes waits for this transaction, and removes its notes.
+                // SAFETY: a transaction is running.
+                unsafe { pg_sys::LockRelationOid(notes.table, pg_sys::RowExclusiveLock as i32) };
+            }
             let (tables, partitioned) = guard.rule.tables_and_parents(self.root, reach);
             guard.partitioned = partitioned;
             for mut table in tables {

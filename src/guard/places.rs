@@ -267,7 +267,6 @@ unsafe extern "C-unwind" fn fire(
         *has_to_pass = await_end(Place {
             root,
             table: (*data.tg_relation).rd_id,
-            file: (*(*data.tg_relation).rd_rel).relfilenode,
             trigger: (*data.tg_trigger).tgoid,
             new,
             old,
@@ -316,7 +315,7 @@ unsafe fn remove_notes(data: &pg_sys::TriggerData) {
         && let Some(notes) = &options.notes
     {
         let columns = GuardColumns::of(&table, &options);
-        NotesTable::open(notes.table, &table, &columns).empty();
+        NotesTable::open(notes.table, &table, &columns, pg_sys::RowExclusiveLock).empty();
     }
 }
 

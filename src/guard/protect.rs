@@ -1,11 +1,10 @@
 //! `near_dup_protect`: creates the triggers, and reports at once everything that would make them fail.
 
-use crate::guard::columns::GuardColumns;
+use crate::guard::columns::{GuardColumns, only_key_column};
 use crate::guard::exceptions::{Exceptions, REMOVING};
 use crate::guard::notes_table;
 use crate::guard::options::{GuardOptions, Notes};
 use crate::guard::row_condition::RowCondition;
-
 use crate::guard::table::{Rule, root_of};
 use crate::guard::window::{DAY, Span, microseconds};
 use crate::options::cut_arguments;
@@ -13,7 +12,7 @@ use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::condition;
 use crate::pg::encoding::{in_utf8, utf8};
-use crate::pg::error::{invalid, not_ready};
+use crate::pg::error::invalid;
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::check_owner;
@@ -37,35 +36,30 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
     unsafe {
         let call = Call::new(fcinfo);
         let relation = call.oid(0, "relation");
-        let function = (*(*fcinfo).flinfo).fn_oid;
-        let mut arguments = trigger_arguments(&call);
-        let notes = requested_notes(&call);
         let table = Relation::open_table(relation);
-        let key = call.optional_argument(13).map(|name| names::name(name));
         let exceptions = call.optional_argument(15);
         let exceptions = exceptions.map(|table| pg_sys::Oid::from(table.value() as u32));
-        let needs_key = notes.is_some() || exceptions.is_some();
-        let key = key.or_else(|| needs_key.then(|| key_of(&table)));
-        arguments.extend(key.map(|key| format!("key={key}")));
-        arguments.extend(exceptions.map(|_| String::from("exceptions")));
-        arguments.extend(notes.map(|notes| format!("most={}", notes.most)));
+        let mut arguments = trigger_arguments(&call, &table);
         let condition = call.optional_argument(14);
         let condition = condition.map(|text| in_utf8(&Varlena::detoast(text)));
         let condition = condition.map(|text| RowCondition::over_new(&table, &text));
-        let mut rule = Rule::new(&table, options(&arguments), function);
+        let mut rule = Rule::new(&table, options(&arguments), call.function());
         let columns = GuardColumns::of(&table, &rule.options);
         if let Some(exceptions) = exceptions {
             Exceptions::open(exceptions, &table, &columns);
         }
         rule.options.exceptions = exceptions;
-        let key = columns.key;
-        if let Some((notes, key)) = rule.options.notes.as_mut().zip(key) {
+        if let Some((notes, key)) = rule.options.notes.as_mut().zip(columns.key) {
             check_owner(relation);
             let name = call.optional_argument(11).map(|name| names::name(name));
             let name = name.unwrap_or_else(|| names::derived(&names::bare(relation), "near_dups"));
             notes.table = notes_table::create(&table, &name, key);
         }
         drop(table);
+        arguments
+            .iter_mut()
+            .for_each(|argument| *argument = names::literal(argument));
+        let arguments = arguments.join(", ");
         let trigger = create_triggers(&call, relation, &arguments, condition, &mut rule.options);
         let table = Relation::open_table(relation);
         let triggers = table.triggers().iter().find(|own| own.tgoid == trigger);
@@ -80,53 +74,45 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
-unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
+unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     // SAFETY: the arguments are of the declared types.
     unsafe {
+        let name = |number| call.optional_argument(number).map(|name| names::name(name));
         let threshold = f64::from_bits(call.argument(2, "threshold").value() as u64);
-        let mut arguments = vec![
-            names::name(call.argument(1, "column_name")),
-            threshold.to_string(),
-        ];
+        let column = names::name(call.argument(1, "column_name"));
         let scope = call.optional_argument(3).map(|array| names_in(array));
-        if let Some(scope) = scope.filter(|scope| !scope.is_empty()) {
-            let scope: Vec<String> = scope.iter().map(|name| names::identifier(name)).collect();
-            arguments.push(format!("scope={}", scope.join(",")));
-        }
-        if let Some(column) = call.optional_argument(5) {
-            arguments.push(format!("within={}", names::name(column)));
-        }
-        if let Some(by) = call.optional_argument(6) {
-            let by = microseconds(by);
+        let scope = scope.unwrap_or_default().into_iter();
+        let scope = scope
+            .map(|name| names::identifier(&name))
+            .collect::<Vec<_>>()
+            .join(",");
+        let by = call.optional_argument(6).map(|by| microseconds(by));
+        // Every session reads it alike, whatever its IntervalStyle.
+        let by = by.map(|by| {
             let seconds = (by % DAY) as f64 / 1e6;
-            // Every session reads it alike, whatever its IntervalStyle.
-            arguments.push(format!("by={} days {seconds} seconds", by / DAY));
-        }
-        let cut = cut_arguments(call, 7).map(|(name, text)| format!("{name}={text}"));
-        arguments.extend(cut);
+            format!("{} days {seconds} seconds", by / DAY)
+        });
+        let most = requested_notes(call).map(|notes| notes.most.to_string());
+        let has_exceptions = call.optional_argument(15).is_some();
+        let key_of_table = || names::column(table.oid(), only_key_column(table));
+        let needs_key = most.is_some() || has_exceptions;
+        let key = name(13).or_else(|| needs_key.then(key_of_table).flatten());
+        let named = [
+            ("scope", Some(scope).filter(|scope| !scope.is_empty())),
+            ("within", name(5)),
+            ("by", by),
+            ("key", key),
+            ("most", most),
+        ];
+        let named = named
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let named = named.chain(cut_arguments(call, 7));
+        let mut arguments = vec![column, threshold.to_string()];
+        arguments.extend(named.map(|(name, value)| format!("{name}={value}")));
+        arguments.extend(has_exceptions.then(|| "exceptions".to_owned()));
         arguments
     }
-}
-
-/// Returns the name of the column that alone is the primary key of a table.
-///
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state` if there is none.
-fn key_of(table: &Relation) -> String {
-    let (_, columns) = table.primary_key().unwrap_or_default();
-    let key = match columns[..] {
-        [column] => names::column(table.oid(), column),
-        _ => None,
-    };
-    key.unwrap_or_else(|| {
-        not_ready(
-            &format!(
-                "notes need a key of one column, and the primary key of table {} is none",
-                names::relation(table.oid())
-            ),
-            "Name a column whose values are unique and not NULL: key => 'id'.",
-        )
-    })
 }
 
 const ACTIONS: &str =
@@ -168,29 +154,23 @@ fn options(arguments: &[String]) -> GuardOptions {
 unsafe fn create_triggers(
     call: &Call,
     relation: pg_sys::Oid,
-    arguments: &[String],
+    arguments: &str,
     condition: Option<String>,
     options: &mut GuardOptions,
 ) -> pg_sys::Oid {
+    let main = call.optional_argument(4);
     // SAFETY: the argument is a name.
-    let main = call
-        .optional_argument(4)
-        .map(|name| unsafe { names::name(name) });
+    let main = main.map(|name| unsafe { names::name(name) });
     let main = main.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
-    let columns = options
-        .columns_mut()
-        .map(|name| names::identifier(&utf8(name)));
-    let columns = columns.map(|name| format!("NEW.{name}"));
+    let columns = options.columns_mut();
+    let columns = columns.map(|name| format!("NEW.{}", names::identifier(&utf8(name))));
     let kept = condition::keeping(&columns.chain(condition).collect::<Vec<_>>());
     let notes = options.notes.map(|notes| notes.table);
-    let tables = notes.into_iter().chain(options.exceptions);
-    let tables = tables.collect::<Vec<_>>();
-    let main_condition = match tables.is_empty() {
-        true => kept,
-        false => format!("({} AND {kept})", condition::naming(&tables)),
+    let tables: Vec<_> = notes.into_iter().chain(options.exceptions).collect();
+    let named = match tables.is_empty() {
+        true => String::new(),
+        false => condition::naming(&tables) + " AND ",
     };
-    let arguments = arguments.iter().map(|argument| names::literal(argument));
-    let arguments = arguments.collect::<Vec<_>>().join(", ");
     let table = names::relation(relation);
     let function = names::qualified(call.schema(), "near_dup_guard");
     let connection = Connection::open();
@@ -201,31 +181,26 @@ unsafe fn create_triggers(
         ));
     };
     let help = |suffix: &str, event: &str, arguments: &str| {
-        create(
-            "CREATE OR REPLACE",
-            &names::derived(&main, suffix),
-            event,
-            arguments,
-        );
+        let name = names::derived(&main, suffix);
+        create("CREATE OR REPLACE", &name, event, arguments);
     };
-    let event = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN {main_condition}");
-    create("CREATE", &main, &event, &arguments);
+    let after = |events: &str, table: &str, unit: &str, condition: &str| {
+        format!("AFTER {events} ON {table} FOR EACH {unit} WHEN ({condition})")
+    };
+    let event = after("INSERT OR UPDATE", &table, "ROW", &format!("{named}{kept}"));
+    create("CREATE", &main, &event, arguments);
     if let Some(notes) = notes {
         let named = condition::naming(&[notes]);
-        for (suffix, event, unit) in [
-            ("delete", "DELETE", "ROW"),
-            ("truncate", "TRUNCATE", "STATEMENT"),
-        ] {
-            let event = format!("AFTER {event} ON {table} FOR EACH {unit} WHEN ({named})");
-            help(suffix, &event, &arguments);
-        }
+        help("delete", &after("DELETE", &table, "ROW", &named), arguments);
+        help(
+            "truncate",
+            &after("TRUNCATE", &table, "STATEMENT", &named),
+            arguments,
+        );
         if let Some(exceptions) = options.exceptions {
-            let (exceptions, named) = (
-                names::relation(exceptions),
-                condition::naming(&[notes, relation]),
-            );
-            let event =
-                format!("AFTER INSERT OR UPDATE ON {exceptions} FOR EACH ROW WHEN ({named})");
+            let named = condition::naming(&[notes, relation]);
+            let exceptions = names::relation(exceptions);
+            let event = after("INSERT OR UPDATE", &exceptions, "ROW", &named);
             help("exceptions", &event, &names::literal(&utf8(REMOVING)));
         }
     }

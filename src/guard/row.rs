@@ -2,8 +2,7 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::slot::{Slot, Tid, is_heap_only, tid};
-use crate::pg::error::{not_ready, raise};
-use crate::pg::names;
+use crate::pg::error::raise;
 use crate::pg::relation::Relation;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CString;
@@ -13,8 +12,6 @@ use std::ffi::CString;
 pub struct Place {
     pub root: pg_sys::Oid,
     pub table: pg_sys::Oid,
-    /// The table's file, which a place belongs to.
-    pub file: pg_sys::Oid,
     pub trigger: pg_sys::Oid,
     /// The version that was written; None of a row that was deleted.
     pub new: Option<Tid>,
@@ -65,10 +62,10 @@ pub unsafe fn with_row<R>(
     let table = source.table.as_ptr();
     // SAFETY: vouched for by the caller.
     unsafe {
-        let written = version(place, source, place.new)?;
+        let written = version(source, place.new)?;
         let newest = Slot::new(table);
         newest.fetch_newest(table, place.new?).then(|| {
-            let old = version(place, source, place.old);
+            let old = version(source, place.old);
             let [written, slot] = [&written, &newest].map(Slot::as_ptr);
             work(&Row {
                 source,
@@ -82,26 +79,15 @@ pub unsafe fn with_row<R>(
     }
 }
 
-/// Returns a version of the row at a place, visible or not; None if there is no such version.
-///
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state` if the table got another file since.
+/// Returns a version of the row at a place, visible or not; None if there is no such version. The table still has the
+/// file in which the statement wrote: it cannot be rewritten while it is open, or has triggers that have not fired.
 ///
 /// # Safety
 /// As for [`with_row`].
-pub unsafe fn version(place: &Place, source: &Source, tid: Option<Tid>) -> Option<Slot> {
+pub unsafe fn version(source: &Source, tid: Option<Tid>) -> Option<Slot> {
     let (table, tid) = (source.table.as_ptr(), tid?);
     // SAFETY: vouched for by the caller; versions that the transaction has written stay in the file.
     unsafe {
-        if (*(*table).rd_rel).relfilenode != place.file {
-            not_ready(
-                &format!(
-                    "table {} was rewritten before near_dup_guard had checked its rows",
-                    names::relation(place.table)
-                ),
-                "Rewrite the table in a statement of its own.",
-            );
-        }
         let slot = Slot::new(table);
         slot.fetch(table, tid).then_some(slot)
     }

@@ -2,9 +2,9 @@
 
 use crate::guard::table::root_of;
 use crate::pg::error::{invalid, raise};
-use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, Statement};
+use crate::pg::{names, nodes};
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 use std::ptr::null_mut;
 
@@ -153,7 +153,10 @@ pub fn parsed<'q>(
                 valid,
             );
         }
-        if !reads_columns(expression.0) {
+        if nodes::columns(expression.0)
+            .first()
+            .is_none_or(|&first| first <= 0)
+        {
             invalid(
                 &format!("{parameter} must name the columns that it reads, and no system columns"),
                 valid,
@@ -180,20 +183,6 @@ fn is_plain(query: &pg_sys::Query) -> bool {
     // SAFETY: a list of the query, which has a table.
     let is_one = unsafe { (*query.rtable).length == 1 };
     is_one && !computes && others.iter().all(|part| part.is_null())
-}
-
-/// Returns whether an expression reads columns, but no system columns and no whole row.
-///
-/// # Safety
-/// The expression is over one table.
-unsafe fn reads_columns(expression: *mut pg_sys::Node) -> bool {
-    let mut members = null_mut();
-    // SAFETY: vouched for by the caller; the set is a new one.
-    unsafe {
-        pg_sys::pull_varattnos(expression, 1, &mut members);
-        let first = pg_sys::bms_next_member(members, -1);
-        first + pg_sys::FirstLowInvalidHeapAttributeNumber > 0
-    }
 }
 
 /// A condition ready for the rows of a table, as long as the memory context in which it was made.

@@ -130,7 +130,8 @@ impl Slot {
         // SAFETY: vouched for by the caller; the rows of a table are heap tuples.
         unsafe {
             while self.fetch(table, tid) {
-                if is_current(table, self.0) {
+                let newest = &raw mut pg_sys::SnapshotSelfData;
+                if pg_sys::table_tuple_satisfies_snapshot(table, self.0, newest) {
                     return true;
                 }
                 let next = item_pointer_get_both((*header(self.0)).t_ctid);
@@ -152,18 +153,6 @@ impl Drop for Slot {
             // SAFETY: `new` made it, and nobody else drops it.
             unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.0) };
         }
-    }
-}
-
-/// Returns whether the version of a row that a slot holds is the newest that this transaction and
-/// those before it have left.
-///
-/// # Safety
-/// The slot holds a stored row of the open table.
-pub unsafe fn is_current(table: pg_sys::Relation, slot: *mut pg_sys::TupleTableSlot) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        pg_sys::table_tuple_satisfies_snapshot(table, slot, &raw mut pg_sys::SnapshotSelfData)
     }
 }
 

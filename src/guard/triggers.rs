@@ -42,15 +42,13 @@ pub fn helped(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOption
 
 /// Returns the options of the guard of a table that writes to these notes; None if there is none.
 pub fn noting(table: &Relation, notes: pg_sys::Oid, function: pg_sys::Oid) -> Option<GuardOptions> {
-    // SAFETY: the triggers are the table's. They are looked for again after each look into the catalog.
+    let mut triggers = table.triggers().iter();
+    // SAFETY: the triggers are the table's; nothing here looks into the catalog before the options are read.
     unsafe {
-        let mains = table.triggers().iter();
-        let mains = mains.filter(|main| main.tgfoid == function && is_main(main));
-        let mains: Vec<pg_sys::Oid> = mains.map(|main| main.tgoid).collect();
-        mains.into_iter().find_map(|main| {
-            let main = table.triggers().iter().find(|other| other.tgoid == main)?;
-            let is_ours = GuardOptions::notes_of(main) == Some(notes);
-            is_ours.then(|| GuardOptions::from_trigger(main, table))
-        })
+        let main = triggers.find(|main| {
+            let is_ours = main.tgfoid == function && is_main(main);
+            is_ours && GuardOptions::notes_of(main) == Some(notes)
+        });
+        Some(GuardOptions::from_trigger(main?, table))
     }
 }

@@ -19,8 +19,7 @@ use std::ffi::CStr;
 struct GuardTrigger {
     name: String,
     is_main: bool,
-    /// The table of notes that it names.
-    notes: Option<pg_sys::Oid>,
+    has_notes: bool,
     /// The tables that it names.
     named: Vec<pg_sys::Oid>,
     /// True if it is on exceptions, and removes notes.
@@ -42,21 +41,24 @@ fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
         (relation, name, function)
     };
     let all = guard_triggers(relation, function);
-    let is_named =
-        |trigger: &&GuardTrigger| trigger.is_main && name.as_ref() == Some(&trigger.name);
-    let main = all.iter().find(is_named);
-    if all.is_empty() || name.is_some() && main.is_none() {
-        missing(relation, name.as_deref(), &all);
+    let is_chosen = |trigger: &GuardTrigger| name.as_ref().is_none_or(|name| *name == trigger.name);
+    let (chosen, others): (Vec<_>, Vec<_>) = all
+        .iter()
+        .filter(|trigger| trigger.is_main)
+        .partition(|trigger| is_chosen(trigger));
+    if all.is_empty() || name.is_some() && chosen.is_empty() {
+        missing(relation, name.as_deref(), &others);
     }
-    let has_others = || {
-        let mut mains = all.iter().filter(|trigger| trigger.is_main);
-        mains.any(|trigger| name.as_ref() != Some(&trigger.name))
-    };
-    let goes = |trigger: &&GuardTrigger| match main {
-        None => true,
-        Some(main) if trigger.is_main => trigger.name == main.name,
-        Some(main) if trigger.notes.is_some() => trigger.notes == main.notes,
-        Some(main) => trigger.name == names::derived(&main.name, "before") || !has_others(),
+    let notes = |trigger: &GuardTrigger| trigger.has_notes.then(|| trigger.named.first().copied());
+    // A trigger that helps goes with the last guard that it helps: the one with the same notes, or any.
+    let goes = |trigger: &&GuardTrigger| match (trigger.is_main, trigger.has_notes) {
+        (true, _) => is_chosen(trigger),
+        (false, true) => !others.iter().any(|main| notes(main) == notes(trigger)),
+        (false, false) => {
+            let is_derived =
+                |main: &&GuardTrigger| trigger.name == names::derived(&main.name, "before");
+            others.is_empty() || chosen.iter().any(is_derived)
+        }
     };
     let connection = Connection::open();
     let drop = |trigger: &GuardTrigger, table| {
@@ -65,12 +67,11 @@ fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
     };
     for trigger in all.iter().filter(goes) {
         drop(trigger, relation);
-        let &[notes, exceptions] = &trigger.named[..] else {
-            continue;
-        };
-        for other in guard_triggers(exceptions, function) {
-            if other.removes_notes && other.named == [notes, relation] {
-                drop(&other, exceptions);
+        if let [notes, exceptions] = trigger.named[..] {
+            for other in guard_triggers(exceptions, function) {
+                if other.removes_notes && other.named == [notes, relation] {
+                    drop(&other, exceptions);
+                }
             }
         }
     }
@@ -87,7 +88,7 @@ fn guard_triggers(relation: pg_sys::Oid, function: Option<pg_sys::Oid>) -> Vec<G
         name: utf8(unsafe { CStr::from_ptr(trigger.tgname) }),
         is_main: is_main(trigger),
         // SAFETY: as above.
-        notes: unsafe { GuardOptions::notes_of(trigger) },
+        has_notes: unsafe { GuardOptions::notes_of(trigger) }.is_some(),
         // SAFETY: as above.
         named: unsafe { condition::named(trigger.tgqual) },
         removes_notes: removes_notes(trigger),
@@ -96,20 +97,18 @@ fn guard_triggers(relation: pg_sys::Oid, function: Option<pg_sys::Oid>) -> Vec<G
 }
 
 /// Raises `undefined_object`; the HINT lists the guards of the table.
-fn missing(relation: pg_sys::Oid, name: Option<&str>, all: &[GuardTrigger]) -> ! {
+fn missing(relation: pg_sys::Oid, name: Option<&str>, guards: &[&GuardTrigger]) -> ! {
     let table = names::relation(relation);
-    let mains = all.iter().filter(|trigger| trigger.is_main);
-    let names: Vec<&str> = mains.map(|trigger| &*trigger.name).collect();
+    let name = name.map(quoted).unwrap_or_default();
+    let names: Vec<&str> = guards.iter().map(|trigger| &*trigger.name).collect();
+    let hint = match names.is_empty() {
+        true => String::new(),
+        false => format!("Its guards are {}.", names.join(", ")),
+    };
     raise(
         PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
-        &match name {
-            Some(name) => format!("table {table} has no guard {}", quoted(name)),
-            None => format!("table {table} has no guard"),
-        },
-        &match names.is_empty() {
-            true => String::new(),
-            false => format!("Its guards are {}.", names.join(", ")),
-        },
+        format!("table {table} has no guard {name}").trim_end(),
+        &hint,
     )
 }
 

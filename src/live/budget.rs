@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Seconds within which a refresh never gives up.
-const LEAST: f64 = 0.25;
+/// Lookups, and rows that they meet, within which a refresh never gives up: a few milliseconds, whatever the clock says.
+const FEW: u32 = 1000;
 
 /// The share of the time of computing anew after which the first lookups predict the others.
 const FIRST: f64 = 0.1;
@@ -19,6 +19,8 @@ pub struct Budget {
     before: Cell<f64>,
     /// The number of lookups that have begun.
     lookups: Cell<u32>,
+    /// That number, and of the rows that they have met.
+    steps: Cell<u32>,
     is_spent: Cell<bool>,
 }
 
@@ -27,9 +29,10 @@ impl Budget {
     pub fn new(anew: f64) -> Self {
         Self {
             started: Instant::now(),
-            anew: anew.max(LEAST),
+            anew,
             before: Cell::new(0.0),
             lookups: Cell::new(0),
+            steps: Cell::new(0),
             is_spent: Cell::new(false),
         }
     }
@@ -43,19 +46,27 @@ impl Budget {
             self.before.set(spent);
         }
         let each = (spent - self.before.get()) / f64::from(lookups.max(1));
-        if spent > LEAST.max(FIRST * self.anew) && spent + each * to_come as f64 > self.anew {
+        let is_predicted = self.steps.get() > FEW && spent > FIRST * self.anew;
+        if is_predicted && spent + each * to_come as f64 > self.anew {
             self.give_up();
         }
         self.lookups.set(lookups + 1);
-        self.has_time()
+        self.step()
     }
 
-    /// Returns whether there is time left.
-    pub fn has_time(&self) -> bool {
-        if self.started.elapsed().as_secs_f64() > self.anew {
+    /// Counts a row that was met. Returns whether there is time left.
+    pub fn step(&self) -> bool {
+        let steps = self.steps.get().saturating_add(1);
+        self.steps.set(steps);
+        if steps > FEW && self.started.elapsed().as_secs_f64() > self.anew {
             self.give_up();
         }
-        !self.is_spent.get()
+        !self.is_spent()
+    }
+
+    /// Returns whether the search was given up.
+    pub fn is_spent(&self) -> bool {
+        self.is_spent.get()
     }
 
     /// Ends the search: everything is computed anew.

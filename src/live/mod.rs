@@ -3,6 +3,7 @@
 //! Triggers note the keys of changed rows in a queue; a refresh repairs the clusters around them.
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_macros,
     reason = "texts of statements and lists of columns; rows are kept in what is reserved"
 )]
 

@@ -19,10 +19,10 @@ use std::collections::HashMap;
 struct Neighborhood<'a> {
     tracker: &'a Tracker,
     comparison: OrderComparison,
-    known: Statement<'a>,
-    members: Statement<'a>,
-    canonicals: Statement<'a>,
-    neighbors: Statement<'a>,
+    known: Lookup<'a>,
+    members: Lookup<'a>,
+    canonicals: Lookup<'a>,
+    neighbors: Lookup<'a>,
     parameters: Cell<TrackedParameters>,
     rows: RefCell<TrackedRows>,
     /// The places of rows in the order, where they matter.
@@ -31,16 +31,26 @@ struct Neighborhood<'a> {
     budget: &'a Budget,
 }
 
+/// A query for the key of a row.
+struct Lookup<'a> {
+    statement: Statement<'a>,
+    /// True if one such query may take as long as computing everything anew.
+    meets_many: bool,
+}
+
 impl<'a> Neighborhood<'a> {
     fn new(connection: &'a Connection, tracker: &'a Tracker, budget: &'a Budget) -> Self {
-        let of_key = |sql: &str| connection.prepare_kept(sql, &[pg_sys::TEXTOID]);
+        let lookup = |sql: &str, meets_many| Lookup {
+            statement: connection.prepare_kept(sql, &[pg_sys::TEXTOID]),
+            meets_many,
+        };
         Self {
             tracker,
             comparison: OrderComparison::new(&tracker.order),
-            known: of_key(&queries::known(tracker, &queries::itself(tracker))),
-            members: of_key(&queries::known(tracker, &queries::members(tracker))),
-            canonicals: of_key(&queries::canonicals(tracker)),
-            neighbors: of_key(&queries::neighbors(tracker)),
+            known: lookup(&queries::known(tracker, &queries::itself(tracker)), false),
+            members: lookup(&queries::known(tracker, &queries::members(tracker)), true),
+            canonicals: lookup(&queries::canonicals(tracker), false),
+            neighbors: lookup(&queries::neighbors(tracker), true),
             parameters: Cell::new(TrackedParameters::known(connection, tracker)),
             rows: RefCell::default(),
             places: RefCell::default(),
@@ -84,7 +94,7 @@ impl<'a> Neighborhood<'a> {
                 }
                 None => self.budget.give_up(),
             }
-            self.budget.has_time()
+            self.budget.step()
         });
         changed
     }
@@ -96,11 +106,11 @@ impl<'a> Neighborhood<'a> {
         self.search(members)
     }
 
-    /// Returns the rows, as they are, that a statement finds for the key of a row, if they can be near others: the row
+    /// Returns the rows, as they are, that a query finds for the key of a row, if they can be near others: the row
     /// itself, or unchanged members. Notes the outcome of those that cannot, and of those that are gone.
-    fn read_known(&self, statement: &Statement<'_>, row: u32, to_come: usize) -> Vec<u32> {
+    fn read_known(&self, lookup: &Lookup<'_>, row: u32, to_come: usize) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
-        self.look_up(statement, row, to_come, &mut |tuple| {
+        self.look_up(lookup, row, to_come, &mut |tuple| {
             let rows = &mut *self.rows.borrow_mut();
             let [key, stored, present] = [known::KEY, known::STORED_KEY, known::PRESENT_KEY]
                 .map(|column| tuple.text(column));
@@ -150,20 +160,29 @@ impl<'a> Neighborhood<'a> {
         places.entry(number).or_insert_with(place);
     }
 
-    /// Visits the rows that a statement returns for the key of a row, as long as there is time.
+    /// Visits the rows that a query returns for the key of a row, as long as there is time.
     fn look_up(
         &self,
-        statement: &Statement<'_>,
+        lookup: &Lookup<'_>,
         row: u32,
         to_come: usize,
         visit: &mut dyn FnMut(&Tuple<'_>),
     ) {
-        if self.budget.begin_lookup(to_come) {
-            let key = text_datum(self.rows.borrow().key(row));
-            statement.read_while(&[Some(key)], &mut |_, tuple| {
-                visit(tuple);
-                self.budget.has_time()
-            });
+        if !self.budget.begin_lookup(to_come) {
+            return;
+        }
+        let key = text_datum(self.rows.borrow().key(row));
+        let mut visit = |tuple: &Tuple<'_>| {
+            visit(tuple);
+            self.budget.step()
+        };
+        match lookup.meets_many {
+            true => (lookup.statement).read_while(&[Some(key)], &mut |_, tuple| visit(tuple)),
+            false => {
+                (lookup.statement).run(&[Some(key)], &mut |tuple| {
+                    visit(tuple);
+                });
+            }
         }
     }
 
@@ -286,7 +305,7 @@ pub fn repaired(
     let _quiet = Quiet::begin();
     let neighborhood = Neighborhood::new(connection, tracker, budget);
     let placed = repair(&neighborhood, neighborhood.affected(connection)).or_raise()?;
-    if !budget.has_time() {
+    if budget.is_spent() {
         return None;
     }
     let mut rows = neighborhood.rows.into_inner();

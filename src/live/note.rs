@@ -6,12 +6,12 @@
 use crate::guard::slot::{get, have_same_bits};
 use crate::guard::table::root_of;
 use crate::live::tables::{Tables, altered_hint};
-use crate::live::triggers::{for_updates, kept_columns, name_of};
+use crate::live::triggers::{for_updates, kept, name_of};
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::error::{not_ready, raise};
-use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
+use crate::pg::{condition, names, nodes};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -61,6 +61,9 @@ struct Noting {
     persistence: u8,
     /// The columns of that table whose values are noted.
     keys: Vec<i16>,
+    /// All columns of that table that the tracker reads: an UPDATE that changes no bit of them is not noted. Values that
+    /// operators find equal can have different places in the order.
+    read: Vec<i16>,
     /// True if these are of the type of keys.
     are_of_type: bool,
 }
@@ -80,9 +83,19 @@ impl Noting {
             not_our_trigger();
         };
         let table = Relation::open_table(oid);
-        let mut keys = kept_columns(for_updates(function, &table, &tables)?);
+        let kept = kept(for_updates(function, &table, &tables)?);
         // Of an exception both keys.
-        keys.truncate(if tables.exceptions == Some(oid) { 2 } else { 1 });
+        let count = if tables.exceptions == Some(oid) { 2 } else { 1 };
+        // SAFETY: the expressions are over the table alone.
+        let (keys, read) = unsafe {
+            let keys = kept.iter().take(count);
+            let keys = keys.map_while(|&node| condition::column(node));
+            let read = kept.iter().flat_map(|&node| nodes::columns(node));
+            (
+                keys.collect::<Vec<_>>(),
+                read.filter(|&column| column > 0).collect(),
+            )
+        };
         // A partition has the trigger from the tracked table.
         let root = Relation::open_table(match trigger.tgisclone {
             true => root_of(oid),
@@ -105,6 +118,7 @@ impl Noting {
         Some(Self {
             are_of_type: keys.iter().all(is_of_type) && !keys.is_empty(),
             keys,
+            read,
             owner: root.owner(),
             persistence: root.persistence(),
             tables,
@@ -130,6 +144,15 @@ impl Noting {
     /// # Safety
     /// The data belong to the running call of the function.
     unsafe fn note(&self, data: &pg_sys::TriggerData) {
+        let is_update =
+            data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
+        let has_same = |columns: &[i16]| {
+            // SAFETY: vouched for by the caller; slots that the event has hold rows of the table.
+            is_update && unsafe { have_same_bits(data.tg_trigslot, data.tg_newslot, columns) }
+        };
+        if self.are_of_type && has_same(&self.read) {
+            return;
+        }
         let queue = self.queue();
         if !self.are_of_type {
             return insert(&queue, None);
@@ -144,17 +167,12 @@ impl Noting {
                 }
             }
         };
-        let is_update =
-            data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
-        // SAFETY: as above.
-        if is_update && unsafe { !have_same_bits(data.tg_trigslot, data.tg_newslot, &self.keys) } {
+        if !is_update || !has_same(&self.keys) {
             note(data.tg_trigslot);
         }
-        note(if is_update {
-            data.tg_newslot
-        } else {
-            data.tg_trigslot
-        });
+        if is_update {
+            note(data.tg_newslot);
+        }
     }
 }
 

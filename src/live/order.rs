@@ -18,12 +18,10 @@ pub struct Expression {
     /// Over the columns without an alias.
     pub sql: String,
     /// Over the columns of the table as `b`.
-    pub of_base: String,
+    pub base_sql: String,
     /// Over the columns of the row that a trigger fires for.
-    pub of_new: String,
+    pub new_sql: String,
     pub type_: ColumnType,
-    /// The columns that it reads, by number; numbers up to 0 stand for whole rows and system columns.
-    pub columns: Vec<i16>,
 }
 
 /// One expression of the order, as PostgreSQL sorts by it.
@@ -47,27 +45,19 @@ impl Expression {
     /// # Safety
     /// The node is an expression over the table alone.
     pub unsafe fn new(node: *mut pg_sys::Node, table: pg_sys::Oid) -> Self {
-        // SAFETY: vouched for by the caller; the set is a new one.
+        // SAFETY: vouched for by the caller.
         unsafe {
             let deparsed =
                 |alias: &CStr, is_prefixed| names::expression(node, table, alias, is_prefixed);
-            let (mut members, mut columns) = (std::ptr::null_mut(), Vec::new());
-            pg_sys::pull_varattnos(node, 1, &mut members);
-            let mut member = pg_sys::bms_next_member(members, -1);
-            while member >= 0 {
-                columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
-                member = pg_sys::bms_next_member(members, member);
-            }
             Self {
                 sql: deparsed(c"b", false),
-                of_base: deparsed(c"b", true),
-                of_new: deparsed(c"new", true),
+                base_sql: deparsed(c"b", true),
+                new_sql: deparsed(c"new", true),
                 type_: ColumnType {
                     type_: pg_sys::exprType(node),
                     modifier: pg_sys::exprTypmod(node),
                     collation: pg_sys::exprCollation(node),
                 },
-                columns,
             }
         }
     }
@@ -120,22 +110,22 @@ impl Order {
     }
 
     /// Returns the list of ORDER BY.
-    pub fn list(&self) -> String {
+    pub fn order_by_sql(&self) -> String {
         self.listed(|term| term.expression.sql.clone() + term.direction())
     }
 
     /// Returns the list of ORDER BY over a table's columns as `b`.
-    pub fn list_of_base(&self) -> String {
-        self.listed(|term| term.expression.of_base.clone() + term.direction())
+    pub fn base_order_by_sql(&self) -> String {
+        self.listed(|term| term.expression.base_sql.clone() + term.direction())
     }
 
     /// Returns the values of the order over a table's columns as `b`, as a list.
-    pub fn of_base(&self) -> String {
-        self.listed(|term| term.expression.of_base.clone())
+    pub fn base_values_sql(&self) -> String {
+        self.listed(|term| term.expression.base_sql.clone())
     }
 
     /// Returns the columns of the table of canonical rows that hold the values, as a list.
-    pub fn of_canonical(&self, alias: &str) -> String {
+    pub fn canonical_values_sql(&self, alias: &str) -> String {
         let columns = (1..=self.terms.len()).map(|number| format!("{alias}.order{number}"));
         columns.collect::<Vec<_>>().join(", ")
     }

@@ -54,7 +54,7 @@ pub fn known(tracker: &Tracker, keys: &str) -> String {
             Kind::Minhash => &*value,
             _ => "NULL",
         },
-        place = tracker.order.of_base(),
+        place = tracker.order.base_values_sql(),
         clusters = tracker.clusters(),
         same_key = tracker.equal("m.key", "h.key"),
         base = tracker.base(),
@@ -94,7 +94,7 @@ pub fn canonicals(tracker: &Tracker) -> String {
     format!(
         "SELECT ca.key::pg_catalog.text, {similarity}, ca.cluster, {place}
          FROM {base} b JOIN {canonical} ca ON {near}{scope}{excepted}{values} WHERE {is_this}",
-        place = tracker.order.of_canonical("ca"),
+        place = tracker.order.canonical_values_sql("ca"),
         canonical = tracker.canonical(),
         near = of_kept.near(&measure.kept(&value), "ca.kept"),
         scope = tracker.canonical_in_scope(),
@@ -130,8 +130,8 @@ pub fn neighbors(tracker: &Tracker) -> String {
              LEFT JOIN {canonical} ca ON {same_canonical}
          WHERE {is_this}",
         similarity = measure.similarity(&value, &tracker.value_of("y")),
-        place = tracker.order.of_base(),
-        canonical_place = tracker.order.of_canonical("ca"),
+        place = tracker.order.base_values_sql(),
+        canonical_place = tracker.order.canonical_values_sql("ca"),
         near = measure.near(&value, &tracker.value_of("y")),
         scope = tracker.same_scope("b", "y"),
         excepted = tracker.not_excepted(&key, &tracker.key_of("y")),

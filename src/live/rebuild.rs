@@ -75,7 +75,7 @@ fn query(tracker: &Tracker) -> String {
         clusters = tracker.clusters(),
         matches = tracker.equal(&key, "m.key"),
         scope_column = column::SCOPE,
-        order = tracker.order.list_of_base(),
+        order = tracker.order.base_order_by_sql(),
     )
 }
 

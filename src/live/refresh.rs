@@ -3,7 +3,7 @@
 use crate::live::budget::Budget;
 use crate::live::create::renew_links;
 use crate::live::neighborhood::repaired;
-use crate::live::rows::TrackedRows;
+use crate::live::rows::{After, TrackedRows};
 use crate::live::state::{self, State};
 use crate::live::tables::OpenTables;
 use crate::live::tracker::Tracker;
@@ -16,7 +16,8 @@ use crate::pg::relation::Relation;
 use crate::pg::rights::OwnerRights;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Snapshot};
-use neardup::cluster::live::{ClusterNumbers, number};
+use neardup::cluster::live::number;
+use neardup::memory::{Grow, collected};
 use pgrx::prelude::*;
 use std::time::Instant;
 
@@ -111,8 +112,13 @@ impl<'a> Refresh<'a> {
         let budget = Budget::new(anew);
         let repaired = repaired(self.connection, self.tracker, &budget);
         let changes = repaired.map(|(rows, order)| {
-            let (numbers, changes) = self.write(&rows, &order, true);
-            write::canonicals(self.connection, self.tracker, &rows, &numbers);
+            let changes = self.write(&rows, &order, true);
+            let touched = rows.iter().filter(|(number, row)| {
+                let (was, is) = (row.was_canonical(*number), row.is_canonical(*number));
+                row.after != After::Same && (was != is || row.is_changed && is)
+            });
+            let keys = collected(touched.map(|(number, _)| rows.key(number))).or_raise();
+            write::canonicals(self.connection, self.tracker, Some(&keys));
             changes
         });
         settings.restore();
@@ -124,9 +130,9 @@ impl<'a> Refresh<'a> {
         let started = Instant::now();
         let (rows, order) = rebuild::run(self.connection, self.tracker);
         let computed = started.elapsed();
-        let (_, changes) = self.write(&rows, &order, is_logged);
+        let changes = self.write(&rows, &order, is_logged);
         let started = Instant::now();
-        write::all_canonicals(self.connection, self.tracker);
+        write::canonicals(self.connection, self.tracker, None);
         let seconds = (computed + started.elapsed()).as_secs_f64();
         self.state.anew = Some(seconds / order.len().max(1) as f64);
         renew_links(self.connection, self.tracker);
@@ -134,31 +140,22 @@ impl<'a> Refresh<'a> {
     }
 
     /// Numbers the clusters of the rows in `order`, one after another, and writes clusters, and the log if
-    /// `is_logged`. Returns the numbers of the clusters, and the counts of changes that the refresh reports.
-    fn write(
-        &mut self,
-        rows: &TrackedRows,
-        order: &[u32],
-        is_logged: bool,
-    ) -> (ClusterNumbers, Changes) {
+    /// `is_logged`. Returns the counts of changes that the refresh reports.
+    fn write(&mut self, rows: &TrackedRows, order: &[u32], is_logged: bool) -> Changes {
         let mut changes = [order.len() as i64, 0, 0, 0, 0, 0, 0];
-        let mut log = is_logged.then(|| write::Log::new(self.connection, self.tracker, rows));
+        let mut events = Vec::new();
         let moves = order.iter().map(|&row| rows.change(row));
         let kept = |canonical: u32| rows.lasting_cluster(canonical);
         let numbers = number(moves, self.state.next_cluster, &kept, &mut |event| {
             // The kinds are numbered as the columns of the result are.
             changes[1 + event.kind as usize] += 1;
-            if let Some(log) = &mut log {
-                log.add(event);
-            }
+            events.try_extend(is_logged.then_some(event)).or_raise();
         });
-        if let Some(log) = &mut log {
-            log.write();
-        }
         let numbers = numbers.or_raise();
+        write::log(self.connection, self.tracker, rows, events);
         self.state.rows += write::clusters(self.connection, self.tracker, rows, &numbers);
         self.state.next_cluster = numbers.next;
-        (numbers, changes)
+        changes
     }
 
     /// Deletes from the queue the entries that have been read, and writes the state.

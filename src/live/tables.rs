@@ -125,46 +125,25 @@ fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     ]
 }
 
-/// Returns the columns of the primary key of a table with that name behind the clusters'.
-fn primary_key(name: &str) -> &'static [i16] {
-    if name == "queue" { &[] } else { &[1] }
-}
-
 /// Makes the tables of a tracker beside the tracked one, with the rights of its owner; `clusters` is the bare name of
 /// the table of clusters.
 ///
 /// # Errors
 /// ERROR `duplicate_table` where an object of one of these names is in the way.
 pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
-    // SAFETY: looks the table up in the catalog.
-    let (schema, persistence) = unsafe {
-        (
-            pg_sys::get_rel_namespace(tracker.relation),
-            pg_sys::get_rel_persistence(tracker.relation) as u8,
-        )
-    };
-    // After a crash an unlogged table and these are empty.
-    let unlogged = match persistence {
-        pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
-        _ => "",
-    };
+    let tracked = Relation::open_table(tracker.relation);
+    let schema = tracked.schema();
     let own = descriptions(tracker).map(|(name, columns)| {
         let bare = match name {
             "" => clusters.to_owned(),
             name => names::derived(clusters, name),
         };
         // SAFETY: the name is NUL-terminated.
-        let find = || unsafe { pg_sys::get_relname_relid(server_text(&bare).as_ptr(), schema) };
-        let table = names::qualified(schema, &bare);
-        if find() != pg_sys::InvalidOid {
-            in_the_way(&table);
+        let other = unsafe { pg_sys::get_relname_relid(server_text(&bare).as_ptr(), schema) };
+        if other != pg_sys::InvalidOid {
+            in_the_way(&names::relation(other));
         }
-        let key = primary_key(name).iter();
-        let key = key.map(|_| format!("PRIMARY KEY ({})", columns[0].name));
-        let definitions = columns.iter().map(CreatedColumn::definition).chain(key);
-        let definitions = definitions.collect::<Vec<_>>().join(", ");
-        connection.execute(&format!("CREATE {unlogged} TABLE {table} ({definitions})"));
-        find()
+        created(&tracked, (name, &columns)).create(connection, schema, &bare)
     });
     let [clusters, log, _, queue, state] = own.map(names::relation);
     // Rows of the queue can be deleted also where it is published.
@@ -176,6 +155,19 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
          ALTER TABLE {state} ADD CHECK (singleton)"
     ));
     tracker.tables = Tables::new(own, tracker.tables.exceptions);
+}
+
+/// Returns what is created for a tracked table by a description.
+fn created<'c>(
+    tracked: &Relation,
+    (name, columns): (&str, &'c [CreatedColumn]),
+) -> CreatedTable<'c> {
+    CreatedTable {
+        owner: tracked.owner(),
+        persistence: tracked.persistence(),
+        columns,
+        key: Some(if name == "queue" { &[] } else { &[1] }),
+    }
 }
 
 fn in_the_way(table: &str) -> ! {
@@ -223,14 +215,12 @@ pub fn open_state(tracker: &Tracker) -> Result<CheckedTable, Altered> {
 
 fn open(tracker: &Tracker, tracked: &Relation, place: usize) -> Result<CheckedTable, Altered> {
     let (name, columns) = &descriptions(tracker)[place];
-    let created = CreatedTable {
-        owner: tracker.owner,
-        persistence: tracked.persistence(),
-        columns,
-        key: Some(primary_key(name)),
-    };
     let table = tracker.tables.own()[place];
-    CheckedTable::open(table, &created, pg_sys::AccessShareLock)
+    CheckedTable::open(
+        table,
+        &created(tracked, (name, columns)),
+        pg_sys::AccessShareLock,
+    )
 }
 
 /// Returns the hint of an error about a table of the tracker with these clusters.

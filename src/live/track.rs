@@ -1,5 +1,6 @@
 //! `near_dup_track` and `near_dup_untrack`: begin and end keeping clusters.
 
+use crate::guard::columns::only_key_column;
 use crate::guard::exceptions::{VALID_EXCEPTIONS, open_exceptions};
 use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::{RowCondition, parsed_condition};
@@ -87,13 +88,16 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
         )
     };
     let column = |name: &String| TrackedColumn::named(relation, name);
-    let key = name(6).map_or_else(|| primary_key(relation), |name| column(&name));
+    let table = Relation::open_table(relation);
+    let key = match name(6) {
+        Some(key) => column(&key),
+        None => TrackedColumn::find(relation, only_key_column(&table)).expect("keys have columns"),
+    };
     key.equality();
     let value = column(&name(1).unwrap_or_default());
     let scope = call.optional_argument(5);
     // SAFETY: as above.
     let scope = scope.map(|scope| unsafe { names_in(scope) });
-    let table = Relation::open_table(relation);
     let condition = text(7).map(|text| parsed_condition(connection, relation, &text));
     let exceptions = call.optional_argument(8);
     let exceptions = exceptions.map(|table| pg_sys::Oid::from(table.value() as u32));
@@ -124,30 +128,6 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
         opened.unwrap_or_else(|altered| altered.raise(VALID_EXCEPTIONS));
     }
     tracker
-}
-
-/// Returns the only column of the primary key.
-///
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state` for a table without one.
-fn primary_key(relation: pg_sys::Oid) -> TrackedColumn {
-    let table = names::relation(relation);
-    let (_, columns) = Relation::open_table(relation)
-        .primary_key()
-        .unwrap_or_default();
-    match columns[..] {
-        [column] => TrackedColumn::find(relation, column).expect("keys have columns"),
-        [] => not_ready(
-            &format!("near_dup_track needs a primary key on table {table}"),
-            &format!(
-                "ALTER TABLE {table} ADD PRIMARY KEY (id); or name a column whose values are unique: key => 'id'."
-            ),
-        ),
-        _ => not_ready(
-            &format!("the primary key of table {table} has several columns"),
-            "Name a column whose values are unique: key => 'id'.",
-        ),
-    }
 }
 
 /// # Errors

@@ -64,7 +64,7 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
         tracker.tables.clusters.into_datum(),
         text(&bare(tracker.value.number)),
         tracker.measure.threshold().into_datum(),
-        text(&tracker.order.list()),
+        text(&tracker.order.order_by_sql()),
         NewTexts(scope.collect()).into_datum(),
         text(&bare(tracker.key.number)),
         condition.and_then(|condition| text(&condition.sql)),

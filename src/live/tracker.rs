@@ -81,10 +81,9 @@ impl TrackedColumn {
     pub fn expression(&self) -> Expression {
         Expression {
             sql: self.name.clone(),
-            of_base: format!("b.{}", self.name),
-            of_new: format!("new.{}", self.name),
+            base_sql: format!("b.{}", self.name),
+            new_sql: format!("new.{}", self.name),
             type_: self.type_,
-            columns: [self.number].into(),
         }
     }
 }
@@ -196,7 +195,7 @@ impl Tracker {
         {
             return false;
         }
-        // What was altered is for others to tell.
+        // Whoever opens all tables reports what was altered.
         let Ok(_state) = open_state(self) else {
             return true;
         };
@@ -263,7 +262,7 @@ impl Tracker {
     pub fn base(&self) -> String {
         let table = names::relation(self.relation);
         match &self.condition {
-            Some(condition) => format!("(SELECT * FROM {table} b WHERE {})", condition.of_base),
+            Some(condition) => format!("(SELECT * FROM {table} b WHERE {})", condition.base_sql),
             None => table,
         }
     }

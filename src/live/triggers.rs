@@ -6,9 +6,8 @@ use crate::options::cut_texts;
 use crate::pg::encoding::utf8;
 use crate::pg::relation::Relation;
 use crate::pg::statement::Connection;
-use crate::pg::{condition, names, nodes};
-use pgrx::{IntoDatum, PgList, pg_sys};
-use std::collections::BTreeSet;
+use crate::pg::{condition, names};
+use pgrx::{IntoDatum, pg_sys};
 use std::ffi::CStr;
 
 const ROW: u32 = pg_sys::TRIGGER_TYPE_ROW;
@@ -32,13 +31,13 @@ pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
     };
     let table = names::relation(tracker.relation);
     create(&table, "note_rows", "INSERT OR DELETE", "", "");
-    let changes = differs(tracker) + &keeping(tracker);
+    let arguments = arguments(tracker);
     create(
         &table,
         "note_updates",
         "UPDATE",
-        &changes,
-        &arguments(tracker),
+        &keeping(tracker),
+        &arguments,
     );
     if let Some(exceptions) = tracker.tables.exceptions {
         let table = names::relation(exceptions);
@@ -46,63 +45,6 @@ pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
         let keys = ["NEW.a".to_owned(), "NEW.b".to_owned()];
         let keys = format!(" AND {}", condition::keeping(&keys));
         create(&table, "note_exception_updates", "UPDATE", &keys, "");
-    }
-}
-
-/// Returns the columns whose changes have to be noted, by number.
-fn read_columns(tracker: &Tracker) -> BTreeSet<i16> {
-    let own = [&tracker.key, &tracker.value]
-        .into_iter()
-        .chain(&tracker.scope);
-    let terms = tracker.order.terms.iter().map(|term| &term.expression);
-    let of_expressions = terms
-        .chain(&tracker.condition)
-        .flat_map(|expression| &expression.columns);
-    own.map(|column| column.number)
-        .chain(of_expressions.copied())
-        .collect()
-}
-
-/// Returns the condition, beginning with AND, that an UPDATE changes a bit of a column that the tracker reads:
-/// values that operators find equal can have different places in the order.
-fn differs(tracker: &Tracker) -> String {
-    let columns = read_columns(tracker);
-    let of = |version: &str| {
-        let columns = columns.iter();
-        let names = columns.filter_map(|&number| names::column(tracker.relation, number));
-        let columns = names.map(|name| format!("{version}.{}", names::identifier(&name)));
-        columns.collect::<Vec<_>>().join(", ")
-    };
-    // Operators on two rows would be taken apart when a dump is restored.
-    format!(
-        " AND pg_catalog.record_image_ne(ROW({}), ROW({}))",
-        of("OLD"),
-        of("NEW")
-    )
-}
-
-/// Returns the columns that a condition of [`differs`] compares.
-///
-/// # Safety
-/// The node is valid.
-unsafe fn compared(node: *mut pg_sys::Node) -> Option<BTreeSet<i16>> {
-    // SAFETY: vouched for by the caller; the tags tell the types.
-    unsafe {
-        let (function, arguments) = nodes::call(node)?;
-        let is_comparison = function == pg_sys::Oid::from(pg_sys::F_RECORD_IMAGE_NE);
-        let rows = nodes::elements::<2>(arguments).filter(|_| is_comparison)?;
-        let versions = [pg_sys::PRS2_OLD_VARNO, pg_sys::PRS2_NEW_VARNO];
-        let mut columns = rows.into_iter().zip(versions).map(|(row, version)| {
-            let row = nodes::cast::<pg_sys::RowExpr>(row, pg_sys::NodeTag::T_RowExpr)?;
-            let elements = PgList::<pg_sys::Node>::from_pg((*row).args);
-            let column = |node| {
-                let var = nodes::cast::<pg_sys::Var>(node, pg_sys::NodeTag::T_Var)?;
-                ((*var).varno as u32 == version).then_some((*var).varattno)
-            };
-            elements.iter_ptr().map(column).collect::<Option<Vec<_>>>()
-        });
-        let (old, new) = (columns.next()??, columns.next()??);
-        (old == new).then(|| old.into_iter().collect())
     }
 }
 
@@ -115,7 +57,7 @@ fn keeping(tracker: &Tracker) -> String {
     let columns = columns.map(|column| format!("NEW.{}", column.name));
     let keep = named_term(tracker).map(|term| &term.expression);
     let expressions = keep.into_iter().chain(&tracker.condition);
-    let expressions = expressions.map(|expression| expression.of_new.clone());
+    let expressions = expressions.map(|expression| expression.new_sql.clone());
     let kept: Vec<String> = columns.chain(expressions).collect();
     format!(" AND {}", condition::keeping(&kept))
 }
@@ -163,15 +105,10 @@ pub fn for_updates<'t>(
     noting(note, table, tables).find(|trigger| trigger.tgtype as u32 & UPDATE != 0)
 }
 
-/// Returns the columns of a table that the trigger for updates keeps first.
-pub fn kept_columns(trigger: &pg_sys::Trigger) -> Vec<i16> {
+/// Returns the expressions over an open table that the trigger for updates keeps.
+pub fn kept(trigger: &pg_sys::Trigger) -> Vec<*mut pg_sys::Node> {
     // SAFETY: the condition is the trigger's.
-    unsafe {
-        let kept = condition::kept(trigger.tgqual)
-            .unwrap_or_default()
-            .into_iter();
-        kept.map_while(|node| condition::column(node)).collect()
-    }
+    unsafe { condition::kept(trigger.tgqual) }.unwrap_or_default()
 }
 
 pub fn name_of(trigger: &pg_sys::Trigger) -> String {
@@ -184,18 +121,16 @@ pub fn name_of(trigger: &pg_sys::Trigger) -> String {
 /// is noted, or was since the transaction began.
 pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     let mut leaves = Leaves::default();
-    let root = Relation::open_table(tracker.relation);
-    if !is_whole(tracker, &root, true) || !add_leaves(tracker, &root, &mut leaves) {
-        return None;
-    }
-    if let Some(exceptions) = tracker.tables.exceptions {
-        let exceptions = Relation::open_table(exceptions);
-        if !is_whole(tracker, &exceptions, false) || !add_leaves(tracker, &exceptions, &mut leaves)
-        {
+    for table in [tracker.relation]
+        .into_iter()
+        .chain(tracker.tables.exceptions)
+    {
+        let table = Relation::open_table(table);
+        if !is_whole(tracker, &table) || !add_leaves(tracker, &table, &mut leaves) {
             return None;
         }
+        leaves.add(tracker, &table);
     }
-    leaves.add(tracker, &root);
     let arguments = [leaves.tables.into_datum(), leaves.triggers.into_datum()];
     let types = [pg_sys::OIDARRAYOID; 2];
     let mut noted = None;
@@ -228,27 +163,16 @@ const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oi
         WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid AND t.oid OPERATOR(pg_catalog.=) ANY ($2)) t
     WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
 
-/// Returns whether the triggers of a table are as they were made; `is_tracked` for the tracked table, false for the
-/// exceptions.
-fn is_whole(tracker: &Tracker, table: &Relation, is_tracked: bool) -> bool {
-    let has = |kind: u32, is_whole: &dyn Fn(&[*mut pg_sys::Node]) -> bool| {
-        let mut triggers = noting(tracker.note, table, &tracker.tables);
-        triggers.any(|trigger| {
-            // SAFETY: the condition is the trigger's.
-            let conditions = unsafe { condition::conjuncts(trigger.tgqual) };
-            trigger.tgtype as u32 == kind && trigger.tgnattr == 0 && is_whole(&conditions)
-        })
-    };
-    let compares = |node| {
-        // SAFETY: the condition is a trigger's.
-        let compared = unsafe { compared(node) };
-        compared.is_some_and(|compared| compared.is_superset(&read_columns(tracker)))
-    };
-    has(ROWS, &|conditions| conditions.len() == 1)
-        && has(UPDATES, &|conditions| match (is_tracked, conditions) {
-            (true, [_, differs, _]) => compares(*differs),
-            (false, [_, _]) => true,
-            _ => false,
+/// Returns whether the triggers of a table fire for every change, as they were made.
+fn is_whole(tracker: &Tracker, table: &Relation) -> bool {
+    [(ROWS, 1), (UPDATES, 2)]
+        .into_iter()
+        .all(|(kind, conditions)| {
+            noting(tracker.note, table, &tracker.tables).any(|trigger| {
+                // SAFETY: the condition is the trigger's.
+                let found = unsafe { condition::conjuncts(trigger.tgqual) }.len();
+                trigger.tgtype as u32 == kind && trigger.tgnattr == 0 && found == conditions
+            })
         })
 }
 

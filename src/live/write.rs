@@ -8,7 +8,7 @@ use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Statement, text_array};
 use crate::pg::value::in_memory_of_its_own;
 use neardup::cluster::live::{ClusterNumbers, Event, EventKind};
-use neardup::memory::{Grow, collected};
+use neardup::memory::collected;
 use pgrx::{IntoDatum, pg_sys};
 
 /// Rows that one statement writes.
@@ -104,159 +104,97 @@ fn delete<'r>(
     });
 }
 
-/// Adds the rows that became canonical, deletes the rows that are no longer, and writes changed ones anew.
-pub fn canonicals(
-    connection: &Connection,
-    tracker: &Tracker,
-    rows: &TrackedRows,
-    numbers: &ClusterNumbers,
-) {
-    let ended = rows.iter().filter(|(number, row)| {
-        let is_other = row.is_changed || !row.is_canonical(*number);
-        row.was_canonical(*number) && row.after != After::Same && is_other
-    });
-    let ended = ended.map(|(number, _)| rows.key(number));
-    delete(connection, tracker, &tracker.canonical(), ended);
-    let begun = rows.iter().filter(|(number, row)| {
-        row.is_canonical(*number) && (row.is_changed || !row.was_canonical(*number))
-    });
-    let insert = connection.prepare_kept(
-        &format!(
-            "{} JOIN ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) u (key, cluster)
-                 ON {}",
-            insert_canonicals(tracker, "u.cluster"),
-            tracker.equal(
-                &tracker.key_of("b"),
-                &format!("u.key::{}", tracker.key_type())
-            )
-        ),
-        &[pg_sys::TEXTARRAYOID, pg_sys::INT8ARRAYOID],
-    );
-    run_in_batches(&insert, begun.map(|(number, _)| number), |batch| {
-        let clusters = collected(batch.iter().map(|row| numbers.of(*row))).or_raise();
-        let keys = text_array(batch.iter().map(|row| rows.key(*row)));
-        [Some(keys), clusters.into_datum()]
-    });
-}
-
-/// Writes all canonical rows as the clusters have them.
-pub fn all_canonicals(connection: &Connection, tracker: &Tracker) {
-    let canonical = tracker.canonical();
-    let are = format!(
-        "{} m WHERE {} AND m.similarity IS NOT NULL AND {}",
-        tracker.clusters(),
-        tracker.equal("m.key", "m.canonical"),
-        tracker.equal(&tracker.key_of("b"), "m.key")
-    );
-    let delete = format!(
-        "DELETE FROM {canonical} ca WHERE NOT EXISTS (
-             SELECT FROM {} b, {are} AND {}
-                 AND NOT pg_catalog.record_image_ne(ROW(ca.*), ROW({})))",
-        tracker.base(),
-        tracker.equal("m.key", "ca.key"),
-        canonical_columns(tracker, "m.cluster"),
-    );
-    let insert = format!(
-        "{}, {are} AND NOT EXISTS (SELECT FROM {canonical} ca WHERE {})",
-        insert_canonicals(tracker, "m.cluster"),
-        tracker.equal("ca.key", "m.key")
-    );
-    // Planned while the table is empty, a nested loop would scan it for each row that it inserts.
-    let settings = Settings::begin();
-    settings.set(c"enable_nestloop", c"off");
-    for statement in [delete, insert] {
-        connection.execute(&statement);
-    }
-    settings.restore();
-}
-
-/// Returns the beginning of a statement that inserts rows of the table as canonical ones.
-fn insert_canonicals(tracker: &Tracker, cluster: &str) -> String {
-    let columns = canonical_columns(tracker, cluster);
-    format!(
-        "INSERT INTO {} SELECT {columns} FROM {} b",
-        tracker.canonical(),
-        tracker.base()
-    )
-}
-
-/// Returns the columns of the table's row `b` as a canonical one, as a list.
-fn canonical_columns(tracker: &Tracker, cluster: &str) -> String {
-    format!(
-        "{}, {cluster}, {}{}, {}",
-        tracker.key_of("b"),
+/// Brings the canonical rows with some keys up to date with clusters and table; all canonical rows where no keys are
+/// given.
+pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: Option<&[&[u8]]>) {
+    let (canonical, base, key) = (tracker.canonical(), tracker.base(), tracker.key_of("b"));
+    let columns = format!(
+        "{key}, m.cluster, {}{}, {}",
         tracker.measure.kept(&tracker.value_of("b")),
         tracker.of_scope(|_, column| format!(", b.{}", column.name)),
-        tracker.order.of_base()
-    )
-}
-
-/// Writes events to the log, a batch at a time.
-pub struct Log<'a> {
-    insert: Statement<'a>,
-    rows: &'a TrackedRows,
-    events: Vec<Event>,
-}
-
-impl<'a> Log<'a> {
-    pub fn new(connection: &'a Connection, tracker: &Tracker, rows: &'a TrackedRows) -> Self {
-        let table = names::relation(tracker.tables.log);
-        let insert = connection.prepare_kept(
-            &format!(
-                "INSERT INTO {table} (at, event, from_cluster, to_cluster, key, similarity, replaced)
-             SELECT pg_catalog.clock_timestamp(), u.event, u.origin, u.target, u.key::{type_},
-                 u.similarity, CASE u.event WHEN '{}' THEN u.replaced::{type_} END
-             FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
-                 pg_catalog.unnest($4), pg_catalog.unnest($5), pg_catalog.unnest($6))
-                 u (event, origin, target, key, similarity, replaced)",
-                EventKind::NewCanonical,
-                type_ = tracker.key_type()
-            ),
-            &[
-                pg_sys::TEXTARRAYOID,
-                pg_sys::INT8ARRAYOID,
-                pg_sys::INT8ARRAYOID,
-                pg_sys::TEXTARRAYOID,
-                pg_sys::FLOAT8ARRAYOID,
-                pg_sys::TEXTARRAYOID,
-            ],
-        );
-        Self {
-            insert,
-            rows,
-            events: Vec::new(),
-        }
-    }
-
-    pub fn add(&mut self, event: Event) {
-        self.events.try_push(event).or_raise();
-        if self.events.len() == BATCH {
-            self.write();
-        }
-    }
-
-    /// Writes the events that have been added since the last batch.
-    pub fn write(&mut self) {
-        let (events, rows) = (std::mem::take(&mut self.events), self.rows);
-        run_in_batches(&self.insert, events.into_iter(), |batch| {
-            let from = collected(batch.iter().map(|event| event.from)).or_raise();
-            let to = collected(batch.iter().map(|event| event.to)).or_raise();
-            let similarities = batch.iter().map(|event| similarity(rows, event));
-            let names = batch
-                .iter()
-                .map(|event| <&str>::from(event.kind).as_bytes());
-            let keys = batch.iter().map(|event| rows.key(event.row));
-            let replaced = batch.iter().map(|event| rows.key(event.replaced));
-            [
-                Some(text_array(names)),
-                from.into_datum(),
-                to.into_datum(),
-                Some(text_array(keys)),
-                collected(similarities).or_raise().into_datum(),
-                Some(text_array(replaced)),
-            ]
+        tracker.order.base_values_sql()
+    );
+    let are = format!(
+        "{base} b, {} m WHERE {} AND m.similarity IS NOT NULL AND {}",
+        tracker.clusters(),
+        tracker.equal("m.key", "m.canonical"),
+        tracker.equal(&key, "m.key")
+    );
+    let is_given = |key: &str| match keys {
+        None => String::new(),
+        Some(_) => format!(
+            " AND {key} IN (SELECT u.key::{} FROM pg_catalog.unnest($1) u (key))",
+            tracker.key_type()
+        ),
+    };
+    let delete = format!(
+        "DELETE FROM {canonical} ca WHERE NOT EXISTS (SELECT FROM {are} AND {}
+             AND NOT pg_catalog.record_image_ne(ROW(ca.*), ROW({columns}))){}",
+        tracker.equal("m.key", "ca.key"),
+        is_given("ca.key")
+    );
+    let insert = format!(
+        "INSERT INTO {canonical} SELECT {columns} FROM {are}
+             AND NOT EXISTS (SELECT FROM {canonical} ca WHERE {}){}",
+        tracker.equal("ca.key", "m.key"),
+        is_given("m.key")
+    );
+    let Some(keys) = keys else {
+        // Planned while the table is empty, a nested loop would scan it for each row that it inserts.
+        let settings = Settings::begin();
+        settings.set(c"enable_nestloop", c"off");
+        connection.execute(&delete);
+        connection.execute(&insert);
+        return settings.restore();
+    };
+    for sql in [delete, insert] {
+        let statement = connection.prepare_kept(&sql, &[pg_sys::TEXTARRAYOID]);
+        run_in_batches(&statement, keys.iter(), |batch| {
+            [Some(text_array(batch.iter().map(|key| **key)))]
         });
     }
+}
+
+/// Writes events to the log.
+pub fn log(connection: &Connection, tracker: &Tracker, rows: &TrackedRows, events: Vec<Event>) {
+    let sql = format!(
+        "INSERT INTO {} (at, event, from_cluster, to_cluster, key, similarity, replaced)
+         SELECT pg_catalog.clock_timestamp(), u.event, u.origin, u.target, u.key::{type_},
+             u.similarity, CASE u.event WHEN '{}' THEN u.replaced::{type_} END
+         FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
+             pg_catalog.unnest($4), pg_catalog.unnest($5), pg_catalog.unnest($6))
+             u (event, origin, target, key, similarity, replaced)",
+        names::relation(tracker.tables.log),
+        EventKind::NewCanonical,
+        type_ = tracker.key_type()
+    );
+    let types = [
+        pg_sys::TEXTARRAYOID,
+        pg_sys::INT8ARRAYOID,
+        pg_sys::INT8ARRAYOID,
+        pg_sys::TEXTARRAYOID,
+        pg_sys::FLOAT8ARRAYOID,
+        pg_sys::TEXTARRAYOID,
+    ];
+    let insert = connection.prepare_kept(&sql, &types);
+    run_in_batches(&insert, events.into_iter(), |batch| {
+        let from = collected(batch.iter().map(|event| event.from)).or_raise();
+        let to = collected(batch.iter().map(|event| event.to)).or_raise();
+        let similarities = batch.iter().map(|event| similarity(rows, event));
+        let names = batch
+            .iter()
+            .map(|event| <&str>::from(event.kind).as_bytes());
+        let keys = batch.iter().map(|event| rows.key(event.row));
+        let replaced = batch.iter().map(|event| rows.key(event.replaced));
+        [
+            Some(text_array(names)),
+            from.into_datum(),
+            to.into_datum(),
+            Some(text_array(keys)),
+            collected(similarities).or_raise().into_datum(),
+            Some(text_array(replaced)),
+        ]
+    });
 }
 
 /// Returns the similarity of a row that joined a cluster to the canonical row; None for other events.

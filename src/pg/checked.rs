@@ -4,6 +4,7 @@ use crate::pg::error::not_ready;
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::may_use;
+use crate::pg::statement::{Connection, server_text};
 use pgrx::pg_sys;
 
 /// A column as the extension creates it.
@@ -24,7 +25,7 @@ impl CreatedColumn {
     }
 
     /// Returns the column as CREATE TABLE has it.
-    pub fn definition(&self) -> String {
+    fn definition(&self) -> String {
         let not_null = if self.is_not_null { " NOT NULL" } else { "" };
         format!("{} {}{not_null}", self.name, self.type_.definition())
     }
@@ -39,6 +40,31 @@ pub struct CreatedTable<'a> {
     /// The columns of the primary key; empty for a table without primary key and index. None for a user's table, which
     /// may have other columns, any key, and NULLs.
     pub key: Option<&'a [i16]>,
+}
+
+impl CreatedTable<'_> {
+    /// Creates the table in a schema, and returns it.
+    ///
+    /// # Errors
+    /// The errors of CREATE TABLE.
+    #[allow(clippy::disallowed_methods, reason = "an entry a column")]
+    pub fn create(&self, connection: &Connection, schema: pg_sys::Oid, bare: &str) -> pg_sys::Oid {
+        // After a crash an unlogged table and the one that it is for are empty.
+        let unlogged = match self.persistence {
+            pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
+            _ => "",
+        };
+        let table = names::qualified(schema, bare);
+        let definitions = self.columns.iter().map(CreatedColumn::definition);
+        let key = self.key.unwrap_or_default().iter();
+        let key = key.map(|&number| &*self.columns[number as usize - 1].name);
+        let key = key.collect::<Vec<_>>().join(", ");
+        let key = (!key.is_empty()).then(|| format!("PRIMARY KEY ({key})"));
+        let definitions = definitions.chain(key).collect::<Vec<_>>().join(", ");
+        connection.execute(&format!("CREATE {unlogged} TABLE {table} ({definitions})"));
+        // SAFETY: the name is NUL-terminated.
+        unsafe { pg_sys::get_relname_relid(server_text(bare).as_ptr(), schema) }
+    }
 }
 
 /// An open table that is as it was created. Nobody can alter it while it is open: other sessions wait for its lock, and
@@ -160,9 +186,7 @@ fn has_rights(table: &Relation, created: &CreatedTable<'_>) -> bool {
         let all = pg_sys::AclMaskHow::ACLMASK_ALL;
         pg_sys::pg_class_aclmask(table.oid(), created.owner, wanted, all)
     };
-    // SAFETY: the relation is open.
-    let schema = unsafe { (*(*table.as_ptr()).rd_rel).relnamespace };
-    rights == wanted && may_use(created.owner, schema)
+    rights == wanted && may_use(created.owner, table.schema())
 }
 
 /// Returns whether a trigger can change or suppress rows that are written.

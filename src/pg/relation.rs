@@ -76,6 +76,12 @@ impl Relation {
         unsafe { (*(*self.0).rd_rel).relowner }
     }
 
+    /// Returns the schema of the relation.
+    pub fn schema(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open.
+        unsafe { (*(*self.0).rd_rel).relnamespace }
+    }
+
     /// Returns the triggers of a table.
     pub fn triggers(&self) -> &[pg_sys::Trigger] {
         // SAFETY: the relation is open.

@@ -459,3 +459,29 @@ DROP TABLE letters_distinct CASCADE;
 INSERT INTO letters VALUES (6, 'the same letter of some words to everybody');
 SELECT near_dup_refresh('letters_clusters');
 DROP TABLE letters, letters_clusters;
+
+-- An index of the rows that the condition leaves serves, and is used.
+CREATE TABLE memos (id int PRIMARY KEY, body text, kind text, gone bool NOT NULL DEFAULT false);
+INSERT INTO memos SELECT i, 'a memo of several words about thing ' || i / 3, 'x', i % 4 = 0 FROM generate_series(1, 12) i;
+CREATE INDEX memos_there ON memos USING neardup (body) WHERE NOT gone;
+SELECT near_dup_track('memos', 'body');
+SELECT near_dup_track('memos', 'body', condition => 'kind = ''x''');
+SELECT near_dup_track('memos', 'body', condition => 'gone');
+SELECT near_dup_track('memos', 'body', condition => 'NOT gone AND id > 1', clusters => 'late_memos');
+SELECT near_dup_track('memos', 'body', condition => 'NOT gone');
+UPDATE memos SET gone = NOT gone WHERE id IN (4, 5);
+INSERT INTO memos VALUES (13, 'a memo of several words about thing 1', 'y', false), (14, 'a memo of several words about thing 1', 'y', true);
+UPDATE memos SET kind = 'z';
+UPDATE memos SET id = 20 WHERE id = 1;
+BEGIN;
+SELECT rows FROM near_dup_refresh('memos_clusters');
+SELECT pg_stat_get_xact_numscans('memos_there'::regclass) > 0 AS is_used;
+COMMIT;
+SELECT rows FROM near_dup_refresh('late_memos');
+SELECT c.clusters, (SELECT count(*) FROM (
+    SELECT key, canonical FROM near_dup_clusters(NULL::int, format('SELECT id, body FROM memos WHERE %s ORDER BY id', c.condition), 0.8) n (key, canonical)
+    EXCEPT SELECT key, canonical FROM (SELECT key, canonical, 'memos_clusters' AS kept FROM memos_clusters
+        UNION ALL SELECT key, canonical, 'late_memos' FROM late_memos) k WHERE k.kept = c.clusters) d) AS differences
+FROM (VALUES ('memos_clusters', 'NOT gone'), ('late_memos', 'NOT gone AND id > 1')) c (clusters, condition);
+SELECT (SELECT count(*) FROM memos_clusters) AS kept, (SELECT count(*) FROM late_memos) AS late, count(*) AS there FROM memos WHERE NOT gone;
+DROP TABLE memos, memos_clusters, late_memos;

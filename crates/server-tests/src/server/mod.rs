@@ -213,6 +213,7 @@ const ALL: &[Test] = &[
     ("guard_first_to_pass", guard::first_to_pass),
     ("guard_passed_meanwhile", guard::passed_meanwhile),
     ("guard_triggers", guard::triggers),
+    ("guard_excepted_meanwhile", guard::excepted_meanwhile),
     (
         "guard_passes_in_its_statement",
         guard::passes_in_its_statement,

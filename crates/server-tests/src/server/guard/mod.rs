@@ -29,8 +29,8 @@ pub use altered::altered;
 pub use histories::histories;
 pub use interleavings::every_order;
 pub use moments::{
-    changed_key, changed_while_searched, first_to_pass, hot_update, passed_meanwhile,
-    prepared_transaction, triggers, twin_index,
+    changed_key, changed_while_searched, excepted_meanwhile, first_to_pass, hot_update,
+    passed_meanwhile, prepared_transaction, triggers, twin_index,
 };
 pub use noted::most_similar;
 pub use restored::{restored, strangers};

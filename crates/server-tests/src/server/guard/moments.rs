@@ -393,3 +393,86 @@ pub fn prepared_transaction(server: &Server) -> Result<Outcome> {
     play.ensure_rows(&[2, 4, 30, 50])?;
     Ok(Outcome::Passed)
 }
+
+/// A letter about something, guarded against copies but for the pairs in `apart`; the same noted.
+const EXCEPTED: &str = "
+    CREATE TABLE apart (a int, b int, PRIMARY KEY (a, b));
+    CREATE TABLE apart_noted (a int, b int, PRIMARY KEY (a, b));
+    CREATE TABLE docs (id int PRIMARY KEY, body text);
+    CREATE TABLE noted (id int PRIMARY KEY, body text);
+    CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.8));
+    CREATE INDEX ON noted USING neardup (body text_ops (threshold = 0.8));
+    SELECT near_dup_protect('docs', 'body', 0.8, exceptions => 'apart');
+    SELECT near_dup_protect('noted', 'body', 0.8, action => 'note', exceptions => 'apart_noted')";
+
+/// Checks that exceptions count as soon as they are committed, and at once for the transaction that brings them, in fresh
+/// sessions and in used ones.
+pub fn excepted_meanwhile(server: &Server) -> Result<Outcome> {
+    for level in ["READ COMMITTED", "REPEATABLE READ"] {
+        let database = Database::with_extension(&server.main, "guard_excepted")?;
+        let mut play = Play::new(&database, EXCEPTED, 3)?;
+        let begin = format!("BEGIN ISOLATION LEVEL {level}; SELECT FROM docs");
+        for round in 0..2 {
+            let [a, b, c, d] = [1, 2, 3, 4].map(|number| 10 * round + number);
+            let insert = |table: &str, id: i32| {
+                format!(
+                    "INSERT INTO {table} VALUES ({id}, 'a letter of round {round}, which some send twice')"
+                )
+            };
+            // Committed while another session waits to pass.
+            play.step(1, &begin, Step::Done)?;
+            play.step(0, &format!("BEGIN; {}", insert("docs", a)), Step::Done)?;
+            play.step(1, &insert("docs", b), Step::Waits)?;
+            play.step(
+                2,
+                &format!("INSERT INTO apart VALUES ({b}, {a})"),
+                Step::Done,
+            )?;
+            play.step(0, "COMMIT", Step::Done)?;
+            play.stands(1, Step::Done)?;
+            play.step(1, "COMMIT", Step::Done)?;
+            // In progress, then committed after the transaction's snapshot was taken.
+            let pairs = format!("BEGIN; INSERT INTO apart VALUES ({a}, {c}), ({c}, {b})");
+            play.step(2, &pairs, Step::Done)?;
+            play.step(0, &insert("docs", c), rejected())?;
+            play.step(1, &begin, Step::Done)?;
+            play.step(2, "COMMIT", Step::Done)?;
+            play.step(1, &insert("docs", c), Step::Done)?;
+            play.step(1, "COMMIT", Step::Done)?;
+            // In the transaction that brings the row, and not after a rollback.
+            let pairs =
+                format!("INSERT INTO apart SELECT {d}, id FROM docs WHERE id > 10 * {round}");
+            for end in ["ROLLBACK", "COMMIT"] {
+                play.step(1, &format!("{begin}; {pairs}"), Step::Done)?;
+                play.step(1, &insert("docs", d), Step::Done)?;
+                play.step(1, end, Step::Done)?;
+                let expected = if end == "COMMIT" {
+                    SqlState::UNIQUE_VIOLATION
+                } else {
+                    SqlState::EXCLUSION_VIOLATION
+                };
+                play.step(0, &insert("docs", d), Step::Failed(expected))?;
+            }
+            // An exception waits for notes that may be about its pair, and notes wait for exceptions.
+            play.step(0, &insert("noted", a), Step::Done)?;
+            play.step(0, &format!("BEGIN; {}", insert("noted", b)), Step::Done)?;
+            play.step(
+                2,
+                &format!("INSERT INTO apart_noted VALUES ({a}, {b})"),
+                Step::Waits,
+            )?;
+            play.step(0, "COMMIT", Step::Done)?;
+            play.stands(2, Step::Done)?;
+            let pairs = format!("BEGIN; INSERT INTO apart_noted VALUES ({c}, {a}), ({b}, {c})");
+            play.step(2, &pairs, Step::Done)?;
+            play.step(1, &insert("noted", c), Step::Waits)?;
+            play.step(2, "COMMIT", Step::Done)?;
+            play.stands(1, Step::Done)?;
+        }
+        play.ensure_rows(&[1, 2, 3, 4, 11, 12, 13, 14])?;
+        let notes = "SELECT count(*) FROM noted_near_dups";
+        let notes: i64 = database.connect()?.query_one(notes, &[])?.get(0);
+        ensure!(notes == 0, "{notes} notes of excepted pairs at {level}");
+    }
+    Ok(Outcome::Passed)
+}
