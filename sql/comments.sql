@@ -108,7 +108,7 @@ COMMENT ON FUNCTION _ball(text, double precision, integer, text, text) IS
     'implementation of lookups: every document whose resemblance to the center is at least threshold (above 0, at most 1), for use with <@';
 
 COMMENT ON FUNCTION near_dup_key(text, double precision, integer, text, text, text) IS
-    'key for EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %): no two documents whose resemblance reaches a threshold (0.5 to 1); with a label, such as label => id::text, that a violation prints in place of a digest';
+    'key for EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %): no two documents whose resemblance reaches a threshold; with a label, such as label => id::text, that a violation prints in place of a digest';
 COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision, text) IS
     'key for EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %): no two rows at or above a threshold (above 0, at most 1); a violation prints the first 200 bytes of the label, such as label => id::text, in place of a digest';
 COMMENT ON FUNCTION near_dup_key(bit, integer, text) IS

@@ -7,6 +7,6 @@ CREATE OPERATOR CLASS text_ops DEFAULT FOR TYPE text USING neardup AS
 COMMENT ON FUNCTION _document_options(internal) IS
     'index support for text_ops';
 COMMENT ON OPERATOR CLASS text_ops USING neardup IS
-    'last column: lookup of documents by resemblance; options threshold (0.5 to 1, default 0.8), k (1-256, default 3), unit word|char|stop, fold none|case|marks, seed; before it: equality of text';
+    'last column: lookup of documents by resemblance, at every threshold; options keys (64-1024, default 512), k (1-256, default 3), unit word|char|stop, fold none|case|marks, seed; before it: equality of text';
 COMMENT ON OPERATOR FAMILY text_ops USING neardup IS
     'lookup of documents by resemblance, and equality of text';

@@ -2,7 +2,6 @@
 
 use crate::guard::row_condition::RowCondition;
 use crate::guard::window::microseconds_in;
-use crate::index::classes::check_threshold;
 use crate::index::kind::{Bound, Kind};
 use crate::options::{self, with_text};
 use crate::pg::condition;
@@ -201,9 +200,7 @@ impl GuardOptions {
             Kind::Minhash => Bound::Threshold(options::threshold_in(&self.bound)),
             Kind::Containing | Kind::Resembling => Bound::Share(options::threshold_in(&self.bound)),
             Kind::Documents => {
-                let threshold = options::threshold_in(&self.bound);
-                check_threshold(threshold);
-                Bound::Resemblance(threshold, self.shingling)
+                Bound::Resemblance(options::threshold_in(&self.bound), self.shingling)
             }
             Kind::Hamming => {
                 let most = MAX_BLOCKS as u32 - 1;

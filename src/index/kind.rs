@@ -286,11 +286,24 @@ impl Kind {
                     .map(|class| Bound::Threshold(class.threshold)),
                 Self::Hamming => HammingClass::from_options(options)
                     .map(|class| Bound::Distance(class.distance())),
-                Self::Containing | Self::Resembling => None,
-                Self::Documents => DocumentClass::from_options(options)
-                    .map(|class| Bound::Resemblance(class.threshold, *class.keys.shingling())),
+                Self::Containing | Self::Resembling | Self::Documents => None,
             }
         }
+    }
+
+    /// Returns whether an index column has keys for documents that are cut like this; true of other kinds.
+    ///
+    /// # Safety
+    /// As of [`Self::own_bound`].
+    pub unsafe fn is_cut_as(
+        self,
+        options: *mut pg_sys::bytea,
+        shingling: Option<Shingling>,
+    ) -> bool {
+        // SAFETY: vouched for by the caller.
+        self != Self::Documents
+            || unsafe { DocumentClass::from_options(options) }
+                .is_some_and(|class| shingling == Some(*class.keys.shingling()))
     }
 
     /// Returns the types of values and of balls. The extension is in `schema`.
@@ -379,8 +392,8 @@ impl Bound {
         parameters: &ValueParameters,
     ) -> Option<f64> {
         match *self {
-            Self::Share(share) if strategy == RESEMBLES => Some(2.0 * share / (1.0 + share)),
-            Self::Share(share) => Some(share),
+            Self::Share(share) if strategy != RESEMBLES => Some(share),
+            Self::Share(share) | Self::Resemblance(share, _) => Some(2.0 * share / (1.0 + share)),
             _ => {
                 let header = Header::parse(parameters).ok();
                 // SAFETY: vouched for by the caller.
@@ -410,12 +423,7 @@ impl Bound {
                     let class = HammingClass::from_options(options)?;
                     class.blocks.occurrence(distance as usize)
                 }
-                Self::Share(_) => None,
-                Self::Resemblance(threshold, shingling) => {
-                    let keys = DocumentClass::from_options(options)?.keys;
-                    let is_cut_so = *keys.shingling() == shingling;
-                    is_cut_so.then(|| keys.occurrence(threshold))?
-                }
+                Self::Share(_) | Self::Resemblance(..) => None,
             }
         }
     }
@@ -475,7 +483,10 @@ impl Bound {
                         .is_some_and(|class| class.serves(header.as_ref(), threshold))
                 }
                 Self::Share(_) => true,
-                _ => self.occurrence(options, None).is_some(),
+                Self::Resemblance(_, shingling) => {
+                    Kind::Documents.is_cut_as(options, Some(shingling))
+                }
+                Self::Distance(_) => self.occurrence(options, None).is_some(),
             }
         }
     }
@@ -488,8 +499,8 @@ impl Bound {
             Self::Threshold(bound) => format!("{} (threshold = {bound})", named("minhash_ops")),
             Self::Distance(bound) => format!("{} (distance = {bound})", named("hamming_ops")),
             Self::Share(_) => named("set_ops"),
-            Self::Resemblance(bound, Shingling { k, unit, fold }) => {
-                let options = format!("threshold = {bound}, k = {k}, unit = {unit}, fold = {fold}");
+            Self::Resemblance(_, Shingling { k, unit, fold }) => {
+                let options = format!("k = {k}, unit = {unit}, fold = {fold}");
                 format!("{} ({options})", named("text_ops"))
             }
         }

@@ -83,18 +83,6 @@ impl Terms {
         unsafe { self.kind.containment(root, function, value, &ball) }
     }
 
-    /// Returns whether documents are cut as an index cuts them; true of other kinds.
-    ///
-    /// # Safety
-    /// As of [`Self::bound`].
-    unsafe fn is_cut_as(&self, own: Option<Bound>) -> bool {
-        match own {
-            // SAFETY: vouched for by the caller.
-            Some(Bound::Resemblance(_, own)) => unsafe { self.shingling() == Some(own) },
-            _ => true,
-        }
-    }
-
     /// Returns whether an index column with these options has keys for the terms. A bound that is not known
     /// yet may be one for which it has none: then the index reads all its rows, and the answers are right too.
     ///
@@ -111,7 +99,7 @@ impl Terms {
                 Some(_) => self
                     .bound()
                     .is_some_and(|bound| bound.is_served(options, center)),
-                None => self.is_cut_as(self.kind.own_bound(options)),
+                None => self.kind.is_cut_as(options, self.shingling()),
             }
         }
     }

@@ -11,12 +11,12 @@ use pgrx::{IntoDatum, pg_sys};
 /// Makes the index in which canonical rows near others are found.
 pub fn create_index(connection: &Connection, tracker: &Tracker) {
     let scope = tracker.of_scope(|number, _| format!("scope{number}, "));
-    let of_kept = tracker.measure.of_kept();
-    let objects = of_kept.kind.objects(tracker.note);
+    let measure = &tracker.measure;
+    let objects = measure.kind.objects(tracker.note);
     connection.execute(&format!(
         "CREATE INDEX ON {} USING neardup ({scope}kept {})",
         tracker.canonical(),
-        of_kept.bound.operator_class(&objects)
+        measure.bound.operator_class(&objects)
     ));
 }
 

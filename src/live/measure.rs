@@ -3,7 +3,6 @@
 use crate::index::kind::{Bound, Kind};
 use crate::pg::catalog::type_named;
 use crate::pg::names;
-use neardup::bands::{DOCUMENT_BANDS, DocumentKeys};
 use neardup::shingle::Shingling;
 use pgrx::{IntoDatum, pg_sys};
 use std::ffi::CStr;
@@ -90,34 +89,10 @@ impl Measure {
         }
     }
 
-    /// Returns the measure by which an index on the table of canonical rows finds them: values that are near
-    /// are near by it, too. Of a document the table keeps keys; near documents share enough of them, but for
-    /// the chance of an index on text.
-    pub fn of_kept(&self) -> Self {
-        let Some(needed) = self.document_keys().map(|(_, needed)| needed) else {
-            return *self;
-        };
-        Self {
-            kind: Kind::Containing,
-            bound: Bound::Share(needed as f64 / DOCUMENT_BANDS as f64),
-            schema: self.schema,
-        }
-    }
-
     /// Returns the form of a value that the table of canonical rows keeps.
     pub fn kept(&self, value: &str) -> String {
         // A column's type may be a domain.
-        let Some((rows, _)) = self.document_keys() else {
-            return format!("{value}::{}", self.kept_type());
-        };
-        let named = |name| names::qualified(self.schema, name);
-        format!(
-            "{}({}({value}{}, {}), {DOCUMENT_BANDS}, {rows})",
-            named("minhash_bands"),
-            named("minhash"),
-            self.cut(),
-            DOCUMENT_BANDS * rows
-        )
+        format!("{value}::{}", self.kept_type())
     }
 
     /// Returns the type of [`Self::kept`].
@@ -130,16 +105,8 @@ impl Measure {
         match self.kind {
             Kind::Minhash => type_named(self.schema, c"minhash_signature"),
             Kind::Hamming => pg_sys::VARBITOID,
-            _ => pg_sys::INT8ARRAYOID,
+            Kind::Documents => pg_sys::TEXTOID,
+            Kind::Containing | Kind::Resembling => pg_sys::INT8ARRAYOID,
         }
-    }
-
-    /// Returns the number of slots of a band of documents, and of the bands that near documents share.
-    fn document_keys(&self) -> Option<(usize, usize)> {
-        let Bound::Resemblance(threshold, shingling) = self.bound else {
-            return None;
-        };
-        let keys = DocumentKeys::new(shingling, threshold, 0)?;
-        Some((keys.rows(), keys.occurrence(threshold)?.needed()))
     }
 }

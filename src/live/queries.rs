@@ -71,32 +71,17 @@ pub mod canonicals {
     pub const PLACE: usize = 4;
 }
 
-/// Returns a query for the rows that were canonical and are near the row whose key is its argument. If canonical
-/// rows keep less than their values, the values come from the table.
+/// Returns a query for the rows that were canonical and are near the row whose key is its argument.
 pub fn canonicals(tracker: &Tracker) -> String {
     let (measure, value) = (&tracker.measure, tracker.value_of("b"));
-    let of_kept = measure.of_kept();
-    let base = tracker.base();
-    let (values, similarity) = match of_kept.kind == measure.kind {
-        true => (String::new(), measure.similarity("ca.kept", &value)),
-        false => {
-            let matches = tracker.equal(&tracker.key_of("c"), "ca.key");
-            let similarity = measure.similarity(&tracker.value_of("c"), &value);
-            // Not looked for by its value: OFFSET keeps the condition where it is.
-            let compared = format!("SELECT {similarity} AS similarity OFFSET 0");
-            let threshold = measure.threshold();
-            let joined = format!(
-                " JOIN {base} c ON {matches} JOIN LATERAL ({compared}) s ON s.similarity >= {threshold}"
-            );
-            (joined, "s.similarity".to_owned())
-        }
-    };
     format!(
         "SELECT ca.key::pg_catalog.text, {similarity}, ca.cluster, {place}
-         FROM {base} b JOIN {canonical} ca ON {near}{scope}{excepted}{values} WHERE {is_this}",
+         FROM {base} b JOIN {canonical} ca ON {near}{scope}{excepted} WHERE {is_this}",
+        similarity = measure.similarity("ca.kept", &value),
+        base = tracker.base(),
         place = tracker.order.canonical_values_sql("ca"),
         canonical = tracker.canonical(),
-        near = of_kept.near(&measure.kept(&value), "ca.kept"),
+        near = measure.near(&value, "ca.kept"),
         scope = tracker.canonical_in_scope(),
         excepted = tracker.not_excepted("ca.key", &tracker.key_of("b")),
         is_this = tracker.equal(&tracker.key_of("b"), &argument(tracker)),

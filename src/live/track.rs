@@ -24,7 +24,7 @@ use crate::pg::relation::Relation;
 use crate::pg::rights::{OwnerRights, check_owner};
 use crate::pg::statement::{Connection, server_text};
 use crate::pg::varlena::Varlena;
-use neardup::bands::{LOWEST_THRESHOLD, MAX_BLOCKS};
+use neardup::bands::MAX_BLOCKS;
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 
@@ -181,14 +181,6 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
     let mut cut = options::cut_arguments(call, 9);
     let shingling =
         (kind == Kind::Documents).then(|| cut.try_fold(Shingling::default(), with_text).or_raise());
-    if shingling.is_some() && threshold < LOWEST_THRESHOLD {
-        invalid(
-            &format!("threshold {threshold} is out of range for a column of documents"),
-            &format!(
-                "Valid values are {LOWEST_THRESHOLD} to 1. Signatures can be tracked at every threshold."
-            ),
-        );
-    }
     if shingling.is_none() && cut.next().is_some() {
         invalid(
             &format!("k, unit and fold do not fit column {name} of type {type_name}"),

@@ -110,10 +110,10 @@ TEXT = sqlalchemy.Table(
 IN_TENANT = "USING neardup (tenant, sig minhash_ops (threshold='0.7'))"
 CONSTRAINT = "EXCLUDE USING neardup (tenant WITH =, near_dup_key(sig, (0.9)::double precision) WITH %)"
 ON_TEXT = [
-    "(body text_ops (threshold='0.8'))",
+    "(body)",
     "(tenant, near_dup_key(body, (0.85)::double precision, label => (id)::text))",
     "(near_dup_key((title)::text, (0.8)::double precision, 4, 'char'::text, 'case'::text))",
-    "(tenant, title text_ops (threshold='0.6', k='4', unit='char', fold='none'))",
+    "(tenant, title text_ops (k='4', unit='char', fold='none'))",
 ]
 BODY = "Some text that somebody may send again, to whoever reads it."
 EDITED = "Some text that somebody may send again, to whoever reads it twice."

@@ -3,7 +3,7 @@
 mod pages;
 
 use neardup::bands::occurrence::{Minimum, minima};
-use neardup::bands::{Occurrence, element_key};
+use neardup::bands::{Occurrence, RowSize, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
 use neardup::postings::{
     KeyAndRow, KeyQuery, Leaf, LeafBuilder, Needed, Posting, SegmentGroup, policy, sort_distinct,
@@ -157,7 +157,8 @@ fn sets_found(
             .unwrap()
             .expect("an empty page has room");
         let shared = log_query.shared(Log::parse(&page).unwrap().iter().next().unwrap().unwrap());
-        shared as usize >= needed.least() && needed.is_reached(shared as usize, keys.len())
+        shared as usize >= needed.least()
+            && needed.is_reached(shared as usize, RowSize::new(0, keys.len()))
     });
     let in_log = in_log.map(|(row, _)| *row).collect();
     [in_segment(&rows, &query, needed, 8140, u32::MAX), in_log]
@@ -187,7 +188,7 @@ fn in_segment(
             .search(&[SegmentGroup::alone(&segment)], &query)
             .unwrap();
         let rows = found.iter().map(|(row, shared)| {
-            assert!(needed.is_reached(*shared as usize, rows[row].len()));
+            assert!(needed.is_reached(*shared as usize, RowSize::new(0, rows[row].len())));
             *row
         });
         rows.collect()
@@ -224,6 +225,7 @@ proptest! {
                 similarity: threshold,
                 members: query.len(),
                 least: occurrence.needed(),
+                levels: None,
             }), expected(&|row| jaccard(&list(row), &list(&query), &mut || ()) >= threshold)),
         ];
         for (needed, expected) in directions {
@@ -281,6 +283,7 @@ proptest! {
                 similarity: threshold,
                 members: query.len(),
                 least,
+                levels: None,
             }), &|row| jaccard(&list(row), &list(query), &mut || ())),
         ];
         for (needed, measure) in directions {

@@ -49,7 +49,7 @@ pub const TYPES: [&Compared; 4] = [
     &Compared {
         column: "body",
         definition: "",
-        class: "text_ops (threshold = 0.5, k = 1)",
+        class: "text_ops (k = 1)",
         arguments: ", k => 1",
         value: "body",
         similarity: "resemblance(a.value, b.value, 1)",

@@ -10,6 +10,7 @@ use super::segment::plain;
 use super::table::TableScan;
 use crate::index::classes::{RowKeys, ValueParameters};
 use crate::pg::error::{OrRaise, raise};
+use neardup::bands::RowSize;
 use neardup::postings::{self, MAX_ROWS, Posting, policy};
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
@@ -92,8 +93,8 @@ pub unsafe extern "C-unwind" fn build(
             info,
             scan: std::ptr::null_mut(),
         };
-        let tuples = scan.for_each(&row_keys, &mut |tid, parameters, keys| {
-            build.take(tid, parameters, keys);
+        let tuples = scan.for_each(&row_keys, &mut |tid, parameters, keys, size| {
+            build.take(tid, parameters, keys, size);
         });
         let rows = build.finish();
         let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
@@ -144,6 +145,7 @@ impl<'a> Build<'a> {
         tid: pg_sys::ItemPointerData,
         parameters: Option<ValueParameters>,
         keys: &[u32],
+        size: RowSize,
     ) {
         if let Some(parameters) = parameters {
             self.meta.add_parameters(&parameters);
@@ -158,7 +160,7 @@ impl<'a> Build<'a> {
         let postings = keys.iter().map(|&key| u64::from(Posting { key, offset }));
         self.postings.extend(postings);
         self.rows_with_keys += u64::from(!keys.is_empty());
-        self.entries.push(RowEntry::new(tid, keys.len()));
+        self.entries.push(RowEntry::new(tid, size));
         self.row += 1;
         if self.entries.len() as u64 == ROWS_PER_PAGE {
             self.write_entries();

@@ -16,7 +16,7 @@ use super::log;
 use super::meta::Meta;
 use super::open::Opened;
 use super::page::{Index, META_BLOCK, raise_corrupted};
-use super::rows::{self, ROWS_PER_PAGE, RowEntry, RowTable};
+use super::rows::{self, ROWS_PER_PAGE, RowTable};
 use super::segment::{Stop, groups};
 use super::table::TableScan;
 use crate::index::classes::RowKeys;
@@ -26,6 +26,7 @@ use crate::pg::progress::Progress;
 use crate::pg::rights::OwnerRights;
 use crate::pg::sort::PairSort;
 use bitvec::prelude::*;
+use neardup::bands::RowSize;
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::memory::{Grow, filled, with_room};
 use neardup::postings::{KeyAndRow, sweep};
@@ -212,7 +213,7 @@ fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, PairSort) {
         }
         seen.push_page(place);
         for (row, entry) in live.iter().filter(|(row, _)| rows.contains(row)) {
-            let number = row << 16 | u64::from(entry.keys);
+            let number = row << 16 | u64::from(digest(entry.size()));
             sort.put(rows::number_of(&entry.tid).into(), number as i64);
         }
     }
@@ -224,8 +225,13 @@ fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, PairSort) {
 struct KnownRow {
     tid: u64,
     number: u64,
-    /// The number of its keys.
-    keys: u16,
+    /// The digest of its size.
+    size: u16,
+}
+
+/// Returns a digest of a size, which leaves room for a row number.
+fn digest(size: RowSize) -> u16 {
+    (split_mix(size.to_bits().into()) >> 48) as u16
 }
 
 /// The rows of the row table in the order of their places in the table.
@@ -251,7 +257,7 @@ impl Entries {
         self.sort.next().map(|(tid, number)| KnownRow {
             tid: tid.value() as u64,
             number: number as u64 >> 16,
-            keys: number as u16,
+            size: number as u16,
         })
     }
 
@@ -324,13 +330,15 @@ unsafe fn scan_table(
             info,
             scan,
         };
-        scan.for_each(&row_keys, &mut |tid, _, keys| comparison.take(tid, keys));
+        scan.for_each(&row_keys, &mut |tid, _, keys, size| {
+            comparison.take(tid, keys, size)
+        });
     }
 }
 
 impl TableComparison<'_> {
     /// Adds a row with its keys.
-    fn take(&mut self, tid: pg_sys::ItemPointerData, keys: &mut [u32]) {
+    fn take(&mut self, tid: pg_sys::ItemPointerData, keys: &mut [u32], size: RowSize) {
         self.progress.step();
         let place = rows::number_of(&tid);
         let Some(row) = self.entries.find(&self.index, place) else {
@@ -340,9 +348,9 @@ impl TableComparison<'_> {
             }
             return;
         };
-        let (number, said) = (row.number, row.keys);
-        if RowEntry::new(tid, keys.len()).keys != said {
-            let message = format!("the row at {} of the table has not {said} keys", at(&tid));
+        let (number, said) = (row.number, row.size);
+        if digest(size) != said {
+            let message = format!("the row at {} of the table has another size", at(&tid));
             raise_corrupted(&self.index, None, &message);
         }
         self.seen.add(number);

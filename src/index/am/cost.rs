@@ -1,7 +1,8 @@
 //! The cost of a scan.
 
 use super::planned;
-use crate::index::classes::RowKeys;
+use crate::index::classes::{CONTAINS, RESEMBLES, RowKeys};
+use crate::index::kind::{Bound, Containment};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::nodes::{self, constant, elements};
@@ -95,7 +96,7 @@ pub unsafe extern "C-unwind" fn estimate(
         };
         let (read, operators) = match reading {
             Reading::Everything => (f64::from((*info).pages), rows),
-            _ => lookup(root, info),
+            _ => lookup(root, info, share_of_lists(info, (*path).indexclauses)),
         };
         // Each of several scans rereads the pages that the others have evicted.
         *pages = match loop_count > 1.0 {
@@ -168,11 +169,52 @@ unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) 
     }
 }
 
-/// Returns the pages that a lookup reads, and the operators that it computes.
+/// Returns the share of a value's lists that a lookup reads: of elements, all but those that a match may lack.
+///
+/// # Safety
+/// The planner describes the index, and the conditions are operators with the column on the left.
+unsafe fn share_of_lists(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) -> f64 {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let compared = PlannedColumn::of(info);
+        let Some(kind) = compared.kind() else {
+            return 1.0;
+        };
+        let mut share = 1.0f64;
+        for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
+            let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
+            for qual in quals.iter_ptr() {
+                let operator = (*qual).clause.cast::<pg_sys::OpExpr>();
+                let function = pg_sys::get_opcode((*operator).opno);
+                let Some(containment) = Containment::of(function) else {
+                    continue;
+                };
+                let ball = pg_sys::get_rightop(operator.cast());
+                let bound = match constant(ball) {
+                    Some(ball) => kind.bound_of_ball(ball),
+                    None => Terms::of_ball(ball, kind).and_then(|(_, terms)| terms.bound()),
+                };
+                let needed = match (bound, containment.strategy) {
+                    (Some(Bound::Resemblance(least, _)), _)
+                    | (Some(Bound::Share(least)), CONTAINS | RESEMBLES) => least,
+                    _ => 0.0,
+                };
+                share = share.min(1.0 - needed);
+            }
+        }
+        share
+    }
+}
+
+/// Returns the pages that a lookup reads, and the operators that it computes. It reads a share of a value's lists.
 ///
 /// # Safety
 /// The planner holds a lock on the index.
-unsafe fn lookup(root: *mut pg_sys::PlannerInfo, info: *mut pg_sys::IndexOptInfo) -> (f64, f64) {
+unsafe fn lookup(
+    root: *mut pg_sys::PlannerInfo,
+    info: *mut pg_sys::IndexOptInfo,
+    share_of_lists: f64,
+) -> (f64, f64) {
     // SAFETY: vouched for by the caller.
     let (meta, all) = unsafe { (planned::meta(root, info), f64::from((*info).pages)) };
     let Some(meta) = meta else {
@@ -181,7 +223,7 @@ unsafe fn lookup(root: *mut pg_sys::PlannerInfo, info: *mut pg_sys::IndexOptInfo
     };
     let leaves = meta.segments().iter().map(|segment| {
         let keys = segment.postings as f64 / segment.rows.max(1) as f64;
-        keys.min(f64::from(segment.leaves))
+        (keys * share_of_lists + 1.0).min(f64::from(segment.leaves))
     });
     let pages: f64 = leaves.sum();
     (pages, pages * OPERATORS_PER_PAGE + meta.rows_in_log())

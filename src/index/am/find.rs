@@ -48,7 +48,7 @@ impl Remaining {
         table.for_each_page(&firsts, &mut |table, number, page| {
             for found in pages[number] {
                 if let Some(entry) = rows::live_entry(page, found.row)
-                    && needed.is_reached(found.shared as usize, entry.keys.into())
+                    && needed.is_reached(found.shared as usize, entry.size())
                 {
                     table.ensure_in_table(&entry.tid);
                     visit(found.row, entry);

@@ -32,8 +32,9 @@ pub unsafe extern "C-unwind" fn insert(
         let mut keys = Vec::new();
         let row_keys = row_keys(relation, info);
         let (values, is_null) = row_keys.row(values, is_null);
-        let parameters = row_keys.keys(values, is_null, &mut keys);
-        insert_row(&index, *tid, &keys, parameters.as_ref());
+        let (parameters, size) = row_keys.keys(values, is_null, &mut keys);
+        let entry = RowEntry::new(*tid, size);
+        insert_row(&index, &entry, &keys, parameters.as_ref());
     }
     false
 }
@@ -56,18 +57,12 @@ unsafe fn row_keys<'i>(relation: pg_sys::Relation, info: *mut pg_sys::IndexInfo)
     }
 }
 
-fn insert_row(
-    index: &Index,
-    tid: pg_sys::ItemPointerData,
-    keys: &[u32],
-    parameters: Option<&ValueParameters>,
-) {
-    let entry = RowEntry::new(tid, keys.len());
+fn insert_row(index: &Index, entry: &RowEntry, keys: &[u32], parameters: Option<&ValueParameters>) {
     let is_large = !postings::log::fits_empty(PAYLOAD_LEN, keys.len());
     loop {
         if let Some(places) = cache::recall(index, parameters)
             && !is_large
-            && log::append(index, &places, &entry, keys).is_some()
+            && log::append(index, &places, entry, keys).is_some()
         {
             return;
         }
@@ -83,10 +78,10 @@ fn insert_row(
             continue;
         }
         if is_large {
-            return large::insert(index, &entry, keys);
+            return large::insert(index, entry, keys);
         }
         cache::remember(index, &meta);
-        if log::append(index, &NextPlaces::of(&meta), &entry, keys).is_some() {
+        if log::append(index, &NextPlaces::of(&meta), entry, keys).is_some() {
             return;
         }
         check_interrupts();

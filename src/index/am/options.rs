@@ -17,7 +17,7 @@ pub unsafe extern "C-unwind" fn options(
     if validate && !options.is_null() {
         invalid(
             "neardup indexes have no storage parameters",
-            "Parameters belong to the operator class of the last column: USING neardup (body text_ops (threshold = 0.8)).",
+            "Parameters belong to the operator class of the last column: USING neardup (body text_ops (k = 5)).",
         );
     }
     std::ptr::null_mut()

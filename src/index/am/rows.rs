@@ -1,5 +1,5 @@
 //! The row table: for every row of the index, in the order of insertion, where it lies in the heap
-//! and how many keys it has.
+//! and its size: how many elements it has, of which all or a sample make keys.
 //!
 //! Row numbers only grow. A row whose place is blank is dead, and stays so. Pages of the table are
 //! found through a directory of two levels, whose highest pages the metapage knows.
@@ -12,6 +12,7 @@ use super::page::{
 };
 use super::segment::Stop;
 use crate::pg::error::{OrRaise, check_interrupts};
+use neardup::bands::RowSize;
 use neardup::postings::PageAhead;
 use pgrx::pg_sys;
 
@@ -60,24 +61,30 @@ fn place_of(row: u64) -> usize {
 #[derive(Clone, Copy)]
 pub struct RowEntry {
     pub tid: pg_sys::ItemPointerData,
-    /// The number of keys, at most `u16::MAX`.
-    pub keys: u16,
+    /// The low and the high half of the size.
+    size: [u16; 2],
 }
 
 impl RowEntry {
-    /// Returns the entry of a row of `keys` keys at a place of the heap.
-    pub fn new(tid: pg_sys::ItemPointerData, keys: usize) -> Self {
-        let keys = u16::try_from(keys).unwrap_or(u16::MAX);
-        Self { tid, keys }
+    /// Returns the entry of a row of this size at a place of the heap.
+    pub fn new(tid: pg_sys::ItemPointerData, size: RowSize) -> Self {
+        let bits = size.to_bits();
+        let size = [bits as u16, (bits >> 16) as u16];
+        Self { tid, size }
+    }
+
+    pub fn size(&self) -> RowSize {
+        let [low, high] = self.size.map(u32::from);
+        RowSize::from_bits(high << 16 | low)
     }
 
     fn read(bytes: &[u8; ENTRY_LEN]) -> Self {
-        // SAFETY: any bytes are four numbers of two bytes.
+        // SAFETY: any bytes are five numbers of two bytes.
         unsafe { std::mem::transmute(*bytes) }
     }
 
     fn write(self) -> [u8; ENTRY_LEN] {
-        // SAFETY: there is no padding between four numbers of two bytes.
+        // SAFETY: there is no padding between five numbers of two bytes.
         unsafe { std::mem::transmute(self) }
     }
 

@@ -5,6 +5,7 @@ use super::meta::{Meta, StoredMerge, StoredSegment};
 use super::page::{Index, PageType, raise_corrupted};
 use super::rows::{self, RowTable};
 use crate::pg::error::{check_interrupts, out_of_memory};
+use neardup::bands::RowSize;
 use neardup::postings::{
     self, Damaged, Directory, Leaf, MergeOutput, PageAhead, PageKind, Pages, Posting, RowSizes,
     SegmentGroup,
@@ -132,7 +133,7 @@ impl Pages for SearchPages<'_> {
 }
 
 impl RowSizes for SearchPages<'_> {
-    fn sizes(&mut self, rows: &[u64], look: &mut dyn FnMut(usize, usize)) -> Result<(), Stop> {
+    fn sizes(&mut self, rows: &[u64], look: &mut dyn FnMut(usize, RowSize)) -> Result<(), Stop> {
         let same_page = |a: &u64, b: &u64| rows::page_of(*a) == rows::page_of(*b);
         let pages = rows.chunk_by(same_page);
         let mut starts = Vec::new();
@@ -146,7 +147,7 @@ impl RowSizes for SearchPages<'_> {
             let (start, here) = starts[number];
             for (place, row) in (start..).zip(here) {
                 if let Some(entry) = rows::live_entry(page, *row) {
-                    look(place, entry.keys.into());
+                    look(place, entry.size());
                 }
             }
         });

@@ -6,16 +6,16 @@ use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::text::Text;
 use neardup::Result;
-use neardup::bands::{DOCUMENT_BANDS, Scope};
+use neardup::bands::{RowSize, Scope};
 use neardup::memory::Grow;
 use neardup::parts::Parts;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 use std::mem::take;
 
-/// Takes the place of a row, the parameters of its value, and its keys.
+/// Takes the place of a row, the parameters of its value, its keys, and its size.
 pub type TakeKeys<'a> =
-    &'a mut dyn FnMut(pg_sys::ItemPointerData, Option<ValueParameters>, &mut [u32]);
+    &'a mut dyn FnMut(pg_sys::ItemPointerData, Option<ValueParameters>, &mut [u32], RowSize);
 
 /// Takes the place of a row and its values, one a column of the index.
 type TakeValues<'a> = dyn FnMut(pg_sys::ItemPointerData, &[pg_sys::Datum], &[bool]) + 'a;
@@ -52,8 +52,8 @@ impl TableScan {
         unsafe {
             self.read(row_keys, &mut |tid, values, is_null| {
                 keys.clear();
-                let parameters = row_keys.keys(values, is_null, &mut keys);
-                take(tid, parameters, &mut keys);
+                let (parameters, size) = row_keys.keys(values, is_null, &mut keys);
+                take(tid, parameters, &mut keys, size);
             })
         }
     }
@@ -67,16 +67,22 @@ impl TableScan {
         take_row: TakeKeys<'_>,
     ) -> f64 {
         let work = |documents: Parts<u8>, check: &mut dyn FnMut()| {
-            documents.each(|doc, keys| class.push_keys(doc, keys, check))
+            documents.each(|doc, sizes_and_keys| {
+                let (keys, size) = class.keys.of_document(doc, check)?;
+                sizes_and_keys.try_push(size.to_bits())?;
+                sizes_and_keys.try_extend_from_slice(&keys)
+            })
         };
         let mut take_signed = |rows: Vec<SignedRow>, signed: Result<Parts<u32>>| {
             let mut signed = signed.or_raise();
             for (number, row) in rows.iter().enumerate() {
-                let keys = signed.part_mut(number);
+                let Some((size, keys)) = signed.part_mut(number).split_first_mut() else {
+                    continue;
+                };
                 if let Some(scope) = row.scope {
                     row_keys.within(scope, keys);
                 }
-                take_row(row.tid, row.parameters, keys);
+                take_row(row.tid, row.parameters, keys, RowSize::from_bits(*size));
             }
         };
         let mut count = 0.0;
@@ -133,9 +139,9 @@ impl TableScan {
     }
 }
 
-/// Returns how many bytes rows, their documents, and the keys to come take.
+/// Returns how many bytes rows, their documents, and the keys to come take: about as many as the documents.
 fn bytes(rows: &[SignedRow], documents: &Parts<u8>) -> usize {
-    documents.bytes() + size_of_val(rows) + rows.len() * DOCUMENT_BANDS * size_of::<u32>()
+    2 * documents.bytes() + size_of_val(rows)
 }
 
 #[pgrx::pg_guard]

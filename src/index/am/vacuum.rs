@@ -157,7 +157,7 @@ impl Dead {
             table.read_page(place, &mut rows);
             rows.retain(|(row, _)| (segment.lo..segment.hi).contains(row));
             for (row, entry) in &rows {
-                live += u64::from(entry.keys > 0);
+                live += u64::from(entry.size().count() > 0);
                 let bit = (row - dead.lo) / dead.rows_per_bit;
                 dead.live[(bit / 64) as usize] |= 1 << (bit % 64);
             }

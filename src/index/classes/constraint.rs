@@ -4,9 +4,8 @@
 //! It has the keys of `minhash_ops`, `hamming_ops` or `text_ops` at the bound that the index's expression
 //! states, the same one for every row.
 
-use super::document::check_threshold;
 use super::{
-    ComparedClass, DocumentClass, HammingClass, IndexColumn, KeySearch, MinhashClass,
+    ComparedClass, DocumentClass, HammingClass, IndexColumn, KeySearch, Keyed, MinhashClass,
     OF_OTHER_KIND, ValueParameters,
 };
 use crate::index::ball::{Within, corrupt};
@@ -14,7 +13,7 @@ use crate::index::constraint_key::{ConstraintKey, near_dup_key_near};
 use crate::index::key_call::KeyCall;
 use crate::index::kind::Bound;
 use crate::pg::error::raise;
-use neardup::bands::MAX_BLOCKS;
+use neardup::bands::{MAX_BLOCKS, USUAL_KEYS};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The class of the values that the keys of an index hold, at the bound of all of them.
@@ -42,9 +41,8 @@ impl KeyClass {
             Bound::Threshold(threshold) | Bound::Share(threshold) => {
                 Box::new(MinhashClass::new(threshold)?)
             }
-            Bound::Resemblance(threshold, shingling) => {
-                check_threshold(threshold);
-                Box::new(DocumentClass::new(shingling, threshold, 0)?)
+            Bound::Resemblance(_, shingling) => {
+                Box::new(DocumentClass::new(shingling, USUAL_KEYS, 0)?)
             }
         };
         Some(Self { class, bound })
@@ -52,11 +50,11 @@ impl KeyClass {
 }
 
 impl ComparedClass for KeyClass {
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
         // SAFETY: vouched for by the caller.
         let key = unsafe { ConstraintKey::from_raw(value) };
-        let parameters = self.class.keys_of(&key.read(), keys);
-        parameters.unwrap_or_else(|| corrupt("near_dup_key"))
+        let keyed = self.class.keys_of(&key.read(), keys);
+        keyed.unwrap_or_else(|| corrupt("near_dup_key"))
     }
 
     /// Each of two keys has to be within the other's bound.

@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{ClassOptions, DEFAULT, Declared, read_options};
-use super::{ComparedClass, DistanceOrder, KeySearch, ValueParameters, shorten};
+use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, shorten};
 use crate::index::ball::Within;
 use crate::pg::bits::Bits;
 use crate::pg::error::OrRaise;
@@ -56,15 +56,15 @@ impl HammingClass {
 }
 
 impl ComparedClass for HammingClass {
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
         // SAFETY: vouched for by the caller.
         let bits = unsafe { Bits::from_raw(value) };
-        self.push_keys(bits.as_bitslice(), keys)
+        (self.push_keys(bits.as_bitslice(), keys), None)
     }
 
-    fn keys_of(&self, center: &Within<'_>, keys: &mut Vec<u32>) -> Option<ValueParameters> {
+    fn keys_of(&self, center: &Within<'_>, keys: &mut Vec<u32>) -> Option<Keyed> {
         match center {
-            Within::Bits(center, _) => Some(self.push_keys(center.bits(), keys)),
+            Within::Bits(center, _) => Some((self.push_keys(center.bits(), keys), None)),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{Declared, read_options};
-use super::{ComparedClass, DistanceOrder, KeySearch, ValueParameters, shorten};
+use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, shorten};
 use crate::index::ball::{EVERYTHING, Within};
 use crate::minhash::datum::StoredSignature;
 use crate::options;
@@ -77,15 +77,15 @@ impl MinhashClass {
 }
 
 impl ComparedClass for MinhashClass {
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
         // SAFETY: vouched for by the caller.
         let stored = unsafe { StoredSignature::from_raw(value) };
-        self.push_keys(&stored.read(), keys)
+        (self.push_keys(&stored.read(), keys), None)
     }
 
-    fn keys_of(&self, center: &Within<'_>, keys: &mut Vec<u32>) -> Option<ValueParameters> {
+    fn keys_of(&self, center: &Within<'_>, keys: &mut Vec<u32>) -> Option<Keyed> {
         match center {
-            Within::Signature(center, _) => Some(self.push_keys(center, keys)),
+            Within::Signature(center, _) => Some((self.push_keys(center, keys), None)),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ mod row;
 mod set;
 
 pub use column::IndexColumn;
-pub use document::{DocumentClass, PARAMETERS as OF_DOCUMENTS, check_threshold};
+pub use document::{DocumentClass, PARAMETERS as OF_DOCUMENTS};
 pub use hamming::HammingClass;
 pub use minhash::MinhashClass;
 pub use row::RowKeys;
@@ -21,7 +21,7 @@ pub use set::SetClass;
 pub use crate::minhash::incomparable::ValueParameters;
 
 use crate::index::ball::{Ball, Within};
-use neardup::bands::Occurrence;
+use neardup::bands::{Occurrence, RowSize};
 use neardup::postings::Needed;
 use pgrx::pg_sys;
 
@@ -38,6 +38,9 @@ pub enum KeySearch {
     /// Rows without any of the keys can match.
     Everything,
 }
+
+/// The parameters of a value whose keys have been made, and its size, if that is not the number of keys.
+pub type Keyed = (ValueParameters, Option<RowSize>);
 
 /// Returns the part of a key's hash that is stored.
 fn shorten(hash: u64) -> u32 {
@@ -69,16 +72,15 @@ impl KeySearch {
 
 /// The operator class of the compared column, with the options of an index.
 pub trait ComparedClass {
-    /// Appends the keys of a value and returns its parameters. Two values compare by the keys in
-    /// equal places, or as sets: the [`Needed`] of a search says which.
+    /// Appends the keys of a value, and returns its parameters and its size, if that is not the number of keys. Two
+    /// values compare by the keys in equal places, or as sets: the [`Needed`] of a search says which.
     ///
     /// # Safety
     /// `value` is a datum of the class's type.
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters;
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed;
 
-    /// Appends the keys of the center of a ball and returns its parameters; None where none is of the class's
-    /// kind.
-    fn keys_of(&self, _center: &Within<'_>, _keys: &mut Vec<u32>) -> Option<ValueParameters> {
+    /// Does the same for the center of a ball; None where none is of the class's kind.
+    fn keys_of(&self, _center: &Within<'_>, _keys: &mut Vec<u32>) -> Option<Keyed> {
         None
     }
 

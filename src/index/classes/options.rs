@@ -1,5 +1,6 @@
 //! The options of an operator class: how they are declared, and read as PostgreSQL has filled them in.
 
+use neardup::bands::USUAL_KEYS;
 use neardup::text::{Fold, Unit};
 use pgrx::{Internal, pg_sys};
 use std::ffi::CStr;
@@ -15,6 +16,7 @@ pub struct ClassOptions {
     pub unit: i32,
     pub fold: i32,
     pub seed: i32,
+    pub keys: i32,
     pub distance: i32,
 }
 
@@ -25,6 +27,7 @@ pub const DEFAULT: ClassOptions = ClassOptions {
     unit: Unit::Word as i32,
     fold: Fold::Case as i32,
     seed: 0,
+    keys: USUAL_KEYS as i32,
     distance: 3,
 };
 

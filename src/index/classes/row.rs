@@ -6,7 +6,7 @@ use super::{
 };
 use crate::pg::encoding::utf8;
 use crate::pg::error::{raise, tell};
-use neardup::bands::Scope;
+use neardup::bands::{RowSize, Scope};
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
@@ -60,12 +60,12 @@ impl RowKeys {
             tell(
                 PgLogLevel::WARNING,
                 "the last column of the index holds the documents, text before it is compared by equality",
-                "Write the documents last and with an option, such as (tenant, body text_ops (threshold = 0.8)).",
+                "Write the documents last and with an option, such as (tenant, body text_ops (k = 3)).",
             );
         }
     }
 
-    /// Appends the keys of a row, and returns the parameters of its value; None for NULL. A row with
+    /// Appends the keys of a row, and returns the parameters of its value, None for NULL, and its size. A row with
     /// NULL in a scope column has no keys: it equals none.
     ///
     /// # Safety
@@ -75,17 +75,26 @@ impl RowKeys {
         values: &[pg_sys::Datum],
         is_null: &[bool],
         keys: &mut Vec<u32>,
-    ) -> Option<ValueParameters> {
+    ) -> (Option<ValueParameters>, RowSize) {
         let start = keys.len();
         // SAFETY: vouched for by the caller.
         unsafe {
-            let value = self.compared(values, is_null)?;
-            let parameters = self.class.keys(value, keys);
-            match self.scope_of(values, is_null) {
-                Some(scope) => self.within(scope, &mut keys[start..]),
-                None => keys.truncate(start),
-            }
-            Some(parameters)
+            let Some(value) = self.compared(values, is_null) else {
+                return (None, RowSize::default());
+            };
+            let (parameters, size) = self.class.keys(value, keys);
+            let size = match self.scope_of(values, is_null) {
+                Some(scope) => {
+                    let keys = &mut keys[start..];
+                    self.within(scope, keys);
+                    size.unwrap_or(RowSize::new(0, keys.len()))
+                }
+                None => {
+                    keys.truncate(start);
+                    RowSize::default()
+                }
+            };
+            (Some(parameters), size)
         }
     }
 

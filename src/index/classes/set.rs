@@ -4,7 +4,7 @@
 //! share of the query share that many of the query's keys, and how many elements rows have themselves
 //! the row table knows.
 
-use super::{CONTAINS, ComparedClass, KeySearch, RESEMBLES, ValueParameters};
+use super::{CONTAINS, ComparedClass, KeySearch, Keyed, RESEMBLES, ValueParameters};
 use crate::index::ball::Within;
 use crate::pg::arrays::Bigints;
 use crate::pg::error::OrRaise;
@@ -24,11 +24,11 @@ fn add_keys(elements: &[i64], keys: &mut Vec<u32>) {
 }
 
 impl ComparedClass for SetClass {
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
         // SAFETY: vouched for by the caller.
         let array = unsafe { Bigints::from_raw(value) };
         add_keys(&array.set(), keys);
-        PARAMETERS
+        (PARAMETERS, None)
     }
 
     fn search_for(&self, strategy: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)> {
@@ -45,6 +45,7 @@ impl ComparedClass for SetClass {
                 similarity: *share,
                 members: elements.len(),
                 least: occurrence.needed(),
+                levels: None,
             },
             _ => Needed::OwnShare(*share),
         };

@@ -6,6 +6,7 @@
 
 use super::constraint::as_containment;
 use crate::index::am::{self, Mean, planned};
+use crate::index::classes::RESEMBLES;
 use crate::index::kind::{Bound, Containment, Kind};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
@@ -92,7 +93,7 @@ pub unsafe fn of_pairs(
     }
 }
 
-/// The bound of a search among sets that is not known yet.
+/// The bound of a search among sets or documents that is not known yet.
 const USUAL: Bound = Bound::Share(0.8);
 
 /// The rows of a table that match a value.
@@ -280,7 +281,11 @@ impl BallOperand {
             let meta = planned::meta(root, index)?;
             let bound = self.bound.or(self.kind.own_bound(options));
             let bound = bound.unwrap_or(USUAL);
-            let share = bound.share_of_keys(options, self.strategy, &meta.parameters[0])?;
+            let strategy = match self.kind {
+                Kind::Documents => RESEMBLES,
+                _ => self.strategy,
+            };
+            let share = bound.share_of_keys(options, strategy, &meta.parameters[0])?;
             meta.matches.at(share)
         }
     }

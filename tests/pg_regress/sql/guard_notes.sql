@@ -4,13 +4,13 @@ CREATE TABLE docs (id int PRIMARY KEY, tenant int, body text, seen int DEFAULT 0
 -- Requirements: an index, a primary key, valid arguments.
 SELECT near_dup_protect('docs', 'body', 0.5, action => 'note');
 SELECT to_regclass('docs_near_dups');
-CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.5));
+CREATE INDEX ON docs USING neardup (body);
 SELECT near_dup_protect('docs', 'body', 0.5, action => 'delete');
 SELECT near_dup_protect('docs', 'body', 0.5, notes => 'docs_near_dups');
 SELECT near_dup_protect('docs', 'body', 0.5, action => 'note', most => 0);
 SELECT near_dup_protect('docs', 'body', 0.5, action => NULL);
 CREATE TABLE keyless (body text);
-CREATE INDEX ON keyless USING neardup (body text_ops (threshold = 0.5));
+CREATE INDEX ON keyless USING neardup (body);
 SELECT near_dup_protect('keyless', 'body', 0.5, action => 'note');
 CREATE TABLE taken (key int);
 SELECT near_dup_protect('docs', 'body', 0.5, action => 'note', notes => 'taken');

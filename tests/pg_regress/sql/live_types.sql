@@ -32,8 +32,8 @@ SELECT * FROM docs_clusters ORDER BY key;
 SELECT * FROM differences('docs_clusters', 'docs', 'near_dup(a.body, b.body)', 'resemblance(a.body, b.body)');
 -- Cut otherwise.
 SELECT near_dup_track('docs', 'body', 0.9, clusters => 'by_char', k => 5, unit => 'char', fold => 'marks');
-CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.7, k = 2));
-CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.9, k = 5, unit = char, fold = marks));
+CREATE INDEX ON docs USING neardup (body text_ops (k = 2));
+CREATE INDEX ON docs USING neardup (body text_ops (k = 5, unit = char, fold = marks));
 SELECT near_dup_track('docs', 'body', 0.7, 'length(body) DESC NULLS LAST', 'in_pairs', k => 2);
 SELECT near_dup_track('docs', 'body', 0.9, clusters => 'by_char', k => 5, unit => 'char', fold => 'marks');
 SELECT key, canonical, round(similarity::numeric, 2) AS similarity FROM in_pairs ORDER BY key;
@@ -43,7 +43,7 @@ SELECT clusters, column_name, threshold, k, unit, fold FROM near_dup_tracked ORD
 -- Canonical rows keep keys.
 SELECT attname, atttypid::regtype FROM pg_attribute
 WHERE attrelid = 'docs_clusters_canonical'::regclass AND attnum > 0 ORDER BY attnum;
-SELECT key, cardinality(kept) FROM docs_clusters_canonical ORDER BY key;
+SELECT key, left(kept, 20) FROM docs_clusters_canonical ORDER BY key;
 -- Changes, one of them to an equal set of shingles.
 UPDATE docs SET body = upper(body) || ' ' WHERE id = 1;
 UPDATE docs SET body = 'word' WHERE id IN (4, 5);
@@ -121,7 +121,6 @@ SELECT * FROM differences('baskets_clusters', 'baskets', 'near_dup(a.goods, b.go
 SELECT clusters, threshold, k, unit, fold FROM near_dup_tracked WHERE k IS NULL ORDER BY clusters::text;
 
 -- Arguments that do not fit.
-SELECT near_dup_track('docs', 'content', 0.4);
 SELECT near_dup_track('docs', 'content', 2);
 SELECT near_dup_track('docs', 'content', k => 0);
 SELECT near_dup_track('docs', 'content', unit => 'line');

@@ -43,7 +43,7 @@ const INDEXES: [Indexed; 2] = [
     Indexed {
         name: "text",
         table: "by_text",
-        index: "neardup (body text_ops (threshold = 0.8))",
+        index: "neardup (body)",
         row: "id, others, body, NULL",
         condition: "near_dup(body, (query.q).body, 0.8)",
     },

@@ -5,7 +5,6 @@
 //! keys, and values that share s keys differ in at least b - s places. Colliding keys only add to the shared ones,
 //! so that neither bound excludes a near value.
 
-use super::tail::{least_shared, shared_keys};
 use crate::set::reaches;
 
 /// Keys that are looked up after the first b - T + 1, before all others. Most candidates share one key by chance,
@@ -40,35 +39,6 @@ impl Occurrence {
             needed,
             minima: minima(keys, needed),
             typical_share,
-        })
-    }
-
-    /// Returns how many of `keys` keys values share if they have each key in common with a probability of
-    /// `probability`; they share fewer with a probability of at most `missed`. `None` if they may share none.
-    ///
-    /// Its [`Self::minima`] need fewer keys than the lemma's. Together with T, they miss a pair with a probability
-    /// of at most `missed`.
-    pub fn likely(keys: usize, probability: f64, missed: f64) -> Option<Self> {
-        let needed = least_shared(keys, probability, missed);
-        let within = Self::within(keys, keys - needed)?;
-        let below: f64 = shared_keys(keys, probability).take(needed).sum();
-        let left = (missed - below) / 2.0;
-        let none_and_one = std::iter::successors(Some((1.0, 0.0)), |(none, one)| {
-            let differing = 1.0 - probability;
-            Some((none * differing, one * differing + none * probability))
-        });
-        let mut minima = within.minima;
-        for (of, (none, one)) in (0..).zip(none_and_one).take(keys) {
-            for (minimum, (shared, below)) in minima.iter_mut().zip([(1, none), (2, none + one)]) {
-                if below <= left && of < minimum.of {
-                    *minimum = Minimum { of, shared };
-                }
-            }
-        }
-        Some(Self {
-            minima,
-            typical_share: probability,
-            ..within
         })
     }
 

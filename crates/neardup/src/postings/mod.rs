@@ -37,13 +37,14 @@ pub use estimate::Estimate;
 pub use leaf::{Leaf, LeafBuilder};
 pub use log::{Log, LogQuery};
 pub use merge::{FilledLeaf, Merge};
-pub use needed::{MOST_OWN, Needed};
+pub use needed::Needed;
 pub use part::split_of_input;
 pub use passed::passed;
 pub use search::{KeyQuery, search};
 pub use sort::sort_distinct;
 pub use walk::{KeyAndRow, sweep};
 
+use crate::bands::RowSize;
 use std::fmt;
 
 /// A key and a row that has it, as the row's distance from [`Segment::lo`]. Ordered by key.
@@ -201,16 +202,16 @@ pub trait Pages {
     fn interrupt(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Pages of segments whose rows have a known number of keys.
+/// Pages of segments whose rows have known sizes.
 pub trait RowSizes: Pages {
-    /// Calls `look` with the place among `rows`, which ascend, of every row that is not known to be dead, and the
-    /// number of keys that it has itself, at most [`MOST_OWN`].
+    /// Calls `look` with the place among `rows`, which ascend, of every row that is not known to be dead, and its
+    /// size.
     ///
     /// # Errors
     /// Fails if a page cannot be read.
     fn sizes(
         &mut self,
         rows: &[u64],
-        look: &mut dyn FnMut(usize, usize),
+        look: &mut dyn FnMut(usize, RowSize),
     ) -> Result<(), Self::Error>;
 }

@@ -1,12 +1,9 @@
 //! How many of a query's keys a row must have.
 
 use super::LogQuery;
-use crate::bands::Occurrence;
 use crate::bands::occurrence::{Minimum, minima};
+use crate::bands::{Levels, Occurrence, RowSize};
 use crate::set::reaches;
-
-/// The number of a row's own keys above which it is not known exactly.
-pub const MOST_OWN: usize = u16::MAX as usize;
 
 /// How many of a query's keys every match has.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,11 +15,13 @@ pub enum Needed {
     /// The number that is this share, above 0, of the row's own elements.
     OwnShare(f64),
     /// The number, at least `least` (above 0), that is the share `similarity` of the elements that row and query
-    /// have together; the query has `members` elements.
+    /// have together; the query has `members` elements. If `levels` says so, rows and query have keys for samples of
+    /// their elements.
     Resembling {
         similarity: f64,
         members: usize,
         least: usize,
+        levels: Option<Levels>,
     },
 }
 
@@ -49,42 +48,47 @@ impl Needed {
         matches!(self, Self::OwnShare(_) | Self::Resembling { .. })
     }
 
-    /// Returns the least number of keys, 1 or more, that a row of `own` keys must share; None if it has too few.
-    /// [`MOST_OWN`] keys stand for as many or more.
-    pub fn of_row(&self, own: usize) -> Option<usize> {
-        let nearly = match *self {
-            Self::Bands(_) | Self::Elements(_) => self.least() as f64,
-            Self::OwnShare(share) => share * own as f64,
-            Self::Resembling {
-                similarity,
-                members,
-                ..
-            } => similarity / (1.0 + similarity) * (own + members) as f64,
-        };
-        // The product may be rounded the wrong way.
-        let nearly = nearly as usize;
-        let least = self.least();
-        let of_row = (nearly.saturating_sub(1)..=nearly.saturating_add(2))
-            .map(|shared| shared.max(least))
-            .find(|&shared| self.is_reached(shared, own))?;
-        (of_row <= own || own >= MOST_OWN).then_some(of_row)
-    }
-
-    /// Returns whether a row has enough of the keys: it shares `shared` of them, which is at least [`Self::least`],
-    /// and has at least `own` keys itself.
-    pub fn is_reached(&self, shared: usize, own: usize) -> bool {
-        match *self {
-            Self::Bands(_) | Self::Elements(_) => true,
-            Self::OwnShare(share) => reaches(shared, own, share),
+    /// Returns the least number of keys, 1 or more, that a row of this size must share; None if no such row matches.
+    pub fn of_row(&self, size: RowSize) -> Option<usize> {
+        let own = size.count();
+        let (nearly, reaches): (f64, &dyn Fn(usize) -> bool) = match *self {
+            Self::Bands(_) | Self::Elements(_) => return Some(self.least()),
+            Self::OwnShare(share) => (share * own as f64, &move |shared| {
+                reaches(shared, own, share)
+            }),
             Self::Resembling {
                 similarity,
                 members,
                 ..
             } => {
-                let all = (own + members).saturating_sub(shared).max(1);
-                reaches(shared, all, similarity)
+                let nearly = similarity / (1.0 + similarity) * (own + members) as f64;
+                (nearly, &move |shared| {
+                    let all = (own + members).saturating_sub(shared).max(1);
+                    reaches(shared, all, similarity)
+                })
             }
+        };
+        // The product may be rounded the wrong way.
+        let nearly = nearly as usize;
+        let mut near = nearly.saturating_sub(1)..=nearly.saturating_add(2);
+        let exact = near.find(|&shared| reaches(shared))?.max(1);
+        if exact > own && own < RowSize::MOST {
+            return None;
         }
+        match self {
+            Self::Resembling { members, .. } if exact > *members => None,
+            Self::Resembling {
+                members,
+                levels: Some(levels),
+                ..
+            } => levels.shared(size.level(), exact, *members),
+            _ => Some(exact),
+        }
+    }
+
+    /// Returns whether a row of this size has enough of the keys: it shares `shared` of them.
+    pub fn is_reached(&self, shared: usize, size: RowSize) -> bool {
+        self.of_row(size).is_some_and(|needed| shared >= needed)
     }
 
     /// Returns the approximate share of a query's `keys` keys that a row has if it just matches. Rows have `own`

@@ -48,7 +48,7 @@ pub struct KeyQuery<'q> {
     pub needed: usize,
     /// Ascending numbers of keys: after each, rows with fewer of these keys are left out.
     pub minima: [Minimum; 2],
-    /// How many keys a row needs by its own number of keys, if that matters.
+    /// How many keys a row needs by its size, if that matters.
     pub by_size: Option<Needed>,
     /// True if all keys of found rows are counted, not only those that decide that the rows are found.
     pub is_exact: bool,
@@ -402,9 +402,9 @@ impl<'g> GroupSearch<'g> {
             let numbers = candidates[start..end].iter();
             rows.clear();
             rows.extend(numbers.map(|candidate| self.lo + u64::from(candidate.offset)));
-            pages.sizes(&rows, &mut |place, own| {
+            pages.sizes(&rows, &mut |place, size| {
                 let candidate = candidates[start + place];
-                let needed = by_size.of_row(own).map(|needed| needed as u32);
+                let needed = by_size.of_row(size).map(|needed| needed as u32);
                 if let Some(needed) = needed.filter(|needed| candidate.count + unread >= *needed) {
                     candidates[kept] = CountedRow {
                         needed,

@@ -1,6 +1,7 @@
 //! Pages in memory, for everything that tests, measures or fuzzes postings.
 #![allow(dead_code, reason = "each user needs a part of it")]
 
+use neardup::bands::RowSize;
 use neardup::bands::occurrence::minima;
 use neardup::postings::directory::{self, Directories, DirectoryEntry};
 use neardup::postings::{
@@ -302,11 +303,11 @@ impl Pages for Store {
 }
 
 impl RowSizes for Store {
-    fn sizes(&mut self, rows: &[u64], look: &mut dyn FnMut(usize, usize)) -> Result<(), Failure> {
+    fn sizes(&mut self, rows: &[u64], look: &mut dyn FnMut(usize, RowSize)) -> Result<(), Failure> {
         assert!(rows.is_sorted());
         for (place, row) in rows.iter().enumerate() {
             if let Some(&size) = self.sizes.get(row) {
-                look(place, size);
+                look(place, RowSize::new(0, size));
             }
         }
         Ok(())

@@ -15,5 +15,6 @@ def unless(defaults: tuple[Any, ...], *given: Any) -> tuple[Any, ...]:
 
 def operator_class(name: str, threshold: float, k: int, unit: str, fold: str) -> str:
     """Return the operator class of an index with its options."""
-    cut = f", k = {k}, unit = '{unit}', fold = '{fold}'" if (k, unit, fold) != SHINGLES else ""
-    return f"{name} (threshold = {threshold}{cut})"
+    if name == "minhash_ops":
+        return f"{name} (threshold = {threshold})"
+    return f"{name} (k = {k}, unit = '{unit}', fold = '{fold}')" if (k, unit, fold) != SHINGLES else name

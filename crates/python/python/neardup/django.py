@@ -171,10 +171,11 @@ class NearDup(_OfTwo):
 
 
 class NearDupIndex(PostgresIndex):
-    """An index USING neardup on a field of documents, for lookups at ``threshold`` and above.
+    """An index USING neardup on a field of documents, for lookups at every threshold.
 
     Fields before it, as in ``fields=["tenant", "body"]``, are the scope: the index serves lookups among
-    rows that are equal in them. For a field of signatures ``opclass`` is ``"minhash_ops"``.
+    rows that are equal in them. For a field of signatures ``opclass`` is ``"minhash_ops"``, and ``threshold``
+    the lowest similarity.
     """
 
     suffix = "neardup"

@@ -94,10 +94,10 @@ def near_dup_index(
     fold: str = "case",
     **options: Any,
 ) -> Index:
-    """Return an index USING neardup on a column of documents, for lookups at ``threshold`` and above.
+    """Return an index USING neardup on a column of documents, for lookups at every threshold.
 
     With ``scope`` it serves lookups among rows that are equal in these columns, such as a tenant's. For a
-    column of signatures ``opclass`` is ``"minhash_ops"``. ``document`` and ``scope`` are columns or their
+    column of signatures ``opclass`` is ``"minhash_ops"``, and ``threshold`` the lowest similarity. ``document`` and ``scope`` are columns or their
     names; further arguments are those of `sqlalchemy.Index`.
     """
     key = document if isinstance(document, str) else document.key

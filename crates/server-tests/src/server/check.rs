@@ -18,9 +18,9 @@ const TABLES: [&str; 3] = [
          FROM generate_series(1, 1200) i;
      CREATE INDEX COPY_v ON COPY USING neardup (v);
      INSERT INTO COPY SELECT v FROM COPY LIMIT 600",
-    "CREATE TABLE COPY AS SELECT (SELECT string_agg(md5(i || ' ' || e), ' ') FROM generate_series(1, 12) e) AS v
+    "CREATE TABLE COPY AS SELECT (SELECT string_agg(md5(i || ' ' || e), ' ') FROM generate_series(1, 66) e) AS v
          FROM generate_series(1, 300) i;
-     CREATE INDEX COPY_v ON COPY USING neardup (v text_ops (threshold = 0.8));
+     CREATE INDEX COPY_v ON COPY USING neardup (v);
      INSERT INTO COPY SELECT v FROM COPY LIMIT 100",
     "CREATE TABLE COPY AS SELECT array[hashint8extended(i, 0), hashint8extended(i, 1)] AS v
          FROM generate_series(1, 40000) i;
@@ -57,7 +57,7 @@ enum Damage {
     Moved,
     /// A row of the log has another key.
     ChangedInLog,
-    /// The row table lacks a row, has it elsewhere, or says another number of keys.
+    /// The row table lacks a row, has it elsewhere, or says another size.
     Blank,
     Swapped,
     Miscounted,
@@ -89,12 +89,13 @@ impl Pages {
 
     /// Returns where the row table has a row.
     fn entry(&mut self, row: usize) -> Result<&mut [u8]> {
-        const ON_PAGE: usize = (SPECIAL_AT - PAYLOAD_AT) / 8;
+        const ENTRY: usize = 10;
+        const ON_PAGE: usize = (SPECIAL_AT - PAYLOAD_AT) / ENTRY;
         let place = (row / ON_PAGE).to_le_bytes();
         let mut pages = self.of_kind(ROWS).into_iter();
         let page = pages.find(|&block| self.0[block][SPECIAL_AT..SPECIAL_AT + 8] == place);
-        let at = PAYLOAD_AT + 8 * (row % ON_PAGE);
-        Ok(&mut self.0[page.context("no page of the row")?][at..at + 8])
+        let at = PAYLOAD_AT + ENTRY * (row % ON_PAGE);
+        Ok(&mut self.0[page.context("no page of the row")?][at..at + ENTRY])
     }
 
     /// Returns the place of a row in the table.
@@ -187,7 +188,7 @@ impl Pages {
             Damage::Miscounted => {
                 let ctid = self.ctid(PLACE)?;
                 self.entry(PLACE)?[6] ^= 1;
-                format!("the row at {ctid} of the table has not ")
+                format!("the row at {ctid} of the table has another size")
             }
         })
     }

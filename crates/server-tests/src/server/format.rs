@@ -23,15 +23,15 @@ const INDEXES: &str = "
 /// Of the first page of each kind: the index, the block, the kind, the number, the bytes of the payload, and a
 /// digest of the payload and the special space.
 const PAGES: &str = "
-used_v 0 1 0 7552 5574016175311abc
+used_v 0 1 0 7552 1772d8a5d2c4f29d
 used_v 1 6 0 4 72fb7e77233b635c
-used_v 2 5 0 8 cde78f7b20e23440
-used_v 3 4 0 8152 a5b8c45a38f17a76
+used_v 2 5 0 12 f8e105f30acd4782
+used_v 3 4 0 8150 c3ab7b43a5a08d45
 used_v 5 7 1 8149 df39c211b09f7405
 used_v 7 8 1 88 1c65caabf333299c
 used_v 13 2 1200 8134 952c7a4809eaa44c
-used_v 16 3 1730 3224 2843a21859034c48
-freed_v 7 9 0 0 dcab86f9212a644d
+used_v 17 3 1730 3224 2843a21859034c48
+freed_v 8 9 0 0 dcab86f9212a644d
 ";
 
 const PAGE: usize = 8192;

@@ -101,6 +101,10 @@ const ALL: &[Test] = &[
     ("documents_index_equals_scan", documents::index_equals_scan),
     ("documents_equal_exact_lists", documents::equal_exact_lists),
     ("documents_join_plans_once", documents::join_plans_once),
+    (
+        "documents_sampled_equal_scan",
+        documents::sampled_equal_scan,
+    ),
     ("documents_large", documents::large_documents),
     (
         "documents_pairs_equal_comparison",

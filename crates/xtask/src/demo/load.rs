@@ -19,8 +19,7 @@ const TABLE: &str = "
     )";
 
 /// Built once the documents are there.
-const INDEX: &str =
-    "CREATE INDEX documents_body ON documents USING neardup (body text_ops (threshold = 0.8));
+const INDEX: &str = "CREATE INDEX documents_body ON documents USING neardup (body);
     ANALYZE documents";
 
 /// Loaded documents, and the time that it took.

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use postgres::Client;
 
-use super::ensure_equal;
+use super::{class, ensure_equal};
 
 /// Returns the query of the star clusters that the definition makes of the pairs that were counted, in the table
 /// `counted (q, id, similarity)`.
@@ -23,7 +23,7 @@ pub fn ensure_lasting(client: &mut Client, threshold: &str, cut: &str) -> Result
     );
     ensure_constraint(client, threshold, cut, &let_in).context("constraint")?;
     let (options, arguments) = (assigned(cut, "="), assigned(cut, "=>"));
-    let index = format!("neardup (body text_ops (threshold = {threshold}{options}))");
+    let index = format!("neardup (body{})", class(&options));
     ensure_guard(client, &index, &format!("{threshold}{arguments}"), &let_in).context("guard")?;
     ensure_tracker(
         client,

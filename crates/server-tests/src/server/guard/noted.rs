@@ -52,7 +52,7 @@ const DOCS: &str = "
     CREATE TABLE texts AS SELECT n, (SELECT string_agg('word' || w, ' ') FROM generate_series(1, n) w) AS body
         FROM generate_series(4, 40) n;
     CREATE TABLE docs (id int PRIMARY KEY, body text);
-    CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.5));
+    CREATE INDEX ON docs USING neardup (body);
     SELECT near_dup_protect('docs', 'body', 0.5, action => 'note', most => 2)";
 
 const SIMILARITIES: &str = "SELECT x.n, y.n, resemblance(x.body, y.body) FROM texts x, texts y";

@@ -119,9 +119,7 @@ fn all_values() -> Vec<Values> {
         of_body: "body",
         near: format!("resemblance(a, b, {k}, '{unit}', '{fold}') >= {threshold}"),
         arguments: format!("{threshold}, k => {k}, unit => '{unit}', fold => '{fold}'"),
-        options: format!(
-            "text_ops (threshold = {threshold}, k = {k}, unit = \"{unit}\", fold = \"{fold}\")"
-        ),
+        options: format!("text_ops (k = {k}, unit = \"{unit}\", fold = \"{fold}\")"),
     };
     let near = |type_, of_body, near: &str, bound: &str, options: &str| Values {
         type_,

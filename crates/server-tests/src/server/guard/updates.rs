@@ -13,7 +13,7 @@ const DOCS: &str = "
     CREATE TABLE docs (id int PRIMARY KEY, tenant int DEFAULT 1, body text);
     INSERT INTO docs (id, body) VALUES (1, 'a b c d e f'), (2, 'a b c d e f'),
         (3, 'k l m n o p q r s t'), (4, 'k l m n o p x y z w');
-    CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.6))";
+    CREATE INDEX ON docs USING neardup (body)";
 const GUARD: &str = "SELECT near_dup_protect('docs', 'body', 0.6, scope => '{tenant}')";
 const DEFERRED: &str = "
     CREATE CONSTRAINT TRIGGER docs_guard AFTER INSERT OR UPDATE ON docs DEFERRABLE INITIALLY DEFERRED

@@ -1,0 +1,169 @@
+//! Samples of sets of different sizes: how many keys two sets share if each has the keys of a sample.
+//!
+//! A set of level j has the keys of those elements whose hash has j low zero bits, [`RowSize`] says how many elements
+//! there are in all. Of a query's keys at the higher of two levels, each is shared with the same probability: the share
+//! of the query's elements that the sets have in common. So the number of shared keys is at least the lower tail of the
+//! binomial distribution (of the hypergeometric one, which varies less).
+
+use super::tail::{MISSED, least_shared};
+
+/// The number of elements of a set, and its level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowSize(u32);
+
+impl RowSize {
+    /// The number of levels.
+    pub const LEVELS: u32 = 32;
+
+    /// The number of elements that stands for as many or more.
+    pub const MOST: usize = (1 << Self::COUNT_BITS) - 1;
+
+    const COUNT_BITS: u32 = 27;
+
+    /// Returns the size of a set of `count` elements of level `level`, below [`Self::LEVELS`].
+    pub fn new(level: u32, count: usize) -> Self {
+        Self(level << Self::COUNT_BITS | count.min(Self::MOST) as u32)
+    }
+
+    pub fn level(self) -> u32 {
+        self.0 >> Self::COUNT_BITS
+    }
+
+    /// Returns the number of elements, at most [`Self::MOST`].
+    pub fn count(self) -> usize {
+        self.0 as usize & Self::MOST
+    }
+
+    /// Returns the size as a number, and from a number.
+    pub fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    pub fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+}
+
+/// Levels of rows that one search finds: rows of a higher one are more than 32 times as large as the query.
+const AT_ONCE: usize = 6;
+
+/// Shares of the query's elements for which the number of shared keys is known, for each level.
+const STEPS: usize = 8;
+
+/// The probability of a row to be missed at one level. Hardly any row can be of more than two.
+const MISSED_AT_LEVEL: f64 = MISSED / 4.0;
+
+/// A probability that is taken as 0.
+const NEVER: f64 = 1e-12;
+
+/// How many of a query's keys rows share, by their levels and sizes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Levels {
+    /// The level of the query: rows of lower levels share its keys as if they were of this one.
+    first: u32,
+    count: usize,
+    tails: [Tail; AT_ONCE],
+}
+
+/// How many keys of a level are shared by rows that have at least a share of the query's elements.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Tail {
+    lowest: f64,
+    /// For shares from the lowest one to 1, in equal steps.
+    shared: [u16; STEPS + 1],
+}
+
+impl Tail {
+    fn new(keys: usize, lowest: f64) -> Self {
+        let share = |step: usize| lowest + (1.0 - lowest) * step as f64 / STEPS as f64;
+        let shared =
+            std::array::from_fn(|step| least_shared(keys, share(step), MISSED_AT_LEVEL) as u16);
+        Self { lowest, shared }
+    }
+
+    fn at(&self, share: f64) -> usize {
+        let step = (share - self.lowest) / (1.0 - self.lowest) * STEPS as f64;
+        // NaN if the lowest is 1.
+        self.shared[(step.max(0.0) as usize).min(STEPS)].into()
+    }
+}
+
+impl Levels {
+    /// Returns the levels of rows that can have the similarity `threshold` with a query of `members` elements, which is
+    /// of level `first`, with `at[j]` elements that belong to level j and to no higher one. Sets have at most `most`
+    /// keys. None if rows may share no key, except with a probability of [`MISSED`].
+    pub fn new(
+        threshold: f64,
+        members: usize,
+        most: usize,
+        first: u32,
+        at: &[usize; RowSize::LEVELS as usize],
+    ) -> Option<Self> {
+        let all = members as f64;
+        let mut levels = Self {
+            first,
+            count: 0,
+            tails: Default::default(),
+        };
+        for level in first..RowSize::LEVELS {
+            let fewest = match level {
+                level if level == first => 0.0,
+                level => fewest_elements(level, most),
+            };
+            if fewest > all / threshold {
+                break;
+            }
+            let share = threshold / (1.0 + threshold) * (1.0 + fewest / all);
+            let keys = at[level as usize..].iter().sum();
+            let tail = levels.tails.get_mut(levels.count)?;
+            *tail = Tail::new(keys, share.clamp(threshold, 1.0));
+            if level > 0 && tail.shared[0] == 0 {
+                return None;
+            }
+            levels.count += 1;
+        }
+        Some(levels)
+    }
+
+    /// Returns the least number of keys that any row shares, if unsampled rows share `exact` with an unsampled query.
+    pub fn least(&self, exact: usize) -> usize {
+        let tails = self.tails[..self.count].iter();
+        let sampled = tails.skip(usize::from(self.first == 0));
+        let least = sampled.map(|tail| tail.shared[0].into()).min();
+        match self.first {
+            0 => least.unwrap_or(exact).min(exact),
+            _ => least.unwrap_or(1),
+        }
+    }
+
+    /// Returns how many keys a row of a level shares that has `exact` of the query's `members` elements; None for levels
+    /// of rows that are too large to be found.
+    pub fn shared(&self, level: u32, exact: usize, members: usize) -> Option<usize> {
+        let place = level.saturating_sub(self.first) as usize;
+        let tail = self.tails[..self.count].get(place)?;
+        Some(match self.first.max(level) {
+            0 => exact,
+            _ => tail.at(exact as f64 / members as f64).max(1),
+        })
+    }
+}
+
+/// Returns the least number of elements that a set of this level, above 0, has: of the level below it has more than
+/// `most`, each with the same probability. Fewer have as many with a probability below [`NEVER`].
+fn fewest_elements(level: u32, most: usize) -> f64 {
+    let most = most as f64;
+    if level == 1 {
+        return most + 1.0;
+    }
+    // Chernoff's bound for a binomial variable of mean m to reach the number, as a logarithm.
+    let is_rare = |mean: f64| most - mean - most * (most / mean).ln() < NEVER.ln();
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..30 {
+        let middle = f64::midpoint(low, high);
+        match is_rare(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    low * f64::from(1u32 << (level - 1))
+}

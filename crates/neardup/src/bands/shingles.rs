@@ -1,0 +1,325 @@
+//! The keys of documents: hashes of their shingles, all of them, or a sample that any two long documents share.
+//!
+//! A document of at most `most` shingles has a key for each, so that a lookup of such documents is exact. Of a longer
+//! one those shingles have a key whose hash has j low zero bits, with the smallest j, the document's level, that
+//! leaves at most `most` of them. A level contains the next. So two documents share the keys that they would if both
+//! were sampled at the higher of their levels.
+//!
+//! Scheme 1, frozen by known-answer vectors because indexes store the keys: with `split_mix` of [`crate::hash`], a
+//! shingle hash h of seed 0 becomes `m = split_mix(h ^ split_mix(seed))`; the key is the high half of m, and the low
+//! half of m decides the level.
+
+use super::levels::{Levels, RowSize};
+use crate::Result;
+use crate::hash::split_mix;
+use crate::memory::with_room;
+use crate::set::reaches;
+use crate::shingle::{BLOCK, Key, Shingling, shingle_hashes};
+
+/// The fewest and the most keys of a document that can be chosen, and the usual number.
+pub const FEWEST_KEYS: usize = 64;
+pub const MOST_KEYS: usize = 1024;
+pub const USUAL_KEYS: usize = 512;
+
+/// How keys are made of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShingleKeys {
+    shingling: Shingling,
+    most: usize,
+    seed: u64,
+}
+
+/// A search for documents that resemble another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DocumentSearch {
+    pub keys: Vec<u32>,
+    /// The number of shingles of the document.
+    pub members: usize,
+    /// The least number of keys that a match shares.
+    pub least: usize,
+    /// How many a match shares by its size, except with a probability of [`MISSED`](super::tail::MISSED). None if all
+    /// matches have all their keys.
+    pub levels: Option<Levels>,
+}
+
+impl ShingleKeys {
+    /// Returns the keys of documents of at most `most` of them; None unless `most` is from [`FEWEST_KEYS`] to
+    /// [`MOST_KEYS`].
+    pub fn new(shingling: Shingling, most: usize, seed: i64) -> Option<Self> {
+        (FEWEST_KEYS..=MOST_KEYS).contains(&most).then(|| Self {
+            shingling,
+            most,
+            seed: split_mix(seed as u64),
+        })
+    }
+
+    pub fn shingling(&self) -> &Shingling {
+        &self.shingling
+    }
+
+    /// Returns the keys of a document in UTF-8, and its size; no keys if it is empty. `check` is called at least every
+    /// 64 KiB of the document.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn of_document(&self, doc: &[u8], check: &mut dyn FnMut()) -> Result<(Vec<u32>, RowSize)> {
+        let set = shingle_hashes(doc, &self.shingling, &Key::from_seed(0), check)?;
+        self.of_set(&set, check)
+    }
+
+    /// Returns the keys of [`Self::of_document`] for a document with this set of shingle hashes.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn of_set(&self, set: &[i64], check: &mut dyn FnMut()) -> Result<(Vec<u32>, RowSize)> {
+        let level = match set.len() <= self.most {
+            true => 0,
+            false => self.level_of(&self.elements_at(set, check)),
+        };
+        let mut keys = with_room(self.most.min(set.len()))?;
+        for block in set.chunks(BLOCK) {
+            check();
+            let mixed = block.iter().map(|hash| self.mix(*hash));
+            let sampled = mixed.filter(|mixed| level_of(*mixed) >= level);
+            keys.extend(sampled.map(|mixed| (mixed >> 32) as u32));
+        }
+        Ok((keys, RowSize::new(level, set.len())))
+    }
+
+    /// Returns the search for documents that have at least the resemblance `threshold`, above 0, with one of this set
+    /// of shingle hashes, at least one. None if documents may match that share none of the keys.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn search(
+        &self,
+        set: &[i64],
+        threshold: f64,
+        check: &mut dyn FnMut(),
+    ) -> Result<Option<DocumentSearch>> {
+        let (keys, size) = self.of_set(set, check)?;
+        let members = set.len();
+        // The product may be rounded the wrong way.
+        let nearly = (threshold * members as f64) as usize;
+        let mut near = nearly.saturating_sub(1)..=nearly.saturating_add(1);
+        let exact = near.find(|&shared| reaches(shared, members, threshold));
+        let exact = exact.unwrap_or(members).max(1);
+        let mut search = DocumentSearch {
+            keys,
+            members,
+            least: exact,
+            levels: None,
+        };
+        if members as f64 / threshold > self.most as f64 {
+            let at = self.elements_at(set, check);
+            let levels = Levels::new(threshold, members, self.most, size.level(), &at);
+            let Some(levels) = levels else {
+                return Ok(None);
+            };
+            search.least = levels.least(exact);
+            search.levels = Some(levels);
+        }
+        Ok(Some(search))
+    }
+
+    /// Returns how many elements of a set belong to each level, and to no higher one.
+    fn elements_at(&self, set: &[i64], check: &mut dyn FnMut()) -> [usize; LEVELS] {
+        let mut at = [0; LEVELS];
+        for block in set.chunks(BLOCK) {
+            check();
+            for hash in block {
+                at[level_of(self.mix(*hash)) as usize] += 1;
+            }
+        }
+        at
+    }
+
+    /// Returns the lowest level that has at most as many elements as a document has keys.
+    fn level_of(&self, at: &[usize; LEVELS]) -> u32 {
+        let mut left: usize = at.iter().sum();
+        let above = at.iter().take_while(|count| {
+            let is_above = left > self.most;
+            left -= **count;
+            is_above
+        });
+        (above.count() as u32).min(RowSize::LEVELS - 1)
+    }
+
+    fn mix(&self, hash: i64) -> u64 {
+        split_mix(hash as u64 ^ self.seed)
+    }
+}
+
+const LEVELS: usize = RowSize::LEVELS as usize;
+
+/// Returns the highest level at which a mixed hash is sampled.
+fn level_of(mixed: u64) -> u32 {
+    mixed.trailing_zeros().min(RowSize::LEVELS - 1)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use super::super::tail::least_shared;
+    use super::*;
+    use crate::hash::GOLDEN;
+    use crate::postings::Needed;
+    use std::collections::BTreeSet;
+
+    fn of(most: usize, seed: i64) -> ShingleKeys {
+        ShingleKeys::new(Shingling::default(), most, seed).unwrap()
+    }
+
+    fn set(numbers: impl Iterator<Item = u64>) -> Vec<i64> {
+        let mut set: Vec<i64> = numbers
+            .map(|number| split_mix(number.wrapping_mul(GOLDEN).wrapping_add(1)) as i64)
+            .collect();
+        set.sort_unstable();
+        set
+    }
+
+    #[test]
+    fn known_answers_are_frozen() {
+        let short = "The quick brown fox jumps over the lazy dog";
+        let long = set(0..3000);
+        let of = |most, seed| {
+            let (keys, size) = of(most, seed)
+                .of_document(short.as_bytes(), &mut || ())
+                .unwrap();
+            assert_eq!((keys.len(), size), (7, RowSize::new(0, 7)));
+            let (more, size) = of(most, seed).of_set(&long, &mut || ()).unwrap();
+            let all = keys.iter().chain(&more);
+            let digest = all.fold(0, |digest, &key| split_mix(digest ^ u64::from(key)));
+            (size.level(), more.len(), digest)
+        };
+        assert_eq!([of(512, 0), of(64, 0), of(512, 7)], FROZEN);
+    }
+
+    const FROZEN: [(u32, usize, u64); 3] = [
+        (3, 368, 5591821354261981251),
+        (6, 40, 1875863844480917775),
+        (3, 355, 15646960061577717631),
+    ];
+
+    #[test]
+    fn a_level_is_the_lowest_with_few_enough_keys_and_contains_the_next() {
+        for count in [0, 1, 63, 64, 65, 127, 128, 129, 700, 5000] {
+            let (by, set) = (of(64, 0), set(0..count as u64));
+            let (keys, size) = by.of_set(&set, &mut || ()).unwrap();
+            assert_eq!(size.count(), count);
+            assert!(keys.len() <= 64);
+            let at_least = |level| {
+                let mixed = set.iter().map(|hash| by.mix(*hash));
+                let sampled = mixed.filter(move |mixed| level_of(*mixed) >= level);
+                sampled.map(|mixed| (mixed >> 32) as u32)
+            };
+            assert!(at_least(size.level()).eq(keys.iter().copied()));
+            assert!(size.level() == 0 || at_least(size.level() - 1).count() > 64);
+        }
+    }
+
+    /// Returns a query and a row that have `both` elements in common, and `own` others of their own each.
+    fn pair(trial: u64, both: u64, own: [u64; 2]) -> [Vec<i64>; 2] {
+        let from = trial << 24;
+        let query = set(from..from + both + own[0]);
+        let rest = from + both + own[0];
+        [query, set((from..from + both).chain(rest..rest + own[1]))]
+    }
+
+    /// Returns how many of the query's keys the row shares.
+    fn shared(query: &[u32], row: &[u32]) -> usize {
+        let row: BTreeSet<u32> = row.iter().copied().collect();
+        query.iter().filter(|key| row.contains(key)).count()
+    }
+
+    /// Pairs exactly at the threshold, and of every ratio of sizes, on both sides of the levels.
+    #[test]
+    fn pairs_at_the_threshold_share_as_many_keys_as_a_search_needs() {
+        let mut sampled = 0;
+        for (both, own) in [
+            (60, [10, 10]),
+            (64, [0, 16]),
+            (64, [16, 0]),
+            (60, [0, 5]),
+            (100, [20, 20]),
+            (128, [0, 64]),
+            (128, [64, 0]),
+            (130, [500, 500]),
+            (600, [100, 100]),
+            (600, [0, 1500]),
+            (600, [1500, 0]),
+            (2000, [500, 0]),
+            (5000, [10, 3000]),
+        ] {
+            let threshold = both as f64 / (both + own[0] + own[1]) as f64;
+            for (most, trial) in [64, 512]
+                .into_iter()
+                .flat_map(|most| (0..40).map(move |t| (most, t)))
+            {
+                let by = of(most, trial as i64);
+                let [query, row] = pair(trial, both, own);
+                let (keys, size) = by.of_set(&row, &mut || ()).unwrap();
+                let Some(search) = by.search(&query, threshold, &mut || ()).unwrap() else {
+                    continue;
+                };
+                let needed = Needed::Resembling {
+                    similarity: threshold,
+                    members: search.members,
+                    least: search.least,
+                    levels: search.levels,
+                };
+                let shared = shared(&search.keys, &keys);
+                assert!(
+                    shared >= search.least && needed.is_reached(shared, size),
+                    "{both} and {own:?}, {most} keys: {shared} of {:?}",
+                    needed.of_row(size),
+                );
+                sampled += usize::from(size.level() > 0);
+            }
+        }
+        assert!(sampled > 400, "only {sampled} rows were sampled");
+    }
+
+    /// The binomial tail bounds how often pairs share few keys of a sample.
+    #[test]
+    fn pairs_share_few_keys_more_seldom_than_the_binomial_says() {
+        let trials = std::env::var("NEARDUP_TRIALS").map_or(1000, |trials| trials.parse().unwrap());
+        for (both, own) in [
+            (100, [25, 25]),
+            (100, [0, 50]),
+            (300, [150, 150]),
+            (90, [10, 300]),
+        ] {
+            let share = both as f64 / (both + own[0]) as f64;
+            for missed in [1e-1, 1e-2, 1e-3] {
+                let mut few = 0;
+                for trial in 0..trials {
+                    let by = of(64, trial as i64);
+                    let [query, row] = pair(trial, both, own);
+                    let [(query, a), (row, b)] =
+                        [query, row].map(|set| by.of_set(&set, &mut || ()).unwrap());
+                    if a.level() >= b.level() {
+                        let needed = least_shared(query.len(), share, missed);
+                        few += u64::from(shared(&query, &row) < needed);
+                    }
+                }
+                let (few, trials) = (few as f64 / trials as f64, trials as f64);
+                let noise = 5.0 * (missed / trials).sqrt() + 3.0 / trials;
+                assert!(
+                    few <= missed + noise,
+                    "{both}, {own:?}: {few} instead of {missed}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn documents_may_share_no_key_where_too_few_are_expected() {
+        let long = set(0..3000);
+        let search = |threshold| of(512, 0).search(&long, threshold, &mut || ()).unwrap();
+        assert!(search(0.001).is_none());
+        assert!(search(0.2).is_some());
+        assert!(ShingleKeys::new(Shingling::default(), 63, 0).is_none());
+        assert!(ShingleKeys::new(Shingling::default(), 1025, 0).is_none());
+    }
+}
