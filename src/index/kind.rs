@@ -42,6 +42,9 @@ use std::ffi::CStr;
 /// The name of the query type, and of the functions (value, bound) that make it.
 pub const BALL: &CStr = c"_ball";
 
+/// The threshold that a plan assumes of a search among sets or documents while it is not known.
+pub const USUAL_SHARE: f64 = 0.8;
+
 /// The types of [`Kind::of_type`], as the hint of an error.
 pub const COLUMN_TYPES: &str =
     "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[].";

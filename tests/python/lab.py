@@ -52,10 +52,10 @@ def worked_example():
     two, three = lab.calibrate(pairs, [2, 3], ["word"], ["case"]).methods
     assert (two.k, two.threshold, two.precision, two.recall, two.f1) == (2, 0.1, 1, 2 / 3, 0.8), two
     assert (three.k, three.threshold, three.precision, three.recall, three.f1) == (3, 0.2, 1, 1 / 3, 0.5), three
-    assert one.sql == "CREATE INDEX ON docs USING neardup (shingle_hashes(body, k => 1, unit => 'word', fold => 'case'))"
+    assert one.sql == "CREATE INDEX ON docs USING neardup (body text_ops (k = 1, unit = word, fold = case))"
     stricter = [(a, b, same and b != "a b x y") for a, b, same in pairs]
     [one] = lab.calibrate(stricter, [1], ["word"], ["case"], relation='"Some Docs"', column='"The Text"').methods
-    assert one.sql == 'CREATE INDEX ON "Some Docs" USING neardup ("The Text" text_ops (threshold = 0.5, k = 1, unit = word, fold = case))'
+    assert one.sql == 'CREATE INDEX ON "Some Docs" USING neardup ("The Text" text_ops (k = 1, unit = word, fold = case))'
     # A weight counts as that many pairs.
     weighted = [(*pair, 1 if pair[2] else 3, 0.0) for pair in pairs[:5]]
     repeated = [pair for pair in pairs[:5] for _ in range(1 if pair[2] else 3)]

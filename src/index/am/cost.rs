@@ -2,7 +2,7 @@
 
 use super::planned;
 use crate::index::classes::{CONTAINS, RESEMBLES, RowKeys};
-use crate::index::kind::{Bound, Containment};
+use crate::index::kind::{Bound, Containment, Kind, USUAL_SHARE};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::nodes::{self, constant, elements};
@@ -194,12 +194,12 @@ unsafe fn share_of_lists(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::
                     Some(ball) => kind.bound_of_ball(ball),
                     None => Terms::of_ball(ball, kind).and_then(|(_, terms)| terms.bound()),
                 };
-                let needed = match (bound, containment.strategy) {
+                share = share.min(match (bound, containment.strategy) {
                     (Some(Bound::Resemblance(least, _)), _)
-                    | (Some(Bound::Share(least)), CONTAINS | RESEMBLES) => least,
-                    _ => 0.0,
-                };
-                share = share.min(1.0 - needed);
+                    | (Some(Bound::Share(least)), CONTAINS | RESEMBLES) => 1.0 - least,
+                    (None, _) if kind == Kind::Documents => 1.0 - USUAL_SHARE,
+                    _ => 1.0,
+                });
             }
         }
         share

@@ -8,9 +8,11 @@ use super::ahead::PageReader;
 use super::log;
 use super::meta::Meta;
 use super::page::{Index, PageType};
-use super::segment::{Stop, by_size, rows_of};
+use super::rows::page_of;
+use super::segment::{SearchPages, Stop, by_size, rows_of};
 use crate::index::classes::{KeySearch, RowKeys};
-use neardup::postings::{Estimate, Needed};
+use neardup::bands::RowSize;
+use neardup::postings::{Estimate, Needed, RowSizes};
 use pgrx::{PgList, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,6 +24,13 @@ const PAGES: usize = 16;
 
 /// Groups of segments that a plan looks into.
 const GROUPS: usize = 4;
+
+/// Pages of the row table on which a plan looks at the sizes of rows, at most, and those that lead there.
+const SIZES: usize = 2;
+const TO_SIZES: usize = 2;
+
+/// The share of the keys of an average row below which a query is short.
+const SHORT: f64 = 0.75;
 
 /// Leaves of each but the largest that a plan reads at least: groups of rows that came lately are there.
 const LEAVES: usize = 2;
@@ -195,16 +204,27 @@ fn rows(
     );
     let pages_of = |rows: f64| most_pages as f64 * rows / (in_log + rows_of(largest)).max(1.0);
     let (mut found, mut seen, mut left) = (0.0, 0.0, most_pages);
+    let mut found_in_log = 0.0;
     let of_log = (pages_of(in_log).round() as usize).max(1);
     let of_log = of_log.min(meta.log().len()).min(most_pages);
     if of_log > 0 {
-        found += in_log_pages(index, meta, keys, needed, of_log).ok()?;
+        found_in_log = in_log_pages(index, meta, keys, needed, of_log).ok()?;
         seen += in_log;
         left -= of_log;
     }
     let own = meta.keys_per_row();
-    let share = needed.share(keys.len(), own);
+    // Rows that contain a short query may be too large to match.
+    let is_by_size =
+        matches!(needed, Needed::Resembling { .. }) && (keys.len() as f64) < SHORT * own;
+    if is_by_size {
+        left = left.saturating_sub(SIZES + TO_SIZES);
+    }
+    let share = match is_by_size {
+        true => just_below(needed.least(), keys.len()),
+        false => needed.share(keys.len(), own),
+    };
     let greatest = needed.greatest_share(keys.len(), own);
+    let mut fitting = 1.0;
     // The largest gets the rest, half of the pages at least.
     for (place, group) in largest.iter().enumerate().rev() {
         let in_proportion = (pages_of(group.rows) as usize).max(group.depth() + LEAVES);
@@ -221,8 +241,46 @@ fn rows(
         found += estimate.rows(share, greatest);
         seen += group.rows;
         left -= pages;
+        if is_by_size && place == 0 {
+            let mut pages = SearchPages::new(*index, meta);
+            fitting = of_fitting_size(&mut pages, &estimate, keys.len(), needed).ok()?;
+        }
     }
-    (seen > 0.0).then(|| found * all / seen)
+    (seen > 0.0).then(|| (found_in_log + found * fitting) * all / seen)
+}
+
+/// Returns the share of a query's `keys` keys that lies between a number of them and the number below it.
+fn just_below(number: usize, keys: usize) -> f64 {
+    (number as f64 - 0.5) / keys.max(1) as f64
+}
+
+/// Returns which share of the rows that have as many of a query's `keys` keys as a match has at least also have
+/// enough for their sizes, by those on a few pages of the row table.
+fn of_fitting_size(
+    pages: &mut SearchPages,
+    estimate: &Estimate,
+    keys: usize,
+    needed: &Needed,
+) -> Result<f64, Stop> {
+    let rows = estimate.sharing(just_below(needed.least(), keys));
+    let rows: Vec<(u64, usize)> = rows.collect();
+    let step = rows.len().div_ceil(SIZES).max(1);
+    let chosen = rows.iter().step_by(step);
+    let chosen: Vec<u64> = chosen.map(|(row, _)| page_of(*row)).collect();
+    let on_chosen = rows
+        .iter()
+        .filter(|(row, _)| chosen.contains(&page_of(*row)));
+    let (numbers, shared): (Vec<u64>, Vec<usize>) = on_chosen.copied().unzip();
+    let (mut seen, mut fitting) = (0.0, 0.0);
+    pages.sizes(&numbers, &mut |place, size| {
+        seen += 1.0;
+        let of_row = needed.of_row(size);
+        if of_row.is_some_and(|of_row| estimate.is_enough(shared[place], just_below(of_row, keys)))
+        {
+            fitting += 1.0;
+        }
+    })?;
+    Ok(if seen > 0.0 { fitting / seen } else { 1.0 })
 }
 
 /// Estimates how many rows of the log have enough of the keys, from some of its pages.
@@ -243,9 +301,17 @@ fn in_log_pages(
         }
         for row in log::parse(index, &page).iter() {
             let row = row.map_err(Stop::at(block))?;
-            let share = needed.share(keys.len(), row.len() as f64);
-            let least = (share * keys.len() as f64).round().max(1.0);
-            found += u32::from(f64::from(query.shared(row)) >= least);
+            let shared = query.shared(row);
+            found += u32::from(match needed {
+                // A row of the log may have keys of a sample alone, so that this is its least size.
+                Needed::Resembling { levels: None, .. } => {
+                    needed.is_reached(shared as usize, RowSize::new(0, row.len()))
+                }
+                _ => {
+                    let share = needed.share(keys.len(), row.len() as f64);
+                    f64::from(shared) >= (share * keys.len() as f64).round().max(1.0)
+                }
+            });
         }
     }
     // The first may be the only one: the row that the value is of.

@@ -7,7 +7,7 @@
 use super::constraint::as_containment;
 use crate::index::am::{self, Mean, planned};
 use crate::index::classes::RESEMBLES;
-use crate::index::kind::{Bound, Containment, Kind};
+use crate::index::kind::{Bound, Containment, Kind, USUAL_SHARE};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::nodes::{constant, elements, is_null, pointer};
@@ -94,7 +94,7 @@ pub unsafe fn of_pairs(
 }
 
 /// The bound of a search among sets or documents that is not known yet.
-const USUAL: Bound = Bound::Share(0.8);
+const USUAL: Bound = Bound::Share(USUAL_SHARE);
 
 /// The rows of a table that match a value.
 struct TableMatches {

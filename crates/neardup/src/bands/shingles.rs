@@ -12,7 +12,7 @@
 use super::levels::{Levels, RowSize};
 use crate::Result;
 use crate::hash::split_mix;
-use crate::memory::with_room;
+use crate::memory::{Grow, with_room};
 use crate::set::reaches;
 use crate::shingle::{BLOCK, Key, Shingling, shingle_hashes};
 
@@ -81,7 +81,7 @@ impl ShingleKeys {
             check();
             let mixed = block.iter().map(|hash| self.mix(*hash));
             let sampled = mixed.filter(|mixed| level_of(*mixed) >= level);
-            keys.extend(sampled.map(|mixed| (mixed >> 32) as u32));
+            keys.try_extend(sampled.map(|mixed| (mixed >> 32) as u32))?;
         }
         Ok((keys, RowSize::new(level, set.len())))
     }
@@ -280,35 +280,72 @@ mod tests {
         assert!(sampled > 400, "only {sampled} rows were sampled");
     }
 
-    /// The binomial tail bounds how often pairs share few keys of a sample.
+    /// The binomial tail bounds how often pairs share few keys of a sample. A higher `NEARDUP_TRIALS` tests more pairs,
+    /// which reach farther into the tail.
     #[test]
     fn pairs_share_few_keys_more_seldom_than_the_binomial_says() {
-        let trials = std::env::var("NEARDUP_TRIALS").map_or(1000, |trials| trials.parse().unwrap());
+        let trials = std::env::var("NEARDUP_TRIALS").map_or(5000, |trials| trials.parse().unwrap());
         for (both, own) in [
             (100, [25, 25]),
             (100, [0, 50]),
             (300, [150, 150]),
             (90, [10, 300]),
+            (60, [3, 12]),
         ] {
             let share = both as f64 / (both + own[0]) as f64;
-            for missed in [1e-1, 1e-2, 1e-3] {
-                let mut few = 0;
-                for trial in 0..trials {
-                    let by = of(64, trial as i64);
-                    let [query, row] = pair(trial, both, own);
-                    let [(query, a), (row, b)] =
-                        [query, row].map(|set| by.of_set(&set, &mut || ()).unwrap());
-                    if a.level() >= b.level() {
-                        let needed = least_shared(query.len(), share, missed);
-                        few += u64::from(shared(&query, &row) < needed);
+            let tails = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
+            let needed = |missed| move |keys| least_shared(keys, share, missed);
+            let needed = tails.map(|missed| (0..=64).map(needed(missed)).collect::<Vec<_>>());
+            let mut few = [0; 6];
+            for trial in 0..trials {
+                let by = of(64, trial as i64);
+                let [query, row] = pair(trial, both, own);
+                let [(query, a), (row, b)] =
+                    [query, row].map(|set| by.of_set(&set, &mut || ()).unwrap());
+                if a.level() >= b.level() {
+                    let shared = shared(&query, &row);
+                    for (few, needed) in few.iter_mut().zip(&needed) {
+                        *few += u64::from(shared < needed[query.len()]);
                     }
                 }
+            }
+            for (few, missed) in few.into_iter().zip(tails) {
                 let (few, trials) = (few as f64 / trials as f64, trials as f64);
                 let noise = 5.0 * (missed / trials).sqrt() + 3.0 / trials;
                 assert!(
                     few <= missed + noise,
                     "{both}, {own:?}: {few} instead of {missed}"
                 );
+            }
+        }
+    }
+
+    /// A sample of a set is drawn without replacement: of its elements that are in another set, fewer than a number
+    /// are drawn with a hypergeometric probability, which the binomial one bounds in every tail that is used.
+    #[test]
+    fn the_binomial_tail_bounds_the_hypergeometric_one() {
+        for all in [65, 100, 200, 600] {
+            for both in [all / 4, all / 2, all * 4 / 5, all * 19 / 20, all - 1] {
+                for drawn in [16, 32, 48, 64] {
+                    let mut tail = 0.0;
+                    let mut needed = 0;
+                    let ways = |from: usize, of: usize| {
+                        (0..of).map(|i| ((from - i) as f64 / (i + 1) as f64).ln()).sum::<f64>()
+                    };
+                    for shared in 0..=drawn.min(both) {
+                        if drawn - shared > all - both {
+                            continue;
+                        }
+                        let of_shared = ways(both, shared) + ways(all - both, drawn - shared);
+                        tail += (of_shared - ways(all, drawn)).exp();
+                        needed = shared + 1;
+                        for missed in [1e-3, 1e-4, 1e-5, 1e-6, 1e-9] {
+                            let likely = least_shared(drawn, both as f64 / all as f64, missed);
+                            assert!(likely < needed || tail <= missed * (1.0 + 1e-9));
+                        }
+                    }
+                    assert!(needed > 0);
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, PageAhead, Pages, Posting, SegmentGroup};
 use crate::Result;
-use crate::memory::{Grow, copied};
+use crate::memory::{Grow, collected, copied};
 use std::ops::Range;
 
 /// About as many children as a directory page has; with it, lengths of lists are estimated.
@@ -27,10 +27,19 @@ pub struct Estimate {
     /// The number of postings of each list, the longest first. For a long list, also how many of them are among the
     /// compared rows.
     lists: Vec<(f64, Option<usize>)>,
-    /// A number of short lists, a number of long lists, and how many rows are in exactly that many of both.
-    shared: Vec<(usize, usize, f64)>,
+    /// The rows that are in any of the lists; of long ones, only the compared rows.
+    shared: Vec<SharingRow>,
+    /// The group's first row.
+    lo: u64,
     /// The number of all rows, which limits the result because lengths of long lists are guesses.
     all_rows: f64,
+}
+
+/// A row, and in how many of the lists it is.
+struct SharingRow {
+    offset: u32,
+    short: u32,
+    long: u32,
 }
 
 impl Estimate {
@@ -46,7 +55,7 @@ impl Estimate {
         most_pages: usize,
         share: f64,
     ) -> std::result::Result<Self, P::Error> {
-        let (_, parts) = parts::<P::Error>(group)?;
+        let (lo, parts) = parts::<P::Error>(group)?;
         let mut sorted = copied(keys)?;
         sorted.sort_unstable();
         sorted.dedup();
@@ -78,12 +87,10 @@ impl Estimate {
             let is_long = list.window.is_some();
             is_long.then(|| list.rows.iter().filter(is_compared).count())
         };
-        let lo = parts.iter().map(|part| part.segment.lo).min();
         let hi = parts.iter().map(|part| part.segment.hi).max();
         Ok(Self {
-            all_rows: lo
-                .zip(hi)
-                .map_or(0.0, |(lo, hi)| hi.saturating_sub(lo) as f64),
+            all_rows: hi.map_or(0.0, |hi| hi.saturating_sub(lo) as f64),
+            lo,
             shared: shared(&lists, &window)?,
             lists: lists
                 .iter()
@@ -111,16 +118,32 @@ impl Estimate {
             let short = self.lists.iter().filter(|(_, compared)| compared.is_none());
             least = enough(share, short.count());
         }
-        let rows = self.shared.iter().map(|&(short, long, rows)| {
-            if short >= least {
-                rows
-            } else if short + long >= least {
-                rows * scale.unwrap_or(0.0)
+        let rows = self.shared.iter().map(|row| {
+            if row.short as usize >= least {
+                1.0
+            } else if (row.short + row.long) as usize >= least {
+                scale.unwrap_or(0.0)
             } else {
                 0.0
             }
         });
         rows.sum::<f64>().min(self.all_rows)
+    }
+
+    /// Returns the rows that have about the share `share` of the query's keys or more, as far as they are known, and
+    /// how many each has of those that were looked up. Rows ascend.
+    pub fn sharing(&self, share: f64) -> impl Iterator<Item = (u64, usize)> {
+        let of_row = |row: &SharingRow| {
+            let offset = u64::from(row.offset);
+            (self.lo + offset, (row.short + row.long) as usize)
+        };
+        let all = self.shared.iter().map(of_row);
+        all.filter(move |(_, shared)| self.is_enough(*shared, share))
+    }
+
+    /// Returns whether a row with `shared` of the keys that were looked up has about the share `share` of all.
+    pub fn is_enough(&self, shared: usize, share: f64) -> bool {
+        shared >= enough(share, self.lists.len())
     }
 }
 
@@ -192,9 +215,9 @@ fn window(lists: &mut [SampledList]) -> Range<u32> {
     window
 }
 
-/// Returns, for each combination of a number of short lists and a number of long lists, how many rows are in that
-/// many of both. Of long lists, only the rows in the window count.
-fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<(usize, usize, f64)>> {
+/// Returns the rows, ascending, and in how many short and long lists each is. Of long lists, only the rows in the
+/// window count.
+fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<SharingRow>> {
     let mut rows: Vec<u64> = Vec::new();
     for list in lists {
         let is_long = list.window.is_some();
@@ -205,15 +228,13 @@ fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<(usize, usiz
     sort(&mut rows);
     let of_row = |same: &[u64]| {
         let long = same.iter().filter(|row| **row & 1 == 1).count();
-        (same.len() - long, long)
+        SharingRow {
+            offset: (same[0] >> 1) as u32,
+            short: (same.len() - long) as u32,
+            long: long as u32,
+        }
     };
-    let mut counts: Vec<(usize, usize)> =
-        rows.chunk_by(|a, b| a >> 1 == b >> 1).map(of_row).collect();
-    counts.sort_unstable();
-    let alike = counts.chunk_by(|a, b| a == b);
-    Ok(alike
-        .map(|same| (same[0].0, same[0].1, same.len() as f64))
-        .collect())
+    collected(rows.chunk_by(|a, b| a >> 1 == b >> 1).map(of_row))
 }
 
 /// Returns how many of `keys` keys a row has, on average, if it has this share of all keys.

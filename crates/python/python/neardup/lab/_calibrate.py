@@ -14,7 +14,6 @@ from sklearn.metrics import precision_recall_curve
 from .. import resemblance
 from ._charts import BAR, INK, SECOND, draw
 
-LOWEST_THRESHOLD = 0.5
 """The lowest threshold of an index on text; an index of shingle hashes serves lower ones."""
 
 RESAMPLES = 1000
@@ -149,7 +148,7 @@ def calibrate(
             for of in ("precision", "recall", "f1")
             for name in (of, f"{of}_low", f"{of}_high")
         }
-        statement = _statement(relation, column, length, cut, folding, threshold)
+        statement = _statement(relation, column, length, cut, folding)
         method = Method(length, cut, folding, threshold, **figures, sql=statement)
         rank = method.precision if recall is not None else method.recall if precision is not None else method.f1
         found.append((-round(rank, 12), below - lowest, len(found), method, curve))
@@ -275,9 +274,5 @@ def roundest(below: float, lowest: float) -> float:
     return float(lowest)
 
 
-def _statement(relation: str, column: str, k: int, unit: str, fold: str, threshold: float) -> str:
-    if threshold >= LOWEST_THRESHOLD:
-        indexed = f"{column} text_ops (threshold = {threshold:g}, k = {k}, unit = {unit}, fold = {fold})"
-    else:
-        indexed = f"shingle_hashes({column}, k => {k}, unit => '{unit}', fold => '{fold}')"
-    return f"CREATE INDEX ON {relation} USING neardup ({indexed})"
+def _statement(relation: str, column: str, k: int, unit: str, fold: str) -> str:
+    return f"CREATE INDEX ON {relation} USING neardup ({column} text_ops (k = {k}, unit = {unit}, fold = {fold}))"
