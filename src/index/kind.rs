@@ -355,6 +355,13 @@ impl Kind {
     }
 }
 
+impl Objects {
+    /// Returns the operator class of scope columns, with its schema.
+    pub fn scope_class(&self) -> String {
+        names::qualified(self.schema, "scope_ops")
+    }
+}
+
 impl Bound {
     pub fn kind(&self) -> Kind {
         match self {

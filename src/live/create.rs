@@ -10,9 +10,10 @@ use pgrx::{IntoDatum, pg_sys};
 
 /// Makes the index in which canonical rows near others are found.
 pub fn create_index(connection: &Connection, tracker: &Tracker) {
-    let scope = tracker.of_scope(|number, _| format!("scope{number}, "));
     let measure = &tracker.measure;
     let objects = measure.kind.objects(tracker.note);
+    let class = objects.scope_class();
+    let scope = tracker.of_scope(|number, _| format!("scope{number} {class}, "));
     connection.execute(&format!(
         "CREATE INDEX ON {} USING neardup ({scope}kept {})",
         tracker.canonical(),

@@ -223,13 +223,19 @@ fn check_index(tracker: &Tracker, condition: Option<RowCondition>) {
         let columns = tracker.scope.iter().chain([&tracker.value]);
         let columns: Vec<&str> = columns.map(|column| &*column.name).collect();
         let (columns, class) = (columns.join(", "), rule.bound.operator_class(&rule.objects));
+        let scope_class = rule.objects.scope_class();
+        let scope = tracker.scope.iter();
+        let scope: String = scope
+            .map(|column| format!("{} {scope_class}, ", column.name))
+            .collect();
+        let value = &tracker.value.name;
         let [table, lacking] = [tracker.relation, lacking.oid()].map(names::relation);
         not_ready(
             &format!(
                 "near_dup_track needs an index of ({columns}) on table {lacking} that serves threshold {}",
                 measure.threshold()
             ),
-            &format!("CREATE INDEX ON {table} USING neardup ({columns} {class});"),
+            &format!("CREATE INDEX ON {table} USING neardup ({scope}{value} {class});"),
         );
     }
 }

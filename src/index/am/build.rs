@@ -84,7 +84,6 @@ pub unsafe extern "C-unwind" fn build(
         }
         write_meta(&index, pg_sys::ForkNumber::MAIN_FORKNUM);
         let row_keys = RowKeys::of_index(relation);
-        row_keys.warn_of_two_texts();
         let mut build = Build::new(index);
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, SCAN);
         let scan = TableScan {

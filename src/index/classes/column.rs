@@ -56,12 +56,6 @@ impl IndexColumn {
             && self.type_and_collation() == other.type_and_collation()
     }
 
-    /// Returns whether options were given for its operator class.
-    pub fn has_options(&self) -> bool {
-        // SAFETY: as above.
-        unsafe { pg_sys::get_attoptions((*self.index).rd_id, self.number) != pg_sys::Datum::null() }
-    }
-
     /// Returns its type and its collation.
     fn type_and_collation(&self) -> (pg_sys::Oid, pg_sys::Oid) {
         // SAFETY: the index is open.

@@ -5,9 +5,9 @@ use super::{
     ValueParameters,
 };
 use crate::pg::encoding::utf8;
-use crate::pg::error::{raise, tell};
+use crate::pg::error::raise;
 use neardup::bands::{RowSize, Scope};
-use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 /// The columns of an index as far as they make keys.
@@ -48,20 +48,6 @@ impl RowKeys {
             scope,
             compared,
             class,
-        }
-    }
-
-    /// Warns of a column of text in front of the documents, which may be the wrong way round; not where
-    /// the documents have options.
-    pub fn warn_of_two_texts(&self) {
-        let is_text = |column: &IndexColumn| column.is_compared() && column.is_scope();
-        if is_text(&self.compared) && self.scope.iter().any(is_text) && !self.compared.has_options()
-        {
-            tell(
-                PgLogLevel::WARNING,
-                "the last column of the index holds the documents, text before it is compared by equality",
-                "Write the documents last and with an option, such as (tenant, body text_ops (k = 3)).",
-            );
         }
     }
 
@@ -146,8 +132,7 @@ impl RowKeys {
             if is_null(condition) {
                 return (KeySearch::Nothing, None);
             }
-            // The class of documents has an equality for columns in front.
-            if condition.sk_attno as usize <= self.scope.len() || condition.sk_strategy == EQUAL {
+            if condition.sk_attno as usize <= self.scope.len() {
                 continue;
             }
             // SAFETY: vouched for by the caller.
@@ -169,8 +154,7 @@ impl RowKeys {
     /// `query` is the right operand of such a condition, of the operator with this strategy.
     pub unsafe fn finds(&self, strategy: u16, query: pg_sys::Datum) -> bool {
         // SAFETY: vouched for by the caller.
-        strategy != EQUAL
-            && unsafe { self.class.search(strategy, query) }.0 != KeySearch::Everything
+        unsafe { self.class.search(strategy, query) }.0 != KeySearch::Everything
     }
 
     /// Returns the function that tells whether a row's compared value conflicts with the condition of a
@@ -327,8 +311,8 @@ fn reject_columns(index: pg_sys::Relation, count: i16) -> ! {
     } else {
         (
             "must end with the one column that is compared, after columns with equality",
-            "Columns of scalar types come first, as in USING neardup (tenant_id, sig). A bit string \
-             among them needs its operator class: USING neardup (flags scope_ops, sig).",
+            "Columns of scalar types come first, as in USING neardup (tenant_id, body). Text and bit strings \
+             among them need their operator class: USING neardup (tenant scope_ops, body).",
         )
     };
     raise(

@@ -71,7 +71,7 @@ DO $$ BEGIN
     FOR part IN 1 .. 7 LOOP
         EXECUTE format('CREATE TABLE unlike_%s PARTITION OF unlike FOR VALUES IN (%s)', part, part);
         EXECUTE format('CREATE INDEX ON unlike_%s USING neardup (%s)', part, (ARRAY[
-            'body', 'body', 'body text_ops (seed = 7)', 'body', 'tenant, body', 'body', 'tenant, body'])[part]);
+            'body', 'body', 'body text_ops (seed = 7)', 'body', 'tenant scope_ops, body', 'body', 'tenant scope_ops, body'])[part]);
     END LOOP;
 END $$;
 CREATE INDEX ON unlike_2 (body);

@@ -179,7 +179,7 @@ ALTER TABLE "Odd table" ATTACH PARTITION odd_2 FOR VALUES FROM ('2024-02-01') TO
 CREATE INDEX ON "Odd table" USING neardup (sig);
 SELECT near_dup_track('"Odd table"', 'sig', scope => '{tenant}');
 SELECT near_dup_track('"Odd table"', 'sig', key => 'a key', scope => '{tenant}');
-CREATE INDEX ON "Odd table" USING neardup (tenant, sig);
+CREATE INDEX ON "Odd table" USING neardup (tenant scope_ops, sig);
 SELECT near_dup_track('odd_1', 'sig');
 SELECT near_dup_track('"Odd table"', 'sig', keep => 'tenant COLLATE "C" DESC', key => 'a key', scope => '{tenant}');
 INSERT INTO "Odd table" ("a key", tenant, day, body) VALUES

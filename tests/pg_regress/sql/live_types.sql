@@ -83,7 +83,7 @@ ALTER TABLE docs ALTER content TYPE varchar;
 -- Domains and varchar, in a scope.
 CREATE DOMAIN prose AS varchar(1000) CHECK (value <> 'forbidden');
 CREATE TABLE letters (id bigint PRIMARY KEY, tenant text, body prose);
-CREATE INDEX ON letters USING neardup (tenant, body);
+CREATE INDEX ON letters USING neardup (tenant scope_ops, body);
 SELECT near_dup_track('letters', 'body', 0.9, scope => '{tenant}');
 INSERT INTO letters SELECT i, (ARRAY['a', 'b', NULL])[1 + i % 3], 'the same letter to everybody here' || repeat(' again', i / 20)
 FROM generate_series(1, 60) i;

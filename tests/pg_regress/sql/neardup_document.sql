@@ -78,15 +78,13 @@ CREATE INDEX docs_both ON docs USING neardup ((title || ' ' || body)) WHERE tena
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(title || ' ' || body, 'one one') AND tenant = 'tenant1';
 SELECT id FROM docs WHERE near_dup(title || ' ' || body, 'one one') AND tenant = 'tenant1' ORDER BY id;
 DROP INDEX docs_both;
-CREATE INDEX docs_tenant ON docs USING neardup (tenant, body text_ops (k = 3));
+CREATE INDEX docs_tenant ON docs USING neardup (tenant scope_ops, body);
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(body, 'one') AND tenant = 'tenant1';
 SELECT id FROM docs WHERE near_dup(body, 'one') AND tenant = 'tenant1' ORDER BY id;
 SELECT id FROM docs WHERE near_dup(body, 'one') AND tenant = 'tenant2' ORDER BY id;
 DROP INDEX docs_tenant;
 -- Which of two texts is the document?
-CREATE INDEX docs_wrong ON docs USING neardup (body, tenant);
-EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(body, 'one') AND tenant = 'tenant1';
-DROP INDEX docs_wrong;
+CREATE INDEX ON docs USING neardup (body, tenant);
 CREATE INDEX ON docs USING neardup (body, id);
 CREATE DOMAIN prose AS text;
 CREATE TABLE papers (id int, body prose);

@@ -9,13 +9,14 @@ CREATE INDEX ON columns USING neardup (sig, tenant);
 CREATE INDEX ON columns USING neardup (sig, b);
 CREATE INDEX ON columns USING neardup (flags, sig);
 CREATE INDEX ON columns USING neardup (j, sig);
+CREATE INDEX ON columns USING neardup (t, sig);
 -- PostgreSQL 17 and later qualify the name in the message.
 \set VERBOSITY sqlstate
 CREATE INDEX ON columns USING neardup (tenant scope_ops (threshold = 0.5), sig);
 \set VERBOSITY default
 CREATE INDEX ON columns USING neardup (tenant, sig) INCLUDE (t);
-CREATE INDEX ON columns USING neardup (flags scope_ops, more scope_ops, tenant, t, b hamming_ops (distance = 5));
-CREATE INDEX ON columns USING neardup (lower(t), sig minhash_ops (threshold = 0.5));
+CREATE INDEX ON columns USING neardup (flags scope_ops, more scope_ops, tenant, t scope_ops, b hamming_ops (distance = 5));
+CREATE INDEX ON columns USING neardup (lower(t) scope_ops, sig minhash_ops (threshold = 0.5));
 CREATE INDEX columns_more ON columns USING neardup (more);
 SELECT opcname FROM pg_index, pg_opclass o WHERE indexrelid = 'columns_more'::regclass AND o.oid = indclass[0];
 DROP TABLE columns;
@@ -55,7 +56,7 @@ BEGIN
                                    CASE WHEN i < 80 THEN minhash(document(i / 8) || repeat('' x'', i %% 8 / 4)) END FROM generate_series(0, 83) i',
             s.name, s.a, s.equal_a, s.b, s.type);
         EXECUTE format('CREATE INDEX %s_index ON %1$I USING neardup (scope %s, sig)', s.name,
-                       CASE WHEN s.type IN ('bit(4)', 'varbit') THEN 'scope_ops' ELSE '' END);
+                       CASE WHEN s.type IN ('bit(4)', 'varbit', 'text', 'varchar(9)') THEN 'scope_ops' ELSE '' END);
         EXECUTE format('SELECT array_agg(id ORDER BY id) FROM %I WHERE scope = %L AND near_dup(sig, minhash(document(5)))',
                        s.name, s.equal_a) INTO answers;
         IF answers IS DISTINCT FROM '{40, 41, 44, 45}' THEN RAISE WARNING '%: %', s.name, answers; END IF;

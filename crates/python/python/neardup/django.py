@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.postgres.constraints import ExclusionConstraint
-from django.contrib.postgres.indexes import PostgresIndex
+from django.contrib.postgres.indexes import OpClass, PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -194,7 +194,7 @@ class NearDupIndex(PostgresIndex):
     ) -> None:
         self.own = {"threshold": threshold, "opclass": opclass, "k": k, "unit": unit, "fold": fold}
         *scope, _ = fields
-        opclasses = [*("" for _ in scope), operator_class(opclass, threshold, k, unit, fold)]
+        opclasses = [*("scope_ops" for _ in scope), operator_class(opclass, threshold, k, unit, fold)]
         super().__init__(fields=fields, name=name, opclasses=opclasses, **options)
 
     def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
@@ -244,7 +244,7 @@ class NearDupConstraint(ExclusionConstraint):
         if label is not None:
             arguments.append(_Label(Cast(label, models.TextField())))
         # Doubled, since Django puts parameters into what it is part of.
-        expressions = [*((part, "=") for part in scope), (_NearDupKey(field, *arguments), "%%")]
+        expressions = [*((OpClass(part, "scope_ops"), "=") for part in scope), (_NearDupKey(field, *arguments), "%%")]
         super().__init__(expressions=expressions, **options)
         self.index_type = "neardup"
 

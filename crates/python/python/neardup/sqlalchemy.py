@@ -100,8 +100,7 @@ def near_dup_index(
     column of signatures ``opclass`` is ``"minhash_ops"``, and ``threshold`` the lowest similarity. ``document`` and ``scope`` are columns or their
     names; further arguments are those of `sqlalchemy.Index`.
     """
-    key = document if isinstance(document, str) else document.key
-    opclasses = {key: operator_class(opclass, threshold, k, unit, fold)}
+    opclasses = {**_of_scope(scope), _key(document): operator_class(opclass, threshold, k, unit, fold)}
     columns = (*scope, document)
     return Index(name, *columns, postgresql_using="neardup", postgresql_ops=opclasses, **options)
 
@@ -128,7 +127,7 @@ def near_dup_constraint(
         arguments.append(literal_column(f"label => {label}"))
     key = func.near_dup_key(column(document) if isinstance(document, str) else document, *arguments)
     elements = [*((part, "=") for part in scope), (key, "%")]
-    return ExcludeConstraint(*elements, name=name, using="neardup", **options)
+    return ExcludeConstraint(*elements, name=name, using="neardup", ops=_of_scope(scope), **options)
 
 
 @compiles(ExcludeConstraint, "postgresql")
@@ -144,6 +143,15 @@ def _signature(value: Any) -> Signature:
     if isinstance(value, Signature):
         return value
     return Signature.parse(value) if isinstance(value, str) else Signature(value)
+
+
+def _key(part: Any) -> str:
+    return part if isinstance(part, str) else part.key
+
+
+def _of_scope(scope: Sequence[Any]) -> dict[str, str]:
+    """Return the operator class of each scope column."""
+    return {_key(part): "scope_ops" for part in scope}
 
 
 def _operand(other: Any) -> Any:

@@ -74,7 +74,7 @@ const BY_OWNER: &[&str] = &[
     "ALTER TABLE docs RENAME TO papers",
     "ALTER TABLE docs SET UNLOGGED",
     "DROP INDEX docs_body",
-    "CREATE INDEX ON docs USING neardup (tenant, body)",
+    "CREATE INDEX ON docs USING neardup (tenant scope_ops, body)",
     "ALTER TRIGGER docs_guard ON docs RENAME TO first",
     "ALTER TRIGGER docs_guard_delete ON docs RENAME TO docs_guard",
     "ALTER TABLE docs DISABLE TRIGGER docs_guard",

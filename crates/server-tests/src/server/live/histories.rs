@@ -38,7 +38,7 @@ const TABLES: &str = "
         code int GENERATED ALWAYS AS (id * 10 + place) STORED);
     ALTER TABLE parted_2 DROP gone;
     ALTER TABLE parted ATTACH PARTITION parted_2 FOR VALUES FROM (3) TO (7);
-    CREATE INDEX ON parted USING neardup (tenant, {column} {class});
+    CREATE INDEX ON parted USING neardup (tenant scope_ops, {column} {class});
     CREATE INDEX ON parted (code);
     SELECT near_dup_track('parted', '{column}', {threshold 0.8}, 'place DESC', 'tenants', '{tenant}', 'code'{arguments}),
            near_dup_track('parted', '{column}', {threshold 0.85}, 'id', 'tenants by id', '{tenant}', 'code'{arguments})";
