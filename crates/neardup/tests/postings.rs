@@ -191,10 +191,12 @@ fn in_segment(
             assert!(needed.is_reached(*shared as usize, RowSize::new(0, rows[row].len())));
             *row
         });
-        rows.collect()
+        rows.collect::<BTreeSet<u64>>()
     });
-    assert_eq!(found[0], found[1]);
-    found.into_iter().next().expect("two searches")
+    // Rows that are compared afterwards may be found too.
+    let [exact, found] = found;
+    assert!(found == exact || needed.depends_on_row() && found.is_superset(&exact));
+    exact
 }
 
 proptest! {

@@ -13,7 +13,6 @@ use std::ffi::CStr;
 /// The columns of an index as far as they make keys.
 pub struct RowKeys {
     scope: Vec<IndexColumn>,
-    compared: IndexColumn,
     class: Box<dyn ComparedClass>,
 }
 
@@ -44,11 +43,7 @@ impl RowKeys {
                 "Drop the index and create it anew.",
             )
         });
-        Self {
-            scope,
-            compared,
-            class,
-        }
+        Self { scope, class }
     }
 
     /// Appends the keys of a row, and returns the parameters of its value, None for NULL, and its size. A row with

@@ -12,6 +12,10 @@
 //! have to be read that have more postings together than there are rows, the rows' numbers are looked at instead: few are
 //! so small that the keys of long lists alone suffice.
 //!
+//! Such a query's candidates are compared afterwards, so that the search need not be sure of them. Lists beyond the first
+//! are looked up a few at a time, and candidates that lack too many are dropped, until it takes less time to compare
+//! those that are left than to look further lists up.
+//!
 //! All groups are searched together, level by level, so that a search waits for its storage once a level, not once a
 //! page.
 
@@ -37,6 +41,17 @@ const INSTEAD: u64 = 256;
 /// Postings of long lists that are read in the time in which the unread lists are searched for a row.
 const SEARCHED: u64 = 256;
 
+/// Lists beyond the first that are looked up together at first; then twice as many each time.
+const FURTHER: u32 = 8;
+
+/// Elements of a row that are compared in the time in which a list is looked up, and the lists that are looked up in
+/// the time in which a row without elements is compared.
+const COMPARED: usize = 4;
+const COMPARISON: usize = 16;
+
+/// One in so many candidates that have their share of the lists read so far turns out to lack too many of all.
+const LIKELY: u64 = 8;
+
 /// Rows whose sizes are looked up at a time.
 const SIZES: usize = 512;
 
@@ -57,7 +72,8 @@ pub struct KeyQuery<'q> {
 }
 
 /// Calls `found` with every row of the groups that has at least as many keys as it needs, and the number of keys that
-/// it is known to have. Rows come in the order of the groups, ascending within each.
+/// it is known to have. Rows come in the order of the groups, ascending within each. If the number needed depends on
+/// the row, a few others may be among them.
 ///
 /// Without long lists, reads one leaf for each key of the first minimum, and every directory page on the way once.
 /// Leaves for other keys are read only if there are candidates. Memory: 16 bytes for each of `most` rows.
@@ -116,8 +132,24 @@ fn count<P: RowSizes>(
         for search in searches.iter_mut() {
             search.keep_candidates(second);
         }
+        return look_up(pages, searches, |search| search.further_lists(u32::MAX));
     }
-    look_up(pages, searches, |search| search.further_lists(u32::MAX))
+    let mut further = FURTHER;
+    loop {
+        let mut is_decided = true;
+        for search in searches.iter_mut() {
+            search.goal = search.weight(..search.end);
+            if !search.decide() && search.end < search.lists.len() {
+                search.goal += further;
+                is_decided = false;
+            }
+        }
+        if is_decided {
+            return Ok(());
+        }
+        look_up(pages, searches, |search| search.further_lists(search.goal))?;
+        further = further.saturating_mul(2);
+    }
 }
 
 /// Looks up lists in all searches until `next` names no more for any. All pages of a level are announced together.
@@ -195,6 +227,8 @@ struct GroupSearch<'g> {
     lists: Vec<KeyList>,
     /// The lists before this one have been looked up.
     end: usize,
+    /// How many of the query's keys the lists to be looked up have.
+    goal: u32,
     needed: u32,
     by_size: Option<Needed>,
     is_exact: bool,
@@ -216,6 +250,7 @@ impl<'g> GroupSearch<'g> {
             parts,
             lists: lists(query.keys)?,
             end: 0,
+            goal: 0,
             needed: query.needed as u32,
             by_size: query.by_size,
             is_exact: query.is_exact,
@@ -431,6 +466,30 @@ impl<'g> GroupSearch<'g> {
         }
     }
 
+    /// Drops the candidates that lack too many of the lists looked up. Returns whether the others are found, or are
+    /// so few that they are compared instead.
+    fn decide(&mut self) -> bool {
+        self.sort_long();
+        let all = self.weight(..);
+        let unread = self.weight(self.end..) + self.unread_weight();
+        let comparison = self.comparison();
+        let is_exact = self.is_exact;
+        let RowCounts::Of(candidates) = &mut self.counts else {
+            return true;
+        };
+        candidates.retain(|candidate| candidate.count + unread >= candidate.needed);
+        !is_exact && are_compared(candidates, [all - unread, all], comparison)
+    }
+
+    /// Returns how many lists are looked up in the time in which a candidate is compared.
+    fn comparison(&self) -> u64 {
+        let elements = match self.by_size {
+            Some(Needed::Resembling { members, .. }) => members,
+            _ => self.lists.len(),
+        };
+        (COMPARISON + elements / COMPARED) as u64
+    }
+
     /// Orders the unread long lists by their length.
     fn sort_long(&mut self) {
         let lists = &self.lists;
@@ -527,6 +586,7 @@ impl<'g> GroupSearch<'g> {
     ) -> Result<bool, P::Error> {
         self.sort_long();
         let mut unread = self.unread_weight();
+        let (all, comparison) = (self.weight(..), self.comparison());
         let RowCounts::Of(mut candidates) = self.counts else {
             return Ok(false);
         };
@@ -543,12 +603,35 @@ impl<'g> GroupSearch<'g> {
             }
             unread -= list.weight;
             candidates.retain(|candidate| candidate.count + unread >= candidate.needed);
+            if self.by_size.is_some() && !self.is_exact {
+                are_compared(&mut candidates, [all - unread, all], comparison);
+            }
         }
         for candidate in candidates {
             found(self.lo + u64::from(candidate.offset), candidate.count)?;
         }
         Ok(true)
     }
+}
+
+/// Takes all candidates as found if comparing those that have too few keys yet takes less time than looking up the
+/// lists that decide about them. `read` of `all` keys have been looked up, and a comparison takes as long as
+/// `comparison` lists. Returns whether there is nothing left to decide.
+fn are_compared(candidates: &mut [CountedRow], [read, all]: [u32; 2], comparison: u64) -> bool {
+    let (mut compared, mut lists) = (0, 0);
+    for candidate in candidates.iter().filter(|row| row.count < row.needed) {
+        lists = lists.max(candidate.needed - candidate.count);
+        let is_likely = u64::from(candidate.count) * u64::from(all)
+            >= u64::from(candidate.needed) * u64::from(read);
+        compared += if is_likely { 1 } else { LIKELY };
+    }
+    let is_less = compared * comparison <= u64::from(lists) * LIKELY;
+    if is_less {
+        for candidate in candidates {
+            candidate.count = candidate.count.max(candidate.needed);
+        }
+    }
+    is_less
 }
 
 /// Returns the rows of two lists, both ascending; those in both as the first has them.
