@@ -22,7 +22,7 @@ const LEAST_COUNTED: usize = 1 << 16;
 /// Rows that a search leaves to be looked at.
 pub enum Remaining {
     /// Candidates, and how many of the query's keys they need.
-    Some(SearchCandidates, Needed),
+    Some(SearchCandidates, Box<Needed>),
     /// All rows from a page of the row table on, up to before a row.
     All { page: u64, end: u64 },
 }
@@ -33,7 +33,7 @@ impl Remaining {
     /// themselves. Returns false if there are no more.
     pub fn look_up(&mut self, table: &mut RowTable, visit: &mut dyn FnMut(u64, RowEntry)) -> bool {
         let (here, needed) = match self {
-            Self::Some(candidates, needed) => (candidates.take(), *needed),
+            Self::Some(candidates, needed) => (candidates.take(), **needed),
             Self::All { page, end } => {
                 let first = *page * ROWS_PER_PAGE;
                 let rows = first..(*end).min(first + ROWS_PER_PAGE);
@@ -73,7 +73,7 @@ pub fn find(
         match search {
             KeySearch::Nothing => Ok(Remaining::Some(
                 SearchCandidates::new(),
-                Needed::Elements(1),
+                Box::new(Needed::Elements(1)),
             )),
             KeySearch::Everything => Ok(Remaining::All {
                 page: rows::page_of(from),
@@ -81,7 +81,7 @@ pub fn find(
             }),
             KeySearch::Keys { keys, needed } => {
                 let found = candidates(&index, meta, keys, needed, from, is_exact)?;
-                Ok(Remaining::Some(found, *needed))
+                Ok(Remaining::Some(found, Box::new(*needed)))
             }
         }
     })

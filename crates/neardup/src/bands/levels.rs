@@ -48,7 +48,7 @@ impl RowSize {
 const AT_ONCE: usize = 6;
 
 /// Shares of the query's elements for which the number of shared keys is known, for each level.
-const STEPS: usize = 8;
+const STEPS: usize = 6;
 
 /// The probability of a row to be missed at one level. Hardly any row can be of more than two.
 const MISSED_AT_LEVEL: f64 = MISSED / 4.0;
@@ -68,21 +68,24 @@ pub struct Levels {
 /// How many keys of a level are shared by rows that have at least a share of the query's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Tail {
-    lowest: f64,
+    lowest: f32,
     /// For shares from the lowest one to 1, in equal steps.
     shared: [u16; STEPS + 1],
 }
 
 impl Tail {
-    fn new(keys: usize, lowest: f64) -> Self {
-        let share = |step: usize| lowest + (1.0 - lowest) * step as f64 / STEPS as f64;
+    fn new(keys: usize, least_share: f64) -> Self {
+        let lowest = least_share as f32;
+        let from = f64::from(lowest);
+        let share = |step: usize| from + (1.0 - from) * step as f64 / STEPS as f64;
         let shared =
             std::array::from_fn(|step| least_shared(keys, share(step), MISSED_AT_LEVEL) as u16);
         Self { lowest, shared }
     }
 
     fn at(&self, share: f64) -> usize {
-        let step = (share - self.lowest) / (1.0 - self.lowest) * STEPS as f64;
+        let from = f64::from(self.lowest);
+        let step = (share - from) / (1.0 - from) * STEPS as f64;
         // NaN if the lowest is 1.
         self.shared[(step.max(0.0) as usize).min(STEPS)].into()
     }

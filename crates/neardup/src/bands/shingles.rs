@@ -330,7 +330,9 @@ mod tests {
                     let mut tail = 0.0;
                     let mut needed = 0;
                     let ways = |from: usize, of: usize| {
-                        (0..of).map(|i| ((from - i) as f64 / (i + 1) as f64).ln()).sum::<f64>()
+                        (0..of)
+                            .map(|i| ((from - i) as f64 / (i + 1) as f64).ln())
+                            .sum::<f64>()
                     };
                     for shared in 0..=drawn.min(both) {
                         if drawn - shared > all - both {
