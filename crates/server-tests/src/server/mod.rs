@@ -105,6 +105,10 @@ const ALL: &[Test] = &[
         "documents_sampled_equal_scan",
         documents::sampled_equal_scan,
     ),
+    (
+        "documents_templates_equal_scan",
+        documents::templates_equal_scan,
+    ),
     ("documents_large", documents::large_documents),
     (
         "documents_pairs_equal_comparison",

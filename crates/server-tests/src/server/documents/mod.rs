@@ -82,6 +82,7 @@ pub fn sampled_equal_scan(server: &Server) -> Result<Outcome> {
             &index,
             "SET work_mem = '64kB'; UPDATE docs SET body = body",
             "VACUUM docs; SELECT near_dup_index_check('docs_body')",
+            "REINDEX INDEX docs_body",
         ] {
             for statement in change.split("; ") {
                 client.batch_execute(statement)?;
@@ -94,6 +95,45 @@ pub fn sampled_equal_scan(server: &Server) -> Result<Outcome> {
             }
         }
         client.batch_execute("DROP INDEX docs_body")?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Documents of one template, more of them than a page has postings, with parts of their own of every size that two
+/// share.
+const TEMPLATES: &str = "
+    CREATE TABLE docs AS
+    SELECT i AS id, string_agg(CASE WHEN w <= i % 50 THEN 'own' || i / 2 || 'x' || w ELSE 'common' || w END, ' ' ORDER BY w) AS body
+    FROM generate_series(1, 4000) i, generate_series(1, 40 + i % 37) w GROUP BY i;
+    CREATE TABLE queries AS SELECT * FROM docs WHERE id % 97 = 0
+    UNION ALL SELECT 0, string_agg('common' || w, ' ' ORDER BY w) FROM generate_series(1, 60) w;
+    CREATE TABLE counted AS
+    SELECT q.id AS q, d.id, resemblance(q.body, d.body) AS similarity FROM queries q, docs d;
+    CREATE INDEX docs_body ON docs USING neardup (body);
+    SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off";
+
+/// Checks an index on documents of one template at every threshold, in segments that are merged, with little memory.
+pub fn templates_equal_scan(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "documents_templates")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TEMPLATES)?;
+    for change in [
+        "ANALYZE docs",
+        "SET work_mem = '64kB'; UPDATE docs SET body = body WHERE id % 3 = 0",
+        "UPDATE docs SET body = body WHERE id % 2 = 0; VACUUM docs",
+        "REINDEX INDEX docs_body; SELECT near_dup_index_check('docs_body')",
+    ] {
+        for statement in change.split("; ") {
+            client.batch_execute(statement)?;
+        }
+        for threshold in [
+            "0.05", "0.2", "0.5", "0.6", "0.7", "0.8", "0.9", "0.95", "1",
+        ] {
+            let near = format!("near_dup(d.body, q.body, {threshold})");
+            let counted = format!("SELECT q, id FROM counted WHERE similarity >= {threshold}");
+            ensure_found(&mut client, "queries", &near, &counted)
+                .with_context(|| format!("{change}, {threshold}"))?;
+        }
     }
     Ok(Outcome::Passed)
 }
@@ -170,7 +210,12 @@ fn ensure_counted(client: &mut Client, threshold: &str, cut: &str) -> Result<()>
 
 /// Checks that an index of documents finds the pairs that a query returns.
 fn ensure_same(client: &mut Client, condition: &str, wanted: &str) -> Result<()> {
-    let found = format!("SELECT q.id AS q, d.id FROM docs q, docs d WHERE {condition}");
+    ensure_found(client, "docs", condition, wanted)
+}
+
+/// Does the same for the queries of a table.
+fn ensure_found(client: &mut Client, queries: &str, condition: &str, wanted: &str) -> Result<()> {
+    let found = format!("SELECT q.id AS q, d.id FROM {queries} q, docs d WHERE {condition}");
     let plan = client.query(&format!("EXPLAIN {found}"), &[])?;
     let uses_index = |row: &postgres::Row| row.get::<_, String>(0).contains("docs_body");
     ensure!(
