@@ -424,7 +424,7 @@ def by_django():
 
 GUARDED = """
     CREATE TABLE by_guard (id text PRIMARY KEY, body text);
-    CREATE INDEX ON by_guard USING neardup (body text_ops (threshold = 0.8));
+    CREATE INDEX ON by_guard USING neardup (body);
     SELECT near_dup_protect('by_guard', 'body', 0.8);
     CREATE TABLE by_constraint (id int PRIMARY KEY, body text, EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %));
     INSERT INTO by_constraint VALUES (1, 'one text');

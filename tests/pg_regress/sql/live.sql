@@ -339,7 +339,7 @@ TABLE papers_clusters;
 DROP TABLE papers, papers_clusters;
 -- A tracker follows columns that are renamed.
 CREATE TABLE volumes (shelf text, number int, published date, body text, sig minhash_signature, PRIMARY KEY (shelf, number));
-CREATE INDEX ON volumes USING neardup (shelf, sig minhash_ops (threshold = 0.7));
+CREATE INDEX ON volumes USING neardup (shelf scope_ops, sig minhash_ops (threshold = 0.7));
 INSERT INTO volumes SELECT 's' || i % 2, i, '2024-01-01'::date + i, 'words ' || i / 4, minhash('words ' || i / 4, 1) FROM generate_series(1, 20) i;
 SELECT near_dup_track('volumes', 'sig', 0.7, 'length(body) DESC NULLS LAST', scope => '{shelf}', key => 'number', condition => 'published IS NOT NULL');
 ALTER TABLE volumes RENAME shelf TO room;

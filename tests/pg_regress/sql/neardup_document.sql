@@ -116,7 +116,7 @@ EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE near_dup(body, 'some text', 0.9, 
 SELECT near_dup_index_check('pages_no_copies');
 -- Deferred, and within a site.
 ALTER TABLE pages DROP CONSTRAINT pages_no_copies;
-ALTER TABLE pages ADD CONSTRAINT pages_site EXCLUDE USING neardup (site WITH =, near_dup_key(body, 0.8, label => id::text) WITH %) DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE pages ADD CONSTRAINT pages_site EXCLUDE USING neardup (site scope_ops WITH =, near_dup_key(body, 0.8, label => id::text) WITH %) DEFERRABLE INITIALLY DEFERRED;
 INSERT INTO pages SELECT 3001, 'other', body FROM pages WHERE id = 1;
 BEGIN;
 INSERT INTO pages SELECT 3002, site, body FROM pages WHERE id = 1;

@@ -106,7 +106,7 @@ RESET enable_seqscan;
 
 -- A condition by the equality of another type, to which the column's is cast without a change of its bytes.
 CREATE TABLE padded (t text, n int, sig minhash_signature);
-CREATE INDEX ON padded USING neardup (t, n, sig);
+CREATE INDEX ON padded USING neardup (t scope_ops, n, sig);
 INSERT INTO padded SELECT t, 5, minhash('the same text') FROM unnest('{a,"a  ",b}'::text[]) t;
 SET enable_seqscan = off;
 SELECT t || '.' AS t FROM padded WHERE t::bpchar = 'a ' AND n::oid = 5 AND near_dup(sig, minhash('the same text')) ORDER BY t;
@@ -114,7 +114,7 @@ RESET enable_seqscan;
 
 -- Collations: what is equal by the column's is in one scope.
 CREATE TABLE words (lang text COLLATE "C", word text, sig minhash_signature);
-CREATE INDEX ON words USING neardup (lang, word, sig);
+CREATE INDEX ON words USING neardup (lang scope_ops, word scope_ops, sig);
 INSERT INTO words SELECT l, w, minhash('the same text') FROM unnest('{de,en}'::text[]) l, unnest('{a,A,b}'::text[]) w;
 SET enable_seqscan = off;
 SELECT lang, word FROM words WHERE lang = 'de' AND word = 'a' AND near_dup(sig, minhash('the same text'));

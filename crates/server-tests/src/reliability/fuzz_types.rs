@@ -44,7 +44,7 @@ const TABLES: &[&str] = &[
          minhash('some words of text ' || i), i::bit(64) FROM generate_series(1, 4) i",
     "CREATE INDEX ON t USING neardup (sig minhash_ops (threshold = 0.5))",
     "CREATE INDEX ON t USING neardup (bits)",
-    "CREATE INDEX ON t USING neardup (x, sig minhash_ops (threshold = 0.5))",
+    "CREATE INDEX ON t USING neardup (x scope_ops, sig minhash_ops (threshold = 0.5))",
     "CREATE INDEX ON t USING neardup (x)",
     "CREATE TABLE k (LIKE t INCLUDING INDEXES)",
     "ALTER TABLE k DROP CONSTRAINT k_pkey, ADD PRIMARY KEY (x)",

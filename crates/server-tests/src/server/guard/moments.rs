@@ -400,8 +400,8 @@ const EXCEPTED: &str = "
     CREATE TABLE apart_noted (a int, b int, PRIMARY KEY (a, b));
     CREATE TABLE docs (id int PRIMARY KEY, body text);
     CREATE TABLE noted (id int PRIMARY KEY, body text);
-    CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.8));
-    CREATE INDEX ON noted USING neardup (body text_ops (threshold = 0.8));
+    CREATE INDEX ON docs USING neardup (body);
+    CREATE INDEX ON noted USING neardup (body);
     SELECT near_dup_protect('docs', 'body', 0.8, exceptions => 'apart');
     SELECT near_dup_protect('noted', 'body', 0.8, action => 'note', exceptions => 'apart_noted')";
 
