@@ -107,8 +107,8 @@ TEXT = sqlalchemy.Table(
     near_dup_constraint("by_sqlalchemy_text_in_tenant", "body", threshold=0.85, scope=["tenant"], label="id::text"),
     near_dup_constraint("by_sqlalchemy_text_letters", "title", threshold=0.8, k=4, unit="char"),
 )
-IN_TENANT = "USING neardup (tenant scope_ops, sig minhash_ops (threshold='0.7'))"
-CONSTRAINT = "EXCLUDE USING neardup (tenant scope_ops WITH =, near_dup_key(sig, (0.9)::double precision) WITH %)"
+IN_TENANT = "USING neardup (tenant, sig minhash_ops (threshold='0.7'))"
+CONSTRAINT = "EXCLUDE USING neardup (tenant WITH =, near_dup_key(sig, (0.9)::double precision) WITH %)"
 ON_TEXT = [
     "(body)",
     "(tenant scope_ops, near_dup_key(body, (0.85)::double precision, label => (id)::text))",

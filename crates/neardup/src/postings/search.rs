@@ -140,7 +140,7 @@ fn count<P: RowSizes>(
         for search in searches.iter_mut() {
             search.goal = search.weight(..search.end);
             if !search.decide() && search.end < search.lists.len() {
-                search.goal += further;
+                search.goal = search.goal.saturating_add(further);
                 is_decided = false;
             }
         }
@@ -478,7 +478,8 @@ impl<'g> GroupSearch<'g> {
             return true;
         };
         candidates.retain(|candidate| candidate.count + unread >= candidate.needed);
-        !is_exact && are_compared(candidates, [all - unread, all], comparison)
+        candidates.is_empty()
+            || !is_exact && are_compared(candidates, [all - unread, all], comparison)
     }
 
     /// Returns how many lists are looked up in the time in which a candidate is compared.

@@ -13,7 +13,9 @@ from django.contrib.postgres.indexes import OpClass, PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models.functions import Cast
+from django.db.models.expressions import OrderBy
+from django.db.models.functions import Cast, Collate
+from django.db.models.indexes import IndexExpression
 
 from ._signature import Signature
 from ._sql import SHINGLES, SIGNING, operator_class, unless
@@ -168,6 +170,10 @@ class NearDup(_OfTwo):
         **extra: Any,
     ) -> None:
         super().__init__(a, b, threshold, *_values(unless(SHINGLES, k, unit, fold)), **extra)
+
+
+# As django.contrib.postgres does if it is installed: no parentheses around an operator class.
+IndexExpression.register_wrappers(OrderBy, OpClass, Collate)
 
 
 class NearDupIndex(PostgresIndex):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, Float, Function, Index, column, func, literal, literal_column
-from sqlalchemy.dialects.postgresql import ExcludeConstraint
+from sqlalchemy.dialects.postgresql import ExcludeConstraint, dialect
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import UserDefinedType
@@ -100,7 +100,7 @@ def near_dup_index(
     column of signatures ``opclass`` is ``"minhash_ops"``, and ``threshold`` the lowest similarity. ``document`` and ``scope`` are columns or their
     names; further arguments are those of `sqlalchemy.Index`.
     """
-    opclasses = {**_of_scope(scope), _key(document): operator_class(opclass, threshold, k, unit, fold)}
+    opclasses = {**{_key(part): "scope_ops" for part in scope}, _key(document): operator_class(opclass, threshold, k, unit, fold)}
     columns = (*scope, document)
     return Index(name, *columns, postgresql_using="neardup", postgresql_ops=opclasses, **options)
 
@@ -126,8 +126,10 @@ def near_dup_constraint(
     if label is not None:
         arguments.append(literal_column(f"label => {label}"))
     key = func.near_dup_key(column(document) if isinstance(document, str) else document, *arguments)
-    elements = [*((part, "=") for part in scope), (key, "%")]
-    return ExcludeConstraint(*elements, name=name, using="neardup", ops=_of_scope(scope), **options)
+    # Alembic writes the expression of an element, but not its operator class.
+    quote = dialect().identifier_preparer.quote
+    elements = [*((literal_column(f"{quote(_key(part))} scope_ops"), "=") for part in scope), (key, "%")]
+    return ExcludeConstraint(*elements, name=name, using="neardup", **options)
 
 
 @compiles(ExcludeConstraint, "postgresql")
@@ -147,11 +149,6 @@ def _signature(value: Any) -> Signature:
 
 def _key(part: Any) -> str:
     return part if isinstance(part, str) else part.key
-
-
-def _of_scope(scope: Sequence[Any]) -> dict[str, str]:
-    """Return the operator class of each scope column."""
-    return {_key(part): "scope_ops" for part in scope}
 
 
 def _operand(other: Any) -> Any:
