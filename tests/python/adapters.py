@@ -4,6 +4,7 @@ Arguments: connection string, SQLAlchemy address without its driver.
 """
 
 import asyncio
+import datetime
 import sys
 import textwrap
 
@@ -17,6 +18,7 @@ import neardup.psycopg
 import psycopg
 import sqlalchemy
 import sqlalchemy.dialects.postgresql
+from neardup.alembic import Guard, Tracker, include_object
 from neardup.sqlalchemy import MinhashSignature, minhash, near_dup, near_dup_constraint, near_dup_index, resemblance
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -24,6 +26,7 @@ dsn, address = sys.argv[1:]
 TEXTS = ["Some text that somebody may send again.", "", "Something else, which nobody has sent before.", None]
 SIGNATURES = neardup.signatures(TEXTS)
 FIRST = SIGNATURES[0]
+BARE = "adapters_without_extension"
 TABLE = "CREATE TABLE {} (id int PRIMARY KEY, sig minhash_signature)"
 
 
@@ -251,6 +254,158 @@ async def sqlalchemy_asyncpg():
         check_constraint(conn.execute, "by_sqlalchemy_unique")
 
 
+def left(relation):
+    """The triggers of a table, and the other tables whose names begin with its name."""
+    with psycopg.connect(dsn) as conn:
+        triggers = conn.execute(
+            "SELECT tgname FROM pg_trigger WHERE tgrelid = %s::regclass AND NOT tgisinternal ORDER BY 1", [f'"{relation}"']
+        ).fetchall()
+        tables = conn.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ^@ %s ORDER BY 1", [f"{relation}_"]
+        ).fetchall()
+    return [name for (name,) in triggers], [name for (name,) in tables]
+
+
+def tables_of(relation):
+    """The tables of a noting guard and of a tracker."""
+    suffixes = "clusters", "clusters_canonical", "clusters_log", "clusters_queue", "clusters_state", "near_dups"
+    return [f"{relation}_{suffix}" for suffix in suffixes]
+
+
+def by_alembic():
+    """Guard and tracker come and go whole, twice, and --autogenerate leaves their tables alone."""
+    engine = sqlalchemy.create_engine(address.replace("://", "+psycopg://"))
+    made = sqlalchemy.MetaData()
+    columns = [sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True), sqlalchemy.Column("body", sqlalchemy.Text)]
+    sqlalchemy.Table("by alembic", made, *columns, near_dup_index("by_alembic_body", "body"))
+    excepted = [sqlalchemy.Column(name, sqlalchemy.Integer, nullable=False) for name in "ab"]
+    sqlalchemy.Table("different", made, *excepted)
+    made.create_all(engine)
+    condition = "body NOT LIKE '%:draft%' AND body <> 'it''s 12:30'"
+    options = {"condition": condition, "exceptions": "different"}
+    guard = Guard("by alembic", "body", action="note", **options)
+    recent = Guard("by alembic", "body", 0.9, schema="public", trigger_name="recent", k=3)
+    tracker = Tracker("by alembic", "body", keep="length(body) DESC", **options)
+    for _ in range(2):
+        with engine.begin() as connection:
+            context = alembic.migration.MigrationContext.configure(connection, opts={"include_object": include_object})
+            operations = alembic.operations.Operations(context)
+            for part in guard, recent, tracker:
+                part.create(operations)
+        triggers, tables = left("by alembic")
+        assert {"by alembic_guard", "recent"} < set(triggers) and tables == tables_of("by alembic"), (triggers, tables)
+        with engine.begin() as connection:
+            context = alembic.migration.MigrationContext.configure(connection, opts={"include_object": include_object})
+            found = alembic.autogenerate.compare_metadata(context, made)
+            removed = [change[1].name for change in found if change[0] == "remove_table"]
+            assert "by_sqlalchemy" in removed and not [name for name in removed if name.startswith("by alembic")], removed
+            operations = alembic.operations.Operations(context)
+            for part in tracker, recent, guard:
+                part.drop(operations)
+        assert left("by alembic") == ([], [])
+    made.drop_all(engine)
+    engine.dispose()
+
+
+def operations_of_django():
+    """Guard and tracker come and go whole, twice; without the extension they say what is missing."""
+    from django.db import NotSupportedError, connections, models
+    from django.db.migrations.state import ModelState, ProjectState
+    from django.db.migrations.writer import OperationWriter
+    from neardup.django import NearDupConstraint, NearDupExtension, NearDupGuard, NearDupIndex, NearDupTracker
+
+    table = "Odd articles"
+
+    class Article(models.Model):
+        id = models.IntegerField(primary_key=True)
+        tenant = models.IntegerField(db_column="owner")
+        text = models.TextField(db_column="body")
+        published = models.DateField()
+
+        class Meta:
+            app_label = "archive"
+            db_table = table
+            indexes = [
+                NearDupIndex(name="odd_body", fields=["text"]),
+                NearDupIndex(name="odd_owned", fields=["text"], condition=models.Q(tenant__gt=0)),
+            ]
+            constraints = [NearDupConstraint(name="odd_exact", field="text", condition=models.Q(tenant__lt=0))]
+
+    class Different(models.Model):
+        pk = models.CompositePrimaryKey("a", "b")
+        a = models.IntegerField()
+        b = models.IntegerField()
+
+        class Meta:
+            app_label = "archive"
+
+    options = {
+        "scope": ("tenant",),
+        "condition": models.Q(tenant__gt=0) & ~models.Q(text__contains="it's 100% :draft"),
+        "exceptions": "different",
+    }
+    operations = [
+        NearDupGuard("article", "text", 0.8, action="note", most=3, **options),
+        NearDupGuard(
+            "article", "text", within="published", by=datetime.timedelta(days=7, hours=1), trigger_name="recent", fold="case"
+        ),
+        NearDupTracker("article", "text", 0.85, keep="published DESC", **(options | {"scope": ()})),
+    ]
+    for operation in operations:
+        text, imports = OperationWriter(operation, indentation=0).serialize()
+        names = {}
+        exec("\n".join(["import datetime", "from django.db import models", *imports]), names)
+        copy = eval(text.rstrip(","), names)
+        same = "model_name", "field", "threshold", "options"
+        assert [getattr(copy, name) == getattr(operation, name) for name in same] == [True] * 4, text
+    state = ProjectState()
+    for model in Article, Different:
+        state.add_model(ModelState.from_model(model))
+
+    def run(alias, step, operation):
+        with connections[alias].schema_editor() as editor:
+            getattr(operation, step)("archive", editor, state, state)
+
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(f"CREATE DATABASE {BARE}")
+    lacking = [
+        lambda editor: editor.create_model(Article),
+        lambda editor: editor.add_constraint(Article, NearDupConstraint(name="odd", field="text")),
+        lambda editor: operations[0].database_forwards("archive", editor, state, state),
+        lambda editor: operations[2].database_forwards("archive", editor, state, state),
+    ]
+    for make in lacking:
+        try:
+            with connections["bare"].schema_editor() as editor:
+                make(editor)
+            raise AssertionError("made without the extension")
+        except NotSupportedError as error:
+            assert "NearDupExtension()" in str(error)
+    run("bare", "database_forwards", NearDupExtension())
+    for alias in "bare", "default":
+        with connections[alias].schema_editor() as editor:
+            editor.create_model(Different)
+            editor.create_model(Article)
+        with connections[alias].cursor() as cursor:
+            cursor.execute("SELECT indexdef FROM pg_indexes WHERE tablename = %s AND indexdef ~ 'WHERE' ORDER BY 1", [table])
+            partial = [definition.split(" WHERE ")[1] for (definition,) in cursor.fetchall()]
+            assert partial == ["(owner < 0)", "(owner > 0)"], partial
+        for _ in range(2):
+            for operation in operations:
+                run(alias, "database_forwards", operation)
+            if alias == "default":
+                triggers, tables = left(table)
+                assert {f"{table}_guard", "recent"} < set(triggers) and tables == tables_of(table), (triggers, tables)
+            for operation in reversed(operations):
+                run(alias, "database_backwards", operation)
+        with connections[alias].schema_editor() as editor:
+            editor.delete_model(Article)
+            editor.delete_model(Different)
+    connections["bare"].close()
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(f"DROP DATABASE {BARE}")
+
+
 def by_django():
     import django
     from django.conf import settings
@@ -266,7 +421,8 @@ def by_django():
             "OPTIONS": {"server_side_binding": True},
         },
     }
-    settings.configure(INSTALLED_APPS=[], DATABASES=databases)
+    bare = {**databases["default"], "NAME": BARE}
+    settings.configure(INSTALLED_APPS=[], DATABASES={**databases, "bare": bare})
     django.setup()
     from django.db import IntegrityError, connections, migrations, models
     from django.db.migrations.writer import MigrationWriter
@@ -487,7 +643,9 @@ psycopg_both_formats()
 asyncio.run(psycopg_asynchronous())
 asyncio.run(by_asyncpg())
 sqlalchemy_and_alembic()
+by_alembic()
 asyncio.run(sqlalchemy_asyncpg())
 by_django()
 existing_keys()
+operations_of_django()
 print("psycopg, asyncpg, SQLAlchemy, Alembic and Django give back what they were sent")

@@ -114,29 +114,33 @@ def start_django():
 
 
 def check_migrations():
-    """Guard and tracker come and go by the page's migrations."""
+    """Guard and tracker come and go by the page's migrations, twice."""
     import alembic.migration
     import alembic.operations
-    from django.db import connection, migrations
+    from django.apps import apps
+    from django.db import connection, models
+    from django.db.migrations.state import ProjectState
 
-    def ensure(*expected):
+    def ensure(expected):
         query = (
             "SELECT (SELECT count(*) FROM pg_trigger WHERE tgname = 'docs_guard'),"
-            " (SELECT count(*) FROM near_dup_tracked)"
+            " (SELECT count(*) FROM near_dup_tracked),"
+            " (SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ^@ 'docs_')"
         )
-        assert conn.execute(query).fetchone() == expected
+        assert conn.execute(query).fetchone() == (expected, expected, 6 * expected)
 
-    for step, expected in ("upgrade", 1), ("downgrade", 0):
+    for step, expected in (("upgrade", 1), ("downgrade", 0)) * 2:
         with alchemy["engine"].begin() as migrated:
             op = alembic.operations.Operations(alembic.migration.MigrationContext.configure(migrated))
             run("alembic", op=op)[step]()
-        ensure(expected, expected)
-    operations = run("django operations", migrations=migrations)
-    for step, expected in ("database_forwards", 1), ("database_backwards", 0):
-        for operation in operations["guard"], operations["tracker"]:
+        ensure(expected)
+    operations = run("django operations", models=models)["operations"]
+    state = ProjectState.from_apps(apps)
+    for step, expected in (("database_forwards", 1), ("database_backwards", 0)) * 2:
+        for operation in operations:
             with connection.schema_editor() as editor:
-                getattr(operation, step)("archive", editor, None, None)
-        ensure(expected, expected)
+                getattr(operation, step)("archive", editor, state, state)
+        ensure(expected)
 
 
 conn.execute(table)

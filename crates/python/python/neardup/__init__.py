@@ -9,7 +9,7 @@ Invalid arguments raise ValueError with the server's message and its hint. An it
 cannot be used is named by its number, from 0.
 
 The modules ``neardup.psycopg``, ``neardup.asyncpg``, ``neardup.sqlalchemy`` and ``neardup.django``
-teach these libraries the type ``minhash_signature``.
+teach these libraries the type ``minhash_signature``; ``neardup.alembic`` has guards and trackers for migrations.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 SHINGLES = (3, "word", "case")
@@ -11,6 +12,52 @@ SIGNING = (*SHINGLES, 128, 0)
 def unless(defaults: tuple[Any, ...], *given: Any) -> tuple[Any, ...]:
     """Return the arguments ``given``, or none where they are the defaults."""
     return () if given == defaults else given
+
+
+def guard(
+    schema: str | None, table: str, column: str, threshold: float, options: dict[str, Any]
+) -> tuple[list[str], list[str]]:
+    """Return the statements that make a guard with arguments of near_dup_protect, and those that drop it with its notes."""
+    named = {"trigger_name": f"{table}_guard", **options}
+    if named.get("action") == "note":
+        named.setdefault("notes", f"{table}_near_dups")
+    place = identifier(schema, table)
+    drop = [f"SELECT near_dup_unprotect({literal(place)}, {literal(named['trigger_name'])})"]
+    if "notes" in named:
+        drop.append(f"DROP TABLE {identifier(schema, named['notes'])}")
+    return [_call("near_dup_protect", place, column, threshold, named)], drop
+
+
+def tracker(
+    schema: str | None, table: str, column: str, threshold: float, options: dict[str, Any]
+) -> tuple[list[str], list[str]]:
+    """Return the statements that make a tracker with arguments of near_dup_track, and those that drop it whole."""
+    named = {"clusters": f"{table}_clusters", **options}
+    clusters = identifier(schema, named["clusters"])
+    create = _call("near_dup_track", identifier(schema, table), column, threshold, named)
+    return [create], [f"DROP TABLE {clusters}"]
+
+
+def _call(function: str, table: str, column: str, threshold: float, named: dict[str, Any]) -> str:
+    arguments = [literal(table), literal(column), literal(threshold)]
+    arguments += [f"{name} => {literal(value)}" for name, value in named.items()]
+    return f"SELECT {function}({', '.join(arguments)})"
+
+
+def identifier(schema: str | None, name: str) -> str:
+    """Return the name of a table in quotes, with its schema if there is one."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in (schema, name) if part is not None)
+
+
+def literal(value: Any) -> str:
+    """Return a string, a number, a length of time or a list of names as SQL."""
+    if isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, timedelta):
+        return f"'{value.days} days {value.seconds + value.microseconds / 1e6:f} seconds'"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return f"ARRAY[{', '.join(map(literal, value))}]::name[]"
 
 
 def operator_class(name: str, threshold: float, k: int, unit: str, fold: str) -> str:

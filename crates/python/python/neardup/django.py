@@ -1,4 +1,4 @@
-"""Documents and signatures for Django on PostgreSQL: index, constraint, functions, lookup, field.
+"""Documents and signatures for Django on PostgreSQL: index, constraint, functions, lookup, field, operations.
 
 Importing this module gives text fields the lookup ``near_dup``.
 """
@@ -12,11 +12,14 @@ from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.indexes import OpClass, PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import NotSupportedError, models
+from django.db.migrations.operations.base import Operation
 from django.db.models.expressions import OrderBy
 from django.db.models.functions import Cast, Collate
 from django.db.models.indexes import IndexExpression
+from django.db.models.sql import Query
 
+from . import _sql
 from ._signature import Signature
 from ._sql import SHINGLES, SIGNING, operator_class, unless
 
@@ -28,7 +31,9 @@ __all__ = [
     "NearDup",
     "NearDupConstraint",
     "NearDupExtension",
+    "NearDupGuard",
     "NearDupIndex",
+    "NearDupTracker",
     "Resemblance",
 ]
 
@@ -203,6 +208,9 @@ class NearDupIndex(PostgresIndex):
         opclasses = [*("scope_ops" for _ in scope), operator_class(opclass, threshold, k, unit, fold)]
         super().__init__(fields=fields, name=name, opclasses=opclasses, **options)
 
+    def check_supported(self, schema_editor: Any) -> None:
+        _ensure_extension(schema_editor)
+
     def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         del kwargs["opclasses"]
@@ -254,10 +262,173 @@ class NearDupConstraint(ExclusionConstraint):
         super().__init__(expressions=expressions, **options)
         self.index_type = "neardup"
 
+    def constraint_sql(self, model: Any, schema_editor: Any) -> Any:
+        _ensure_extension(schema_editor)
+        return super().constraint_sql(model, schema_editor)
+
     def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         del kwargs["expressions"], kwargs["index_type"]
         return path, args, {**kwargs, **self.own}
+
+
+class _Made(Operation):
+    """Something that a function of the extension makes on the table of a model, and that is dropped whole."""
+
+    reduces_to_sql = True
+    model_name: str
+    field: str
+    threshold: float
+    options: dict[str, Any]
+    statements: Any
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        pass
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        self._run(0, app_label, schema_editor, to_state)
+
+    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        self._run(1, app_label, schema_editor, from_state)
+
+    def _run(self, direction: int, app_label: str, schema_editor: Any, state: Any) -> None:
+        model = state.apps.get_model(app_label, self.model_name)
+        if not self.allow_migrate_model(schema_editor.connection.alias, model):
+            return
+        _ensure_extension(schema_editor)
+
+        def column(field: str) -> str:
+            return str(model._meta.get_field(field).column)
+
+        options = {name: value for name, value in self.options.items() if value not in (None, ())}
+        for name in "within", "key":
+            if name in options:
+                options[name] = column(options[name])
+        if "scope" in options:
+            options["scope"] = [column(field) for field in options["scope"]]
+        if "exceptions" in options:
+            exceptions = state.apps.get_model(app_label, options["exceptions"])._meta.db_table
+            options["exceptions"] = _sql.identifier(None, exceptions)
+        if "condition" in options:
+            options["condition"] = _condition(model, options["condition"], schema_editor)
+        place = (None, model._meta.db_table, column(self.field), self.threshold)
+        for statement in self.statements(*place, options)[direction]:
+            schema_editor.execute(statement, params=None)
+
+    @property
+    def migration_name_fragment(self) -> str:
+        return f"{self.model_name.lower()}_{self.field}_{type(self).__name__.lower()}"
+
+
+class NearDupGuard(_Made):
+    """The operation of a migration that guards a model's field; its reverse drops the guard with its notes.
+
+    Fields in ``scope``, ``within`` and ``key`` are named as in the model, ``condition`` is a `Q`, and ``exceptions`` a model
+    with the fields ``a`` and ``b``. All else is as in ``near_dup_protect``.
+    """
+
+    statements = staticmethod(_sql.guard)
+
+    def __init__(
+        self,
+        model_name: str,
+        field: str,
+        threshold: float = 0.8,
+        *,
+        scope: Sequence[str] = (),
+        condition: models.Q | None = None,
+        exceptions: str | None = None,
+        within: str | None = None,
+        by: Any = None,
+        action: str | None = None,
+        notes: str | None = None,
+        most: int | None = None,
+        key: str | None = None,
+        trigger_name: str | None = None,
+        k: int | None = None,
+        unit: str | None = None,
+        fold: str | None = None,
+    ) -> None:
+        self.model_name, self.field, self.threshold = model_name, field, threshold
+        self.options = {
+            "scope": tuple(scope),
+            "condition": condition,
+            "exceptions": exceptions,
+            "within": within,
+            "by": by,
+            "action": action,
+            "notes": notes,
+            "most": most,
+            "key": key,
+            "trigger_name": trigger_name,
+            "k": k,
+            "unit": unit,
+            "fold": fold,
+        }
+
+    def describe(self) -> str:
+        return f"Guard {self.model_name}.{self.field} against near-duplicates"
+
+
+class NearDupTracker(_Made):
+    """The operation of a migration that keeps clusters of a model's rows; its reverse drops them.
+
+    Arguments are as those of `NearDupGuard`, or as in ``near_dup_track``.
+    """
+
+    statements = staticmethod(_sql.tracker)
+
+    def __init__(
+        self,
+        model_name: str,
+        field: str,
+        threshold: float = 0.8,
+        *,
+        keep: str | None = None,
+        clusters: str | None = None,
+        scope: Sequence[str] = (),
+        key: str | None = None,
+        condition: models.Q | None = None,
+        exceptions: str | None = None,
+        k: int | None = None,
+        unit: str | None = None,
+        fold: str | None = None,
+    ) -> None:
+        self.model_name, self.field, self.threshold = model_name, field, threshold
+        self.options = {
+            "keep": keep,
+            "clusters": clusters,
+            "scope": tuple(scope),
+            "key": key,
+            "condition": condition,
+            "exceptions": exceptions,
+            "k": k,
+            "unit": unit,
+            "fold": fold,
+        }
+
+    def describe(self) -> str:
+        return f"Keep clusters of {self.model_name}.{self.field}"
+
+
+def _condition(model: Any, condition: models.Q, schema_editor: Any) -> str:
+    """Return a condition as SQL, as a partial index has it."""
+    where = Query(model=model, alias_cols=False).build_where(condition)
+    compiler = Query(model=model, alias_cols=False).get_compiler(connection=schema_editor.connection)
+    sql, params = where.as_sql(compiler, schema_editor.connection)
+    return str(sql % tuple(schema_editor.quote_value(param) for param in params))
+
+
+def _ensure_extension(schema_editor: Any) -> None:
+    if schema_editor.collect_sql:
+        return
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_extension WHERE extname = 'pg_neardup'")
+        if cursor.fetchone() == (0,):
+            raise NotSupportedError(
+                f"Database {schema_editor.connection.alias!r} lacks the extension pg_neardup: put the operation"
+                " neardup.django.NearDupExtension() before those that need it, into this migration or an earlier one."
+            )
 
 
 def _values(parameters: tuple[Any, ...]) -> list[models.Value]:
