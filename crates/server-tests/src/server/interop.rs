@@ -19,13 +19,15 @@ const VECTORS: [(&str, usize); 2] = [
     ("(minhash_describe(minhash_pack(sig, 1))).bits", 128),
 ];
 
-/// HNSW over SimHashes and over packed signatures finds nearly all of the ten nearest.
+/// HNSW over SimHashes and over packed signatures finds nearly all of the ten nearest; clusters are made of pairs of
+/// texts and of embeddings, as docs/recipes.md says.
 pub fn pgvector(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "pgvector")?;
     let mut client = database.connect()?;
     if client.batch_execute("CREATE EXTENSION vector").is_err() {
         return Ok(Outcome::Skipped(Missing::Pgvector));
     }
+    clusters(&mut client)?;
     client.batch_execute(DOCS)?;
     for (column, bits) in VECTORS {
         let value = format!("({column}::bit({bits}))");
@@ -40,6 +42,32 @@ pub fn pgvector(server: &Server) -> Result<Outcome> {
         client.batch_execute("DROP INDEX nearest")?;
     }
     Ok(Outcome::Passed)
+}
+
+/// Copies and close embeddings are one cluster.
+fn clusters(client: &mut Client) -> Result<()> {
+    client.batch_execute(
+        "CREATE TABLE answers (id int PRIMARY KEY, body text NOT NULL, embedding vector(3) NOT NULL);
+         INSERT INTO answers VALUES (1, 'the same text of five words', '[0.9, 0.1, 0.3]'),
+             (2, 'the same text of five words', '[0.1, 0.9, 0.3]'),
+             (3, 'not one of them is in here', '[0.88, 0.15, 0.33]'), (4, 'far from all others', '[0.1, 0.1, 0.9]');
+         CREATE INDEX ON answers USING hnsw (embedding vector_cosine_ops)",
+    )?;
+    let rows = client.query(
+        "SELECT cluster FROM star_clusters(NULL::int, 'SELECT id FROM answers ORDER BY id', $$
+             SELECT a, b, max(similarity) FROM (
+                 SELECT a, b, similarity FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM answers', 0.8)
+                 UNION ALL
+                 SELECT least(a.id, b.id), greatest(a.id, b.id), 1 - (a.embedding <=> b.embedding) FROM answers a
+                 CROSS JOIN LATERAL (SELECT * FROM answers b WHERE b.id <> a.id
+                     ORDER BY b.embedding <=> a.embedding LIMIT 10) b
+                 WHERE a.embedding <=> b.embedding <= 0.05
+             ) near GROUP BY a, b$$) ORDER BY key",
+        &[],
+    )?;
+    let clusters: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    ensure!(clusters == [1, 1, 1, 4], "{clusters:?}");
+    Ok(())
 }
 
 /// Returns the share of queries' ten smallest distances that the index finds; all of them in the
