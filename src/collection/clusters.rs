@@ -27,7 +27,8 @@ fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     let mut rows = call.rows();
     // Rows without a value are similar to no row, themselves included.
     for row in 0..collection.without.len() as u32 {
-        let key = collection.without.get(row);
+        // SAFETY: no other one is asked for before the next row.
+        let key = unsafe { collection.without.get(row) };
         rows.put([key, key, None]);
     }
     let Some(mut matches) = Matches::of(collection) else {

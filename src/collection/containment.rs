@@ -85,7 +85,8 @@ impl ContainmentSearch {
             for y in items.rows(b).filter(|&row| self.is_whole(row)) {
                 check_interrupts();
                 if x != y && !self.collection.exceptions.contain([x, y]) {
-                    visit([keys.get(x), keys.get(y)], share);
+                    // SAFETY: visitors use a pair's keys before the next pair.
+                    visit([x, y].map(|row| unsafe { keys.get(row) }), share);
                 }
             }
         }

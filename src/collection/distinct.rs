@@ -150,8 +150,10 @@ fn put(mut returned: Returned, keys: &Keys, is_exhausted: bool, call: &Call) {
         let of_row;
         (of_row, repeats) = repeats.split_at(repeats.partition_point(|(of, _)| *of <= number));
         let of_repeats = Some(array(of_row, keys, call.argument_type(0)));
+        // SAFETY: no other one is asked for before the values are put.
+        let key = unsafe { keys.get(row) };
         let row_values = [
-            keys.get(row),
+            key,
             (i64::from(row) + 1).into_datum(),
             (of_row.len() as i64).into_datum(),
             of_repeats,

@@ -79,7 +79,9 @@ impl Exceptions {
         let (mut start, mut end) = (0, self.keys.len() as u32);
         while start < end {
             let middle = start.midpoint(end);
-            match self.order.compare(self.keys.get(middle)?, key) {
+            // SAFETY: no other one is asked for before they are compared.
+            let found = unsafe { self.keys.get(middle) }?;
+            match self.order.compare(found, key) {
                 std::cmp::Ordering::Less => start = middle + 1,
                 std::cmp::Ordering::Equal => return Some(middle),
                 std::cmp::Ordering::Greater => end = middle,
@@ -110,7 +112,8 @@ impl ExceptedRows {
         let (mut has_some, mut places) = (BitVec::from_vec(words), Vec::new());
         for row in 0..keys.len() as u32 {
             check_interrupts();
-            if let Some(place) = exceptions.place(keys.get(row)) {
+            // SAFETY: no other one of these keys is asked for before the next row.
+            if let Some(place) = exceptions.place(unsafe { keys.get(row) }) {
                 has_some.set(row as usize, true);
                 places.try_push((row, place)).or_raise();
             }

@@ -130,7 +130,8 @@ impl Matches {
     /// or all that exist. Copies are paired first. A row that other rows chose can have more than `most` partners.
     pub fn for_each_partner(&mut self, most: u32, visit: Visit<'_>) {
         let keys = |collection: &Collection, x: u32, y: u32| {
-            [x.min(y), x.max(y)].map(|row| collection.keys.get(row))
+            // SAFETY: visitors use a pair's keys before the next pair.
+            [x.min(y), x.max(y)].map(|row| unsafe { collection.keys.get(row) })
         };
         let measured = &self.measured;
         let mut lacking = Lacking::after_copies(&measured.items, most, &mut |x, y, similarity| {
@@ -312,7 +313,8 @@ impl Measured {
     }
 
     fn keys(&self, x: u32, y: u32) -> [Option<pg_sys::Datum>; 2] {
-        [self.collection.keys.get(x), self.collection.keys.get(y)]
+        // SAFETY: visitors use a pair's keys before the next pair.
+        [x, y].map(|row| unsafe { self.collection.keys.get(row) })
     }
 
     /// Calls `visit` for the pairs among the rows of one item.

@@ -362,11 +362,9 @@ impl SpooledTexts {
                 let (document, whole) = self.document(bytes.start);
                 let [before, length] = [whole.start..bytes.start, bytes.clone()]
                     .map(|bytes| characters.count(bytes, self).or_raise() as i32);
-                [
-                    keys.get(document),
-                    (before + 1).into_datum(),
-                    length.into_datum(),
-                ]
+                // SAFETY: the two are used before another one is asked for.
+                let key = unsafe { keys.get(document) };
+                [key, (before + 1).into_datum(), length.into_datum()]
             });
         self.characters = characters;
         let words = (row.words as i32).into_datum();

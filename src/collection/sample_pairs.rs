@@ -189,7 +189,8 @@ impl SampledRows {
         for pair in over("listing pairs", pairs.iter()) {
             let ends = [pair.a, pair.b].map(|number| self.drawn[number as usize]);
             let [a, b] = ends.map(|row| text(self.documents.read(row as usize, &mut buffer)));
-            let [key_a, key_b] = ends.map(|row| self.keys.get(row));
+            // SAFETY: no other one is asked for before the two are put.
+            let [key_a, key_b] = ends.map(|row| unsafe { self.keys.get(row) });
             let [similarity, weight] = [pair.similarity, pair.weight].map(IntoDatum::into_datum);
             rows.put_and_free([key_a, key_b, similarity, weight, a, b], &[a, b]);
         }

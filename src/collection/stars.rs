@@ -48,7 +48,9 @@ fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     let stars = stars_of_pairs(rows as u32, &mut pairs).or_raise();
     let mut result = call.rows();
     for (row, (canonical, similarity)) in over("listing rows", stars.into_iter().enumerate()) {
-        let [key, canonical] = [row, canonical as usize].map(|row| keys.get(numbers.key_of[row]));
+        // SAFETY: no other one is asked for before the two are put.
+        let [key, canonical] =
+            [row, canonical as usize].map(|row| unsafe { keys.get(numbers.key_of[row]) });
         result.put([key, canonical, similarity.into_datum()]);
     }
 }
@@ -169,7 +171,8 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
     }
     let mut rows = call.rows();
     for key in over("listing keys", 0..keys.len() as u32) {
-        rows.put([keys.get(key), keys.get(sets.find(key))]);
+        // SAFETY: no other one is asked for before the two are put.
+        rows.put([key, sets.find(key)].map(|key| unsafe { keys.get(key) }));
     }
 }
 

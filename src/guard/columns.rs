@@ -201,15 +201,17 @@ impl GuardColumns {
 /// Returns the only column of the primary key of a table.
 ///
 /// # Errors
-/// ERROR `object_not_in_prerequisite_state` for a primary key of several columns, and for a table without one.
+/// ERROR `object_not_in_prerequisite_state` for a primary key of several columns or a deferrable one, and for a table
+/// without one.
 pub fn only_key_column(table: &Relation) -> i16 {
     let (_, columns) = table.primary_key().unwrap_or_default();
     match columns[..] {
         [column] => column,
         _ => not_ready(
             &format!(
-                "table {} has no primary key of one column",
-                names::relation(table.oid())
+                "table {} {}",
+                names::relation(table.oid()),
+                table.without_key()
             ),
             "Name a column whose values are unique and not NULL: key => 'id'.",
         ),

@@ -78,14 +78,14 @@ impl Window {
         Self { number, base, most }
     }
 
-    /// Returns the moments at which rows count beside the row in a slot; None where the column is NULL.
+    /// Returns the moments at which rows count beside the row in a slot; None where the column is NULL or infinite.
     ///
     /// # Safety
     /// The slot holds a row of the table.
     pub unsafe fn around(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<Span> {
         // SAFETY: vouched for by the caller.
         let moment = self.moment(unsafe { get(slot, self.number)? });
-        Some(Span {
+        is_finite(moment).then(|| Span {
             first: moment.saturating_sub(self.most),
             last: moment.saturating_add(self.most),
         })
@@ -98,7 +98,10 @@ impl Window {
     pub unsafe fn is_in(&self, slot: *mut pg_sys::TupleTableSlot, span: Span) -> bool {
         // SAFETY: vouched for by the caller.
         let value = unsafe { get(slot, self.number) };
-        value.is_some_and(|value| (span.first..=span.last).contains(&self.moment(value)))
+        value.is_some_and(|value| {
+            let moment = self.moment(value);
+            is_finite(moment) && (span.first..=span.last).contains(&moment)
+        })
     }
 
     /// Returns whether a partitioned table has its rows in ranges of this column alone, in the order of
@@ -145,6 +148,11 @@ impl Window {
             (true, day) => i64::from(day) * DAY,
         }
     }
+}
+
+/// Returns whether a moment has a distance from others.
+fn is_finite(moment: i64) -> bool {
+    ![i64::MIN, i64::MAX].contains(&moment)
 }
 
 /// Returns the partitions of a partitioned table, each with the moments that its rows can have, as far

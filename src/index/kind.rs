@@ -46,8 +46,7 @@ pub const BALL: &CStr = c"_ball";
 pub const USUAL_SHARE: f64 = 0.8;
 
 /// The types of [`Kind::of_type`], as the hint of an error.
-pub const COLUMN_TYPES: &str =
-    "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[].";
+pub const COLUMN_TYPES: &str = "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[]. A char(n) column becomes one by ALTER COLUMN ... TYPE text.";
 
 /// A kind of values and of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

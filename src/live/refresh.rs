@@ -10,7 +10,7 @@ use crate::live::tracker::Tracker;
 use crate::live::triggers::noted;
 use crate::live::{rebuild, write};
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, unsupported};
+use crate::pg::error::{OrRaise, raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::OwnerRights;
@@ -25,12 +25,13 @@ use std::time::Instant;
 ///
 /// # Errors
 /// `object_not_in_prerequisite_state` for a table that is not kept, or cannot be any more,
-/// `insufficient_privilege` unless the caller owns the tracked table, `unique_violation` for a key of two rows,
+/// `read_only_sql_transaction`, `insufficient_privilege` unless the caller owns the tracked table, `unique_violation` for a key of two rows,
 /// `invalid_parameter_value` where a signature was made with other parameters than the signatures before it.
 #[pg_extern(sql = false)]
 fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
     let call = unsafe { Call::new(fcinfo) };
+    check_writable();
     let tracker = Tracker::of_argument(&call);
     let wants_rebuild = call.argument(1, "rebuild").value() != 0;
     let rights = rights_for(tracker.relation);
@@ -71,6 +72,24 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     // Plans that are made for few rows are disliked by their cost, not slow.
     rights.set(c"jit", c"off");
     rights
+}
+
+/// # Errors
+/// ERROR `read_only_sql_transaction`.
+fn check_writable() {
+    // SAFETY: read variables of the backend.
+    let where_ = unsafe {
+        match (pg_sys::RecoveryInProgress(), pg_sys::XactReadOnly) {
+            (true, _) => "on a standby",
+            (_, true) => "in a read-only transaction",
+            _ => return,
+        }
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+        &format!("near_dup_refresh cannot write {where_}"),
+        "Refresh on the primary server, in a transaction that writes; standbys get the clusters from there.",
+    )
 }
 
 /// The numbers of rows that a refresh has looked at, and of its events by their kinds.

@@ -130,17 +130,29 @@ impl Relation {
         }
     }
 
-    /// Returns the index of the table's primary key and the numbers of its columns, or None without a primary key.
+    /// Returns the index of the table's primary key and the numbers of its columns, or None without a primary key. A
+    /// deferrable one does not count: two rows may have its values until a transaction ends.
     pub fn primary_key(&self) -> Option<(pg_sys::Oid, Vec<i16>)> {
         // SAFETY: the table is open; listing its indexes fills in the primary key's.
         let index = unsafe {
             pg_sys::list_free(pg_sys::RelationGetIndexList(self.0));
             (*self.0).rd_pkindex
         };
-        if index == pg_sys::InvalidOid {
+        // From PostgreSQL 18 on, it is filled in for deferrable ones, too.
+        if index == pg_sys::InvalidOid || !Self::open_index(index).description().indimmediate {
             return None;
         }
         Some((index, key_columns(index)))
+    }
+
+    /// Returns why [`Self::primary_key`] returns no key of one column.
+    pub fn without_key(&self) -> &'static str {
+        let is_primary = |&index: &pg_sys::Oid| Self::open_index(index).description().indisprimary;
+        match self.indexes().iter().find(|index| is_primary(index)) {
+            None => "has no primary key",
+            Some(_) if self.primary_key().is_none() => "has a deferrable primary key",
+            Some(_) => "has a primary key of several columns",
+        }
     }
 
     /// Returns the indexes of the table.

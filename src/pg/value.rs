@@ -122,8 +122,11 @@ impl Keys {
         }
     }
 
-    /// Returns a value. It is valid until two others have been asked for.
-    pub fn get(&self, row: u32) -> Option<pg_sys::Datum> {
+    /// Returns a value.
+    ///
+    /// # Safety
+    /// The value is used before two others have been asked for.
+    pub unsafe fn get(&self, row: u32) -> Option<pg_sys::Datum> {
         let row = row as usize;
         match &self.values {
             Values::Direct(values, nulls) => {

@@ -378,7 +378,7 @@ impl Meta {
 }
 
 /// Ends the statement because an index has as many segments as it can have, and their rows are numbered too
-/// far apart to be merged: after some 10^11 inserts.
+/// far apart to be merged, after some 10^11 inserts; or its row table is full, after some 10^12.
 pub fn raise_full(index: &Index) -> ! {
     too_large(
         &format!("index \"{}\" has no more row numbers", index.name()),

@@ -6,7 +6,7 @@
 
 use super::ahead::PageReader;
 use super::hold;
-use super::meta::{Meta, TOPS};
+use super::meta::{Meta, TOPS, raise_full};
 use super::page::{
     Image, Index, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType, raise_corrupted,
 };
@@ -332,7 +332,7 @@ fn add<'a>(
     changes.init(&mut page, kind, number);
     match &mut above {
         Some(above) => put_block(&mut changes.change(above), number % FANOUT, block),
-        None => meta.row_tops[number as usize % TOPS] = block,
+        None => meta.row_tops[number as usize] = block,
     }
     if kind == PageType::Rows {
         (meta.last_rows_page, meta.last_rows_block) = (number, block);
@@ -351,7 +351,8 @@ fn ensure<'a>(
     number: u64,
 ) -> Page<'a> {
     let block = match kind {
-        PageType::RowsTop => meta.row_tops[number as usize % TOPS],
+        PageType::RowsTop if number >= TOPS as u64 => raise_full(index),
+        PageType::RowsTop => meta.row_tops[number as usize],
         _ => {
             let top = ensure(index, meta_page, meta, PageType::RowsTop, number / FANOUT);
             block_at(&top, number % FANOUT)

@@ -177,6 +177,9 @@ INSERT INTO tenants VALUES (6, 'a', NULL, minhash('x y z'));
 INSERT INTO tenants VALUES (6, NULL, NULL, minhash('x y z'));
 
 -- Documents, by their resemblance: cut as the condition says, by an index that cuts them alike.
+CREATE TABLE padded (id int PRIMARY KEY, body char(20));
+SELECT near_dup_protect('padded', 'body', 0.8);
+DROP TABLE padded;
 CREATE TABLE texts (id int PRIMARY KEY, tenant text, body text, short varchar(100));
 SELECT near_dup_protect('texts', 'body', 0.8);
 CREATE INDEX texts_tenant ON texts USING neardup (body, tenant text_ops);

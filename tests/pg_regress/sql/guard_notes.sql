@@ -12,6 +12,8 @@ SELECT near_dup_protect('docs', 'body', 0.5, action => NULL);
 CREATE TABLE keyless (body text);
 CREATE INDEX ON keyless USING neardup (body);
 SELECT near_dup_protect('keyless', 'body', 0.5, action => 'note');
+ALTER TABLE keyless ADD id int PRIMARY KEY DEFERRABLE;
+SELECT near_dup_protect('keyless', 'body', 0.5, action => 'note');
 CREATE TABLE taken (key int);
 SELECT near_dup_protect('docs', 'body', 0.5, action => 'note', notes => 'taken');
 CREATE TRIGGER guard AFTER INSERT ON docs FOR EACH ROW EXECUTE FUNCTION near_dup_guard('body', '0.5', 'most=10');

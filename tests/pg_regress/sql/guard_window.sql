@@ -1,4 +1,4 @@
--- Within a window of time only rows count that are no further apart. NULL is near nothing, and a day is 24 hours.
+-- Within a window of time only rows count that are no further apart. NULL and infinity are near nothing, and a day is 24 hours.
 CREATE TABLE news (id int PRIMARY KEY, published timestamptz, sig minhash_signature);
 CREATE INDEX ON news USING neardup (sig);
 SELECT near_dup_protect('news', 'sig', 0.8, within => 'published', by => '1 month');
@@ -16,6 +16,8 @@ INSERT INTO news VALUES (1, '2024-03-09 12:00', minhash('some news')), (2, NULL,
 INSERT INTO news VALUES (4, '2024-03-10 13:00', minhash('some news'));
 INSERT INTO news VALUES (4, '2024-03-08 12:00', minhash('some news'));
 INSERT INTO news VALUES (4, '2024-03-10 13:00:01', minhash('some news')), (5, 'infinity', minhash('some news')), (6, '-infinity', minhash('some news'));
+INSERT INTO news VALUES (7, 'infinity', minhash('some news')), (8, '-infinity', minhash('some news'));
+DELETE FROM news WHERE id IN (7, 8);
 UPDATE news SET published = '2024-03-10 13:00' WHERE id = 5;
 UPDATE news SET published = '2024-03-12' WHERE id = 5;
 UPDATE news SET published = '2024-03-11 12:00' WHERE id = 3;

@@ -51,6 +51,11 @@ SELECT near_dup_track('docs_pkey', 'sig', 0.7);
 SELECT near_dup_track('pg_class', 'oid', 0.7);
 CREATE TABLE keyless AS SELECT 1 AS id, minhash('a') AS sig;
 SELECT near_dup_track('keyless', 'sig');
+ALTER TABLE keyless ADD PRIMARY KEY (id) DEFERRABLE;
+SELECT near_dup_track('keyless', 'sig');
+CREATE TABLE padded (id int PRIMARY KEY, body char(20));
+SELECT near_dup_track('padded', 'body', 0.7);
+DROP TABLE padded;
 CREATE TEMP TABLE fleeting (id int PRIMARY KEY, sig minhash_signature);
 \set VERBOSITY sqlstate
 SELECT near_dup_track('fleeting', 'sig');

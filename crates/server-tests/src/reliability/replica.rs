@@ -1,13 +1,14 @@
 //! A streaming replica.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
+use postgres::error::SqlState;
 use testbed::server::Server;
 
 use super::collection;
 use crate::harness::{Outcome, Scale, figure};
 
-/// Checks that the replica answers as the primary does, over delete, VACUUM, insert.
+/// Checks that the replica answers as the primary does, over delete, VACUUM, insert, and refreshes nothing.
 pub fn answers_alike(server: &Server, scale: Scale) -> Result<Outcome> {
     let primary = server.scratch_cluster("primary")?;
     primary.create(&[])?;
@@ -16,10 +17,17 @@ pub fn answers_alike(server: &Server, scale: Scale) -> Result<Outcome> {
     writer.batch_execute("CREATE EXTENSION pg_neardup")?;
     collection::create(&mut writer)?;
     collection::insert(&mut writer, 1, 1000)?;
+    writer.batch_execute("SELECT near_dup_track('docs', 'sig', 0.8)")?;
     let replica = server.scratch_cluster("replica")?;
     replica.create_replica_of(&primary)?;
     let mut reader = replica.connect("postgres")?;
 
+    ensure_rejected(&mut reader, "cannot write on a standby")?;
+    writer.batch_execute("SET default_transaction_read_only = on")?;
+    ensure_rejected(&mut writer, "cannot write in a read-only transaction")?;
+    writer.batch_execute(
+        "RESET default_transaction_read_only; SELECT near_dup_untrack('docs_clusters')",
+    )?;
     let cycles = scale.of(2, 10);
     for cycle in 1..=cycles {
         writer.batch_execute(&format!("DELETE FROM docs WHERE id % 11 = {cycle}"))?;
@@ -35,6 +43,18 @@ pub fn answers_alike(server: &Server, scale: Scale) -> Result<Outcome> {
     }
     figure!("{cycles} cycles, 0 mismatches");
     Ok(Outcome::Passed)
+}
+
+/// Fails unless a refresh ends in an ERROR with a hint.
+fn ensure_rejected(client: &mut Client, message: &str) -> Result<()> {
+    let refresh = client.batch_execute("SELECT near_dup_refresh('docs_clusters')");
+    let error = refresh.err().context("the refresh wrote")?;
+    let error = error.as_db_error().context("not an error of the server")?;
+    let is_right = error.code() == &SqlState::READ_ONLY_SQL_TRANSACTION
+        && error.message().ends_with(message)
+        && error.hint().is_some();
+    ensure!(is_right, "{error:?}");
+    Ok(())
 }
 
 fn digest(client: &mut Client) -> Result<String> {
