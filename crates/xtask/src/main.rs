@@ -39,7 +39,7 @@ enum Task {
     Docs,
     /// Install the extension into your own PostgreSQL
     Install,
-    /// Make a Debian package and a tarball of the extension
+    /// Make a Debian package and a tarball of the extension, and an archive of the sources
     Package,
     /// Print the licenses of the libraries that are linked into the Python package
     Notices,

@@ -44,6 +44,16 @@ pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
             "the image lacks {file}"
         );
     }
+    if let Some(sources) = &packages.sources {
+        let bytes = fs::read(sources)?;
+        for file in ["META.json", "Makefile", "sql/live/track.sql"] {
+            let name = format!("pg_neardup-{}/{file}", env!("CARGO_PKG_VERSION"));
+            let is_there = bytes
+                .windows(name.len())
+                .any(|part| part == name.as_bytes());
+            ensure!(is_there, "the sources lack {file}");
+        }
+    }
     match &packages.deb {
         Some(deb) => {
             ensure_policy(deb)?;
@@ -68,6 +78,7 @@ pub fn prepare() {
 struct Packages {
     tarball: PathBuf,
     deb: Option<PathBuf>,
+    sources: Option<PathBuf>,
     image: PathBuf,
 }
 
@@ -84,12 +95,17 @@ impl Packages {
         Ok(Packages {
             tarball: written(".tar.gz").context("there is no tarball")?,
             deb: written(".deb"),
+            sources: written(".zip"),
             image: written("image").context("there is no image")?,
         })
     }
 
     fn bytes(&self) -> Result<Vec<Vec<u8>>> {
-        let packed = [Some(&self.tarball), self.deb.as_ref()];
+        let packed = [
+            Some(&self.tarball),
+            self.deb.as_ref(),
+            self.sources.as_ref(),
+        ];
         let laid_out = files(&self.image)?;
         let read = |file: &PathBuf| fs::read(file).with_context(|| file.display().to_string());
         let all = packed.into_iter().flatten().chain(&laid_out);

@@ -1,4 +1,4 @@
-//! `cargo xtask package`: a Debian package and a tarball for the PostgreSQL at hand.
+//! `cargo xtask package`: a Debian package and a tarball for the PostgreSQL at hand, and the sources for PGXN.
 
 mod deb;
 mod notices;
@@ -36,16 +36,21 @@ pub struct Packages {
     pub tarball: PathBuf,
     /// The Debian package, or why there is none.
     pub deb: Result<PathBuf, String>,
+    /// The sources as PGXN takes them; none outside a checkout.
+    pub sources: Option<PathBuf>,
     /// The extension alone, as an image for `extension_control_path` holds it.
     pub image: PathBuf,
 }
 
-/// Makes both and tells where they are.
+/// Makes all and tells where they are.
 pub fn run(choice: &PostgresChoice) -> Result<()> {
     let pg = setup::ensure(choice)?;
     let packages = make(&pg)?;
     println!("Wrote {}", packages.tarball.display());
     println!("Wrote {}", packages.image.display());
+    if let Some(sources) = packages.sources {
+        println!("Wrote {}", sources.display());
+    }
     match packages.deb {
         Ok(deb) => println!("Wrote {}", deb.display()),
         Err(reason) => println!("No Debian package: {reason}"),
@@ -84,8 +89,25 @@ pub fn make(pg: &PgConfig) -> Result<Packages> {
     Ok(Packages {
         tarball,
         deb,
+        sources: pack_sources(&dist)?,
         image,
     })
+}
+
+/// Packs the files of the last commit, whose `make` and `make install` the client of PGXN calls.
+fn pack_sources(dist: &Path) -> Result<Option<PathBuf>> {
+    if !workspace::root().join(".git").exists() {
+        return Ok(None);
+    }
+    let archive = dist.join(format!("pg_neardup-{VERSION}.zip"));
+    let mut command = Command::new("git");
+    command.current_dir(workspace::root());
+    command.args(["archive", "--format=zip", "HEAD", "--output"]);
+    command
+        .arg(&archive)
+        .arg(format!("--prefix=pg_neardup-{VERSION}/"));
+    shell::run_quietly(&mut command)?;
+    Ok(Some(archive))
 }
 
 /// Lays the extension out in `lib` and `share`, as CloudNativePG mounts an image for PostgreSQL 18.
