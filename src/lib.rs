@@ -36,7 +36,6 @@ pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 pub extern "C-unwind" fn _PG_init() {
     pg::error::disable_backtraces();
     pg::memory::install();
-    pg::helpers::install();
     pg::progress::define_setting();
     index::planner::hook::install();
     guard::places::install();

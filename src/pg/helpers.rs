@@ -5,8 +5,10 @@ use crate::pg::settings::work_mem_bytes;
 use helpers::{Limits, Line, Work};
 use neardup::memory::Grow;
 use neardup::parts::Parts;
-use pgrx::pg_sys;
+use pgrx::{PgTryBuilder, pg_sys};
 use std::num::NonZeroUsize;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
 /// Returns the size of a piece of work in bytes. Pieces for all helpers fit into work_mem, and handing one over is
@@ -29,7 +31,7 @@ pub fn in_order<P: Send, R: Send, T>(
         helpers: most_helpers(),
         bytes: work_mem_bytes(),
     };
-    helpers::in_order(limits, &mut check_interrupts, work, take, feed);
+    before_exit(|| helpers::in_order(limits, &mut check_interrupts, work, take, feed));
 }
 
 /// Works on pieces of records as [`in_order`] does. `feed` puts the records.
@@ -59,11 +61,37 @@ fn most_helpers() -> usize {
     allowed.min(available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
-/// Makes the end of a session wait until no helper is at work, since a FATAL error unwinds nothing. Called once, when a
-/// session loads the library.
-pub fn install() {
-    // SAFETY: the callback lives as long as the library, which is never unloaded.
-    unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::null()) };
+/// Works while the end of the session, a FATAL error that unwinds nothing, waits until no helper is at work. The callback
+/// stays no longer than the work: around it PostgreSQL may have a callback of its own, which it takes back in the end.
+fn before_exit<R>(work: impl FnOnce() -> R) -> R {
+    let is_own = !IS_KEPT.load(Ordering::Relaxed);
+    if is_own {
+        // SAFETY: the callback lives as long as the library, which is never unloaded.
+        unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::null()) };
+    }
+    PgTryBuilder::new(AssertUnwindSafe(work))
+        .finally(|| {
+            if is_own {
+                take_back();
+            }
+        })
+        .execute()
+}
+
+/// Set if the callback stays until the session ends.
+static IS_KEPT: AtomicBool = AtomicBool::new(false);
+
+/// Takes the callback back. It stays where the work has left a later one, as the first temporary table of a session
+/// does.
+fn take_back() {
+    let is_taken = PgTryBuilder::new(|| {
+        // SAFETY: raises an ERROR, without any other effect, if it is not the latest.
+        unsafe { pg_sys::cancel_before_shmem_exit(Some(at_exit), pg_sys::Datum::null()) };
+        true
+    });
+    if !is_taken.catch_others(|_| false).execute() {
+        IS_KEPT.store(true, Ordering::Relaxed);
+    }
 }
 
 #[pgrx::pg_guard]

@@ -161,7 +161,9 @@ DELETE FROM docs WHERE id = 11;
 ALTER TABLE docs RENAME id TO number;
 INSERT INTO docs VALUES (3, 14, 'a b c d e');
 SELECT key, near_key FROM docs_near_dups ORDER BY key, near_key;
+\set VERBOSITY terse
 ALTER TABLE docs ALTER number TYPE bigint;
+\set VERBOSITY default
 ALTER TABLE docs DROP number;
 DELETE FROM docs WHERE number = 1;
 SELECT key, near_key FROM docs_near_dups ORDER BY key, near_key;

@@ -140,7 +140,9 @@ INSERT INTO docs (id, sig) VALUES (1, minhash('again', 1)), (2, minhash('again',
 SELECT * FROM near_dup_refresh('docs_clusters');
 SELECT key, cluster, canonical FROM docs_clusters ORDER BY key;
 -- A rewritten table is read anew.
+\set VERBOSITY terse
 ALTER TABLE docs ALTER sig TYPE minhash_signature USING minhash('something else', 1);
+\set VERBOSITY default
 ALTER TABLE docs DISABLE TRIGGER USER;
 TRUNCATE docs;
 INSERT INTO docs (id, sig) VALUES (2, minhash('again', 1));
@@ -264,7 +266,9 @@ SET ROLE regress_live_reader;
 SELECT count(*) FROM theirs.docs_clusters;
 SET ROLE regress_live_owner;
 -- A key of another type is not put into the queue.
+\set VERBOSITY terse
 ALTER TABLE theirs.docs ALTER id TYPE bigint;
+\set VERBOSITY default
 ALTER TABLE theirs.docs DROP CONSTRAINT docs_pkey;
 INSERT INTO theirs.docs VALUES (2, minhash('without a key'));
 SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
@@ -457,7 +461,9 @@ TRUNCATE letters_distinct;
 SELECT behind FROM near_dup_tracked;
 SELECT count(DISTINCT canonical) FROM letters_clusters, near_dup_refresh('letters_clusters');
 SELECT count(DISTINCT canonical) FROM letters_clusters;
+\set VERBOSITY terse
 ALTER TABLE letters_distinct ALTER b TYPE bigint;
+\set VERBOSITY default
 ALTER TABLE letters_distinct DROP b;
 DROP TABLE letters_distinct;
 DROP TABLE letters_distinct CASCADE;

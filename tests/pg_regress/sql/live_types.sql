@@ -60,7 +60,7 @@ SELECT * FROM differences('by_char', 'docs',
 INSERT INTO docs SELECT 20, string_agg('w' || i, ' ') FROM generate_series(1, 200000) i;
 INSERT INTO docs SELECT 21, string_agg('w' || i, ' ') FROM generate_series(5, 200000) i;
 SELECT rows > 1 AS found FROM near_dup_refresh('docs_clusters');
-SELECT key, canonical, round(similarity::numeric, 4) AS similarity FROM docs_clusters WHERE key >= 20;
+SELECT key, canonical, round(similarity::numeric, 4) AS similarity FROM docs_clusters WHERE key >= 20 ORDER BY key;
 -- A canonical row goes, and another one takes its place.
 DELETE FROM docs WHERE id = 1;
 SELECT new_canonical FROM near_dup_refresh('docs_clusters');
@@ -78,7 +78,9 @@ SELECT * FROM differences('docs_clusters', 'docs', 'near_dup(a.body, b.body)', '
 ALTER TABLE docs RENAME body TO content;
 UPDATE docs SET content = 'word' WHERE id = 20;
 SELECT rows, joined FROM near_dup_refresh('docs_clusters');
+\set VERBOSITY terse
 ALTER TABLE docs ALTER content TYPE varchar;
+\set VERBOSITY default
 
 -- Domains and varchar, in a scope.
 CREATE DOMAIN prose AS varchar(1000) CHECK (value <> 'forbidden');

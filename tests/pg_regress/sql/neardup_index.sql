@@ -165,7 +165,7 @@ DECLARE
 BEGIN
     FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
         CONTINUE WHEN line LIKE '%Disabled: true';
-        RETURN NEXT regexp_replace(replace(line, ' (returns $0)', ''), '\(InitPlan 1\)\.col1', '$0', 'g');
+        RETURN NEXT regexp_replace(replace(regexp_replace(line, 'InitPlan [a-z]+_', 'InitPlan ', 'g'), ' (returns $0)', ''), '\(InitPlan 1\)\.col1', '$0', 'g');
     END LOOP;
 END $$;
 PREPARE of_expression AS

@@ -22,7 +22,7 @@ BEGIN
     FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
         CONTINUE WHEN line LIKE '%Disabled: true';
         line := regexp_replace(line, ' \(returns \$\d\)', '');
-        line := replace(replace(line, '(InitPlan 1).col1', '$0'), '(InitPlan 2).col1', '$1');
+        line := replace(replace(regexp_replace(line, 'InitPlan [a-z]+_', 'InitPlan ', 'g'), '(InitPlan 1).col1', '$0'), '(InitPlan 2).col1', '$1');
         RETURN NEXT regexp_replace(line, '''minhash:.*?''', '''...''', 'g');
     END LOOP;
 END $$;

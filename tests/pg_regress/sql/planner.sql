@@ -45,7 +45,7 @@ DECLARE
     line text;
 BEGIN
     FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-        RETURN NEXT regexp_replace(replace(line, ' (returns $0)', ''), '\(InitPlan 1\)\.col1', '$0', 'g');
+        RETURN NEXT regexp_replace(replace(regexp_replace(line, 'InitPlan [a-z]+_', 'InitPlan ', 'g'), ' (returns $0)', ''), '\(InitPlan 1\)\.col1', '$0', 'g');
     END LOOP;
 END $$;
 SELECT explain('SELECT id FROM docs WHERE near_dup(sig, (SELECT sig FROM queries WHERE id = 200), 0.85)');

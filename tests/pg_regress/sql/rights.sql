@@ -31,7 +31,15 @@ BEGIN
         EXECUTE replace(definition, ' ON owned.docs ', ' ON pg_temp.mine ');
     END LOOP;
 END $$;
-INSERT INTO mine VALUES (1, 'some text', minhash('some text'));
+DO $$
+DECLARE
+    hint text;
+BEGIN
+    INSERT INTO mine VALUES (1, 'some text', minhash('some text'));
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+    RAISE NOTICE '%', regexp_replace(concat_ws(e'\n', sqlerrm, hint), 'pg_temp_\d+', 'pg_temp', 'g');
+END $$;
 TRUNCATE mine;
 DROP TABLE mine;
 RESET ROLE;
@@ -59,7 +67,9 @@ BEGIN
 END $$;
 SET ROLE regress_monitor;
 SET search_path = trap, public;
+\set VERBOSITY terse
 SELECT near_dup_index_check('owned.docs_told');
+\set VERBOSITY default
 SET ROLE regress_owner;
 SET search_path = public;
 DROP INDEX owned.docs_told;

@@ -25,9 +25,8 @@ pub fn answers_alike(server: &Server, scale: Scale) -> Result<Outcome> {
     ensure_rejected(&mut reader, "cannot write on a standby")?;
     writer.batch_execute("SET default_transaction_read_only = on")?;
     ensure_rejected(&mut writer, "cannot write in a read-only transaction")?;
-    writer.batch_execute(
-        "RESET default_transaction_read_only; SELECT near_dup_untrack('docs_clusters')",
-    )?;
+    writer.batch_execute("RESET default_transaction_read_only")?;
+    writer.batch_execute("SELECT near_dup_untrack('docs_clusters')")?;
     let cycles = scale.of(2, 10);
     for cycle in 1..=cycles {
         writer.batch_execute(&format!("DELETE FROM docs WHERE id % 11 = {cycle}"))?;

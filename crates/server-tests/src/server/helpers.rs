@@ -271,6 +271,41 @@ pub fn leave_nothing(server: &Server) -> Result<Outcome> {
 }
 
 /// Returns the number of threads of a process.
+/// Helpers get along with callbacks at a session's end that others leave, and with those that others take back.
+pub fn beside_other_callbacks(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "helpers")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs (id int PRIMARY KEY, body text);
+         INSERT INTO docs SELECT i, 'the same text of document ' || i / 2 FROM generate_series(1, 100) i;
+         CREATE INDEX ON docs USING neardup (body);
+         CREATE FUNCTION in_a_table() RETURNS SETOF docs LANGUAGE plpgsql AS $$ BEGIN
+             CREATE TEMPORARY TABLE IF NOT EXISTS copied AS TABLE docs;
+             RETURN QUERY TABLE copied ORDER BY id;
+         END $$",
+    )?;
+    let count = |client: &mut Client, rows: &str| -> Result<i64> {
+        let query = format!("SELECT count(*) FROM near_dup_pairs(NULL::int, '{rows}', 1)");
+        Ok(client.query_one(&query, &[])?.get(0))
+    };
+    let expected = count(&mut client, "TABLE docs ORDER BY id")?;
+    // Jobs of a session, more than PostgreSQL has room for callbacks: the first of them leaves one of its own.
+    let mut client = database.connect()?;
+    for _ in 0..30 {
+        let found = count(&mut client, "SELECT * FROM in_a_table()")?;
+        ensure!(found == expected, "{found} pairs, not {expected}");
+    }
+    if server.pg.major >= 19 {
+        // In a session of its own, which has not loaded the library.
+        database
+            .connect()?
+            .batch_execute("REPACK (CONCURRENTLY) docs")?;
+        let found = count(&mut client, "TABLE docs ORDER BY id")?;
+        ensure!(found == expected, "{found} pairs after REPACK");
+    }
+    Ok(Outcome::Passed)
+}
+
 fn threads(pid: i32) -> Result<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
 }

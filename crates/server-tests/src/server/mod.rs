@@ -210,6 +210,10 @@ const ALL: &[Test] = &[
         helpers::build_the_same_index,
     ),
     ("helpers_leave_nothing", helpers::leave_nothing),
+    (
+        "helpers_beside_other_callbacks",
+        helpers::beside_other_callbacks,
+    ),
     ("jobs_keys_in_files", jobs::keys_in_files),
     (
         "jobs_bands_and_pairs_in_files",
