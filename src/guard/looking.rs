@@ -86,10 +86,9 @@ impl Passing<'_> {
                 }
                 let is_companion = is_of_same_command(row.slot, similar.slot);
                 if is_companion {
-                    let origin = ", which the same statement writes";
-                    companion.get_or_insert_with(|| Rejection::new(row, &similar, origin));
+                    companion.get_or_insert_with(|| Rejection::new(row, &similar, true));
                 } else {
-                    duplicate = Some(Rejection::new(row, &similar, ""));
+                    duplicate = Some(Rejection::new(row, &similar, false));
                 }
                 is_companion
             });

@@ -3,8 +3,9 @@
 
 use crate::guard::looking::SimilarRow;
 use crate::guard::row::Row;
+use crate::guard::slot::tid;
 use crate::pg::names;
-use crate::pg::report::{errdetail, errmsg};
+use crate::pg::report::{errdetail, errhint, errmsg};
 use crate::pg::statement::server_text;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -18,15 +19,17 @@ pub struct Rejection {
     detail: *const c_char,
     /// The value by which a program finds the row that is there.
     key: *const c_char,
+    /// Both rows are of one statement.
+    has_companion: bool,
 }
 
 impl Rejection {
-    /// Returns the rejection of a row by the trigger of its table, because of a row found, whose `origin` is said. That
-    /// is described unless the role may not see it.
+    /// Returns the rejection of a row by the trigger of its table, because of a row found; of two rows that one statement
+    /// writes, the later one is named as the rejected one. The row found is described unless the role may not see it.
     ///
     /// # Safety
     /// The slots hold rows of their tables.
-    pub unsafe fn new(row: &Row<'_>, similar: &SimilarRow<'_>, origin: &str) -> Self {
+    pub unsafe fn new(row: &Row<'_>, similar: &SimilarRow<'_>, has_companion: bool) -> Self {
         let copy = |text: &CStr| {
             // SAFETY: the string is NUL-terminated.
             let copy = unsafe {
@@ -35,11 +38,17 @@ impl Rejection {
             copy.cast_const()
         };
         // SAFETY: vouched for by the caller.
-        let detail = unsafe { detail(row, similar, origin) };
-        // SAFETY: as above.
-        let key = detail
-            .is_some()
-            .then(|| unsafe { similar.table.columns.key_value(similar.slot) });
+        let (detail, key) = unsafe {
+            let is_first = has_companion
+                && row.source.table.oid() == similar.table.oid()
+                && row.tid < tid(similar.slot);
+            let there = if is_first { row.slot } else { similar.slot };
+            let detail = detail(row, similar, has_companion, is_first);
+            let key = detail
+                .is_some()
+                .then(|| similar.table.columns.key_value(there));
+            (detail, key)
+        };
         Self {
             // SAFETY: the transaction has written a row of the table, and so has it locked. It stays open until the
             // ERROR.
@@ -47,16 +56,22 @@ impl Rejection {
             trigger: copy(&row.source.name),
             detail: detail.as_deref().map_or(null(), copy),
             key: key.flatten().as_deref().map_or(null(), copy),
+            has_companion,
         }
     }
 }
 
-/// Returns a sentence about both rows, their similarity, and the origin of the row found; None if the role may not see
-/// that.
+/// Returns a sentence about both rows and their similarity, which begins with the row found if the other `is_first`; None
+/// if the role may not see that.
 ///
 /// # Safety
 /// As for [`Rejection::new`].
-unsafe fn detail(row: &Row<'_>, similar: &SimilarRow<'_>, origin: &str) -> Option<CString> {
+unsafe fn detail(
+    row: &Row<'_>,
+    similar: &SimilarRow<'_>,
+    has_companion: bool,
+    is_first: bool,
+) -> Option<CString> {
     let (table, similarity) = (similar.table, similar.similarity);
     if table.hides_rows() {
         return None;
@@ -68,6 +83,10 @@ unsafe fn detail(row: &Row<'_>, similar: &SimilarRow<'_>, origin: &str) -> Optio
             row.source.columns.primary_key(row.slot),
         )
     };
+    let (theirs, ours) = match ours {
+        Some(ours) if is_first => (ours, Some(theirs)),
+        ours => (theirs, ours),
+    };
     let mut detail = match &ours {
         Some(key) => [&b"Row "[..], key.as_bytes()].concat(),
         None => b"The row".to_vec(),
@@ -78,8 +97,10 @@ unsafe fn detail(row: &Row<'_>, similar: &SimilarRow<'_>, origin: &str) -> Optio
         detail.extend_from_slice(b" of table ");
         detail.extend_from_slice(server_text(&names::relation(table.oid())).to_bytes());
     }
-    detail.extend_from_slice(origin.as_bytes());
-    detail.push(b'.');
+    detail.extend_from_slice(match has_companion {
+        true => b", which the same statement writes.",
+        false => b".",
+    });
     CString::new(detail).ok()
 }
 
@@ -108,6 +129,9 @@ pub unsafe fn raise(rejection: &Rejection) {
         );
         if !rejection.detail.is_null() {
             errdetail(c"%s".as_ptr(), rejection.detail);
+        }
+        if rejection.has_companion {
+            errhint(c"Write one row of each group: near_dup_distinct and near_dup_clusters find them in a table that the rows are loaded into before.".as_ptr());
         }
         errtableconstraint(rejection.table, rejection.trigger);
         if !rejection.key.is_null() {
