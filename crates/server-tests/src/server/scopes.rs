@@ -40,10 +40,10 @@ const ROWS: &str = "INSERT INTO docs (scope, lang, sig)
           FROM generate_series(1, 150) i OFFSET 0) i";
 
 const INDEXES: &[&str] = &[
-    "(scope, sig)",
-    "(lang, scope, sig minhash_ops (threshold = 0.6))",
+    "(scope scope_ops, sig)",
+    "(lang scope_ops, scope scope_ops, sig minhash_ops (threshold = 0.6))",
     "(sig)",
-    "(scope, near_dup_key(sig, 0.8))",
+    "(scope scope_ops, near_dup_key(sig, 0.8))",
 ];
 
 /// Conditions on a row and the query `q`, each with the place of its index in [`INDEXES`].
