@@ -127,7 +127,7 @@ def near_dup_constraint(
         arguments.append(literal_column(f"label => {label}"))
     key = func.near_dup_key(column(document) if isinstance(document, str) else document, *arguments)
     # Alembic writes the expression of an element, but not its operator class.
-    quote = dialect().identifier_preparer.quote
+    quote = dialect().identifier_preparer.quote  # type: ignore[no-untyped-call]
     elements = [*((literal_column(f"{quote(_key(part))} scope_ops"), "=") for part in scope), (key, "%")]
     return ExcludeConstraint(*elements, name=name, using="neardup", **options)
 
