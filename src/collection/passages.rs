@@ -1,6 +1,6 @@
 //! Passages that copy earlier ones in a collection, and passages that the most documents share.
 
-use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
+use crate::collection::documents::keyed_documents;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, too_large};
@@ -40,7 +40,7 @@ fn copied_passages(fcinfo: pg_sys::FunctionCallInfo) {
     let (mut keys, mut documents) = (Keys::new(call.argument_type(0)), SpooledTexts::new());
     let mut push_key = |row: &QueryRow<'_>| keys.push(row.get(key));
     let mut fingerprints = documents.read_all(reader, query, document, &mut push_key);
-    let mut rows = call.rows();
+    let mut rows = call.rows_within(work_mem_bytes() / ROWS);
     // If different words have the same hash, another hash function is drawn. A second collision is as good as
     // impossible.
     for _ in 0..ATTEMPTS {
@@ -106,8 +106,15 @@ const WINDOWS: usize = 8;
 /// Bytes of a short word.
 const BYTES_A_WORD: usize = 4;
 
-/// Bytes of work_mem for each class when a large part is grouped.
-const BYTES_FOR_A_CLASS: usize = 128;
+/// Shares of work_mem, which together are less than it: the documents in memory; the fingerprints, then the windows;
+/// the copies; and beside these the classes of a large part with the windows left over, then the rows.
+const DOCUMENTS: usize = 8;
+const ENTRIES: usize = 4;
+const LEFT: usize = 8;
+const ROWS: usize = 4;
+
+/// Bytes of work_mem for each class of a large part: a quarter of it while a table grows.
+const BYTES_FOR_A_CLASS: usize = 512;
 
 /// Returns a reader for a call's arguments `min_words` and `fold`, the first of which is argument `first`. Its hash
 /// function is random, so that nobody can write documents whose words collide.
@@ -139,7 +146,7 @@ struct Fingerprints {
 impl Fingerprints {
     /// Reads the fingerprints of the documents that `visit_all` passes on.
     fn read(reader: DocumentReader, visit_all: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Self {
-        let mut entries = Partitions::of_unknown_size();
+        let mut entries = Partitions::within(work_mem_bytes() / ENTRIES, None);
         let (mut starts, mut number, mut end) = (filled(0, 1).or_raise(), 0, 0);
         let work = |docs: Parts<u8>, check: &mut dyn FnMut()| reader.winnow(docs.iter(), check);
         let mut take = |read: Result<Winnowed>| {
@@ -212,7 +219,7 @@ impl Texts for SpooledTexts {
 impl SpooledTexts {
     fn new() -> Self {
         Self {
-            records: Records::new(share_of_work_mem_bytes()),
+            records: Records::new(work_mem_bytes() / DOCUMENTS),
             characters: Characters::default(),
             buffer: Vec::new(),
         }
@@ -248,7 +255,7 @@ impl SpooledTexts {
             let [start, end] = [starts[document], starts[document + 1]].map(|at| at as usize);
             &repeats[start..end]
         };
-        let windows = Partitions::of_unknown_size();
+        let windows = Partitions::within(work_mem_bytes() / ENTRIES, None);
         let divider = windows.divider();
         let work = |(numbers, docs): (Vec<(usize, u64)>, Parts<u8>), check: &mut dyn FnMut()| {
             let mut found = Vec::new();
@@ -301,7 +308,8 @@ impl SpooledTexts {
 
     /// Returns what is kept of all windows, partitioned by place.
     fn entries(&self, windows: Partitions<3>, kept: Kept) -> Partitions<2> {
-        let entries = Partitions::new(self.records.end() as usize / BYTES_A_WORD);
+        let most = self.records.end() as usize / BYTES_A_WORD;
+        let entries = Partitions::within(work_mem_bytes() / ENTRIES, Some(most));
         let divider = entries.divider();
         let grouping = Grouping {
             kept,
@@ -447,7 +455,7 @@ impl Grouping<'_> {
         emit: &mut dyn FnMut([u64; 2]) -> Result<()>,
     ) {
         let mut classes = Classes::new(work_mem_bytes() / BYTES_FOR_A_CLASS);
-        let mut left = Records::new(share_of_work_mem_bytes());
+        let mut left = Records::new(work_mem_bytes() / LEFT);
         visit_all(&mut |windows| {
             let leave =
                 &mut |window: &Window| left.push(window.map(u64::to_ne_bytes).as_flattened());

@@ -26,9 +26,9 @@ const LEAST_BUDGET: usize = 1 << 19;
 /// Entries put one by one that are divided together.
 const AT_ONCE: usize = 1 << 12;
 
-/// Parts of more bytes than this, or more than 1 / `LARGE_SHARE` of work_mem, are large.
-const LARGE: usize = 1 << 24;
-const LARGE_SHARE: usize = 8;
+/// Parts of more bytes than 1 / `LARGE_SHARE` of work_mem, within these limits, are large.
+const LARGE: Range<usize> = 1 << 16..1 << 24;
+const LARGE_SHARE: usize = 16;
 
 /// Works on all entries of a part. Runs in any thread, and calls its second argument often.
 pub type PartWork<'a, R> = dyn Fn(Vec<u64>, &mut dyn FnMut()) -> Result<R> + Sync + 'a;
@@ -43,9 +43,10 @@ pub type VisitSlices<'a> = dyn FnMut(&mut dyn FnMut(&[u64])) + 'a;
 pub type LargePartWork<'a> = dyn FnMut(&mut VisitSlices<'_>) + 'a;
 
 /// Entries of N numbers, divided by the highest 32 bits of the first number, which are evenly distributed. A part is a
-/// few pieces of work. In lists, entries follow each other without gaps. Beyond half of work_mem they go to a temporary
-/// file.
+/// few pieces of work. In lists, entries follow each other without gaps. Beyond a budget they go to a temporary file.
 pub struct Partitions<const N: usize = 1> {
+    /// Bytes of entries that may stay in memory.
+    budget: usize,
     /// Entries to be divided.
     waiting: Vec<u64>,
     /// Divided entries in memory.
@@ -62,19 +63,27 @@ impl<const N: usize> Partitions<N> {
     /// Bytes of an entry.
     const ENTRY: usize = size_of::<[u64; N]>();
 
-    /// Returns partitions for about `entries` entries.
+    /// Returns partitions for about `entries` entries, of which half of work_mem may stay in memory.
     pub fn new(entries: usize) -> Self {
-        let parts = (entries * Self::ENTRY).div_ceil(4 * piece_bytes());
-        Self::of_parts(parts.clamp(1, most_parts()))
+        Self::within(work_mem_bytes() / 2, Some(entries))
     }
 
-    /// Returns partitions for any number of entries.
+    /// Returns partitions for any number of entries, of which half of work_mem may stay in memory.
     pub fn of_unknown_size() -> Self {
-        Self::of_parts(most_parts())
+        Self::within(work_mem_bytes() / 2, None)
     }
 
-    fn of_parts(parts: usize) -> Self {
+    /// Returns partitions for about this number of entries, or any, of which `budget` bytes may stay in memory.
+    pub fn within(budget: usize, entries: Option<usize>) -> Self {
+        let budget = budget.max(LEAST_BUDGET);
+        let most = (budget / SLICE).max(LEAST_PARTS);
+        let parts = entries.map_or(most, |entries| {
+            (entries * Self::ENTRY)
+                .div_ceil(4 * piece_bytes())
+                .clamp(1, most)
+        });
         Self {
+            budget,
             waiting: Vec::new(),
             divided: Vec::new(),
             bytes: 0,
@@ -152,7 +161,7 @@ impl<const N: usize> Partitions<N> {
         }
         self.bytes += divided.bytes();
         self.divided.try_push(divided).or_raise();
-        if self.bytes > budget() {
+        if self.bytes > self.budget {
             self.spill();
         }
     }
@@ -195,13 +204,16 @@ impl<const N: usize> Partitions<N> {
         let mut progress = Progress::begin(stage, Some(self.len()));
         let mut spilled = std::mem::replace(&mut self.spilled, Records::new(0));
         let work = |(part, stored): (usize, Vec<u8>), check: &mut dyn FnMut()| {
-            work(self.entries(part, &stored)?, check)
+            let entries = self.entries(part, &stored)?;
+            drop(stored);
+            work(entries, check)
         };
         let mut take = |(), made: Result<R>| take(made.or_raise());
+        let large_part = (work_mem_bytes() / LARGE_SHARE).clamp(LARGE.start, LARGE.end);
         let mut done = 0;
         in_order(&work, &mut take, |line| {
             for (part, &bytes) in self.lens.iter().enumerate() {
-                if bytes > (work_mem_bytes() / LARGE_SHARE).min(LARGE)
+                if bytes > large_part
                     && let Some(large) = &mut large
                 {
                     large(&mut |visit| self.for_each_slice(part, &mut spilled, visit));
@@ -292,15 +304,6 @@ impl<const N: usize> Divider<N> {
         }
         Ok(Parts::new(bytes, next))
     }
-}
-
-/// Returns how many bytes of entries may stay in memory.
-fn budget() -> usize {
-    (work_mem_bytes() / 2).max(LEAST_BUDGET)
-}
-
-fn most_parts() -> usize {
-    (budget() / SLICE).max(LEAST_PARTS)
 }
 
 /// Returns the part, of `parts`, to which an entry belongs by its highest 32 bits. Ascending entries have ascending

@@ -19,6 +19,24 @@ impl Call {
             }
         }
     }
+
+    /// Begins the result as [`Self::rows`] does, and keeps `bytes` of its rows in memory instead of a whole work_mem.
+    pub fn rows_within(&self, bytes: usize) -> ResultRows {
+        let mut rows = self.rows();
+        // SAFETY: the store has no rows yet; the new one lives as long, and takes its place.
+        unsafe {
+            let result = (*self.fcinfo()).resultinfo.cast::<pg_sys::ReturnSetInfo>();
+            let modes = (*result).allowedModes as u32;
+            let is_random = modes & pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random != 0;
+            pg_sys::tuplestore_end(rows.store);
+            let context = (*(*result).econtext).ecxt_per_query_memory;
+            let before = pg_sys::MemoryContextSwitchTo(context);
+            rows.store = pg_sys::tuplestore_begin_heap(is_random, false, (bytes >> 10) as i32);
+            pg_sys::MemoryContextSwitchTo(before);
+            (*result).setResult = rows.store;
+        }
+        rows
+    }
 }
 
 /// The result of a set-returning function.

@@ -1,7 +1,7 @@
 //! Copied passages as the collection grows, and compared with suffix arrays.
 
-use std::collections::HashMap;
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::time::Instant;
 
@@ -32,7 +32,8 @@ const MIN_WORDS: usize = 50;
 const BYTES: usize = 300;
 const WORDS: usize = 20;
 
-/// The number of generated documents for suffix arrays, which take minutes and gigabytes for more.
+/// The numbers of generated documents beside suffix arrays: at most this many, and all if there are ten times as many.
+/// The tool takes a quarter of a minute and a gigabyte for these.
 const BESIDE: u64 = 100_000;
 
 /// One call.
@@ -146,6 +147,8 @@ fn passages_of(
     let bytes: i64 = client
         .query_one("SELECT sum(octet_length(body)) FROM docs", &[])?
         .get(0);
+    // Else the sort of the query's rows would take memory, too.
+    client.batch_execute("ALTER TABLE docs ADD PRIMARY KEY (id)")?;
     let call = call(&database, MIN_WORDS)?;
     let cost = 1e6 * call.seconds / documents;
     let (text, memory) = (bytes as f64 / 1e6, call.memory as f64 / 1e3);
@@ -186,18 +189,21 @@ fn beside(bench: &Bench<'_>, suffix_arrays: &SuffixArrays) -> Result<Table> {
         "covered",
     ];
     let mut table = Table::new("passages.suffix_arrays", about, &columns);
-    let generator = Generator::new(bench.words, Plan::mixed(bench.scale.documents.min(BESIDE)));
-    let generated: Vec<String> = generator
-        .documents()
-        .map(|document| document.body)
-        .collect();
-    let name = format!("{} generated documents", generated.len());
-    for (name, bodies) in [
-        (&name, &generated),
-        (&bench.texts.origin, &bench.texts.bodies),
-    ] {
+    let documents = bench.scale.documents;
+    let sizes = [
+        Some(documents.min(BESIDE)),
+        (documents >= 10 * BESIDE).then_some(documents),
+    ];
+    let generated = sizes.into_iter().flatten().map(|size| {
+        let generator = Generator::new(bench.words, Plan::mixed(size));
+        let bodies = generator.documents().map(|document| document.body);
+        (format!("{size} generated documents"), bodies.collect())
+    });
+    let real = (bench.texts.origin.clone(), bench.texts.bodies.clone());
+    for (name, bodies) in generated.chain([real]) {
+        let bodies: Vec<String> = bodies;
         let file = dir().join("passages.bin");
-        let collection = Collection::write(bodies, &file)?;
+        let collection = Collection::write(&bodies, &file)?;
         let theirs = suffix_arrays.find(&file, BYTES)?;
         let cluster = bench.started_cluster()?;
         let database = Database::with_extension(&cluster, "passages")?;
@@ -208,7 +214,7 @@ fn beside(bench: &Bench<'_>, suffix_arrays: &SuffixArrays) -> Result<Table> {
         let (ranges, covered) = collection.covered(theirs.ranges, &is_copied);
         let megabytes = |kilobytes: u64| kilobytes as f64 / 1e3;
         table.push(row![
-            name.clone(),
+            name,
             collection.bytes.len() as f64 / 1e6,
             ours.seconds,
             megabytes(ours.memory),
@@ -270,27 +276,33 @@ impl Collection {
     }
 
     /// Returns the number of ranges with at least [`WORDS`] whole words, and how many of them are covered.
-    fn covered(&self, mut ranges: Vec<usize>, is_copied: &[Vec<bool>]) -> (u64, u64) {
-        let (mut all, mut covered) = (0, 0);
+    fn covered(&self, ranges: Vec<usize>, is_copied: &[Vec<bool>]) -> (u64, u64) {
+        let hasher = RandomState::new();
+        let hash = |start| hasher.hash_one(&self.bytes[start..start + BYTES]);
+        let mut ranges: Vec<(u64, usize)> = ranges
+            .into_iter()
+            .map(|start| (hash(start), start))
+            .collect();
         ranges.sort_unstable();
-        let mut firsts: HashMap<&[u8], usize> = HashMap::new();
-        for start in ranges {
-            let end = start + BYTES;
-            // An equal range before, unless they overlap.
-            let first = *firsts.entry(&self.bytes[start..end]).or_insert(start);
-            let is_first = first + BYTES > start;
-            let document = self
-                .documents
-                .partition_point(|(_, range)| range[0] <= start)
-                - 1;
-            let (words, range) = &self.documents[document];
-            // A word that begins where the range begins may begin before the range in another place.
-            let first = words.partition_point(|word| word[0] <= start);
-            let last = words.partition_point(|word| word[1] < end);
-            if end <= range[1] && last >= first + WORDS {
-                all += 1;
-                let words = &is_copied[document][first..last];
-                covered += u64::from(is_first || !words.contains(&false));
+        let (mut all, mut covered) = (0, 0);
+        for equal in ranges.chunk_by(|a, b| a.0 == b.0) {
+            for &(_, start) in equal {
+                let end = start + BYTES;
+                let document = self
+                    .documents
+                    .partition_point(|(_, range)| range[0] <= start)
+                    - 1;
+                let (words, range) = &self.documents[document];
+                // A word that begins where the range begins may begin before the range in another place.
+                let first = words.partition_point(|word| word[0] <= start);
+                let last = words.partition_point(|word| word[1] < end);
+                if end <= range[1] && last >= first + WORDS {
+                    all += 1;
+                    // The first of the equal ranges, or one that overlaps it.
+                    let is_first = equal[0].1 + BYTES > start;
+                    let words = &is_copied[document][first..last];
+                    covered += u64::from(is_first || !words.contains(&false));
+                }
             }
         }
         (all, covered)

@@ -1,9 +1,9 @@
 //! The word rule, applied to a folded text.
 
-use super::Fold;
 use super::decode::fold_document;
 use super::fold::FoldedText;
 use super::properties::WordClass;
+use super::{Fold, HEARTBEAT};
 use crate::Result;
 use crate::memory::{FirstError, GrowText};
 use std::ops::Range;
@@ -16,6 +16,53 @@ use std::ops::Range;
 /// # Errors
 /// The first error that `emit` returns, which is not called again; `OutOfMemory`.
 pub fn words(
+    doc: &[u8],
+    fold: Fold,
+    check: &mut dyn FnMut(),
+    emit: &mut dyn FnMut(&str, Range<usize>) -> Result<()>,
+) -> Result<()> {
+    if doc.is_ascii()
+        && let Ok(text) = std::str::from_utf8(doc)
+    {
+        return ascii_words(text, fold, check, emit);
+    }
+    any_words(doc, fold, check, emit)
+}
+
+/// Visits the words of a text in ASCII, as [`any_words`] does.
+fn ascii_words(
+    doc: &str,
+    fold: Fold,
+    check: &mut dyn FnMut(),
+    emit: &mut dyn FnMut(&str, Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let (mut folded, mut start) = (String::new(), 0);
+    // The end of the text ends the last word.
+    for (at, byte) in doc.bytes().chain([b' ']).enumerate() {
+        if at.is_multiple_of(HEARTBEAT) {
+            check();
+        }
+        if byte.is_ascii_alphanumeric() {
+            continue;
+        }
+        if start < at {
+            let word = &doc[start..at];
+            match fold {
+                Fold::None => emit(word, start..at)?,
+                Fold::Case | Fold::Marks => {
+                    folded.clear();
+                    folded.try_push_str(word)?;
+                    folded.make_ascii_lowercase();
+                    emit(&folded, start..at)?;
+                }
+            }
+        }
+        start = at + 1;
+    }
+    Ok(())
+}
+
+fn any_words(
     doc: &[u8],
     fold: Fold,
     check: &mut dyn FnMut(),
@@ -99,5 +146,28 @@ impl FoldedText for Words<'_> {
 
     fn check(&mut self) {
         (self.check)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn words_in_ascii_are_those_of_any_text(doc in "[ -~\\x00\n\t]{0,80}") {
+            for fold in [Fold::None, Fold::Case, Fold::Marks] {
+                let (mut fast, mut any) = (Vec::new(), Vec::new());
+                let put = |into: &mut Vec<_>, word: &str, bytes| {
+                    into.push((word.to_string(), bytes));
+                    Ok(())
+                };
+                let doc = doc.as_bytes();
+                words(doc, fold, &mut || (), &mut |word, bytes| put(&mut fast, word, bytes)).unwrap();
+                any_words(doc, fold, &mut || (), &mut |word, bytes| put(&mut any, word, bytes)).unwrap();
+                prop_assert_eq!(fast, any);
+            }
+        }
     }
 }
