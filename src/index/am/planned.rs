@@ -30,7 +30,11 @@ const SIZES: usize = 2;
 const TO_SIZES: usize = 2;
 
 /// The share of the keys of an average row below which a query is short.
-const SHORT: f64 = 0.75;
+const SHORT: f64 = 0.6;
+
+/// Lists of elements from which on a row counts only if it is in more of them than one that just matches: rows a little
+/// below a threshold are in nearly as many, and there are more of those.
+const MANY_LISTS: usize = 6;
 
 /// Leaves of each but the largest that a plan reads at least: groups of rows that came lately are there.
 const LEAVES: usize = 2;
@@ -214,8 +218,8 @@ fn rows(
     }
     let own = meta.keys_per_row();
     // Rows that contain a short query may be too large to match.
-    let is_by_size =
-        matches!(needed, Needed::Resembling { .. }) && (keys.len() as f64) < SHORT * own;
+    let needs_resemblance = matches!(needed, Needed::Resembling { .. });
+    let is_by_size = needs_resemblance && (keys.len() as f64) < SHORT * own;
     if is_by_size {
         left = left.saturating_sub(SIZES + TO_SIZES);
     }
@@ -238,7 +242,11 @@ fn rows(
         }
         let mut reader = PageReader::new(*index);
         let estimate = Estimate::new(&mut reader, &group.group(), keys, pages, share).ok()?;
-        found += estimate.rows(share, greatest);
+        let wanted = match needs_resemblance && !is_by_size {
+            true => typical(&estimate, share),
+            false => share,
+        };
+        found += estimate.rows(wanted, greatest);
         seen += group.rows;
         left -= pages;
         if is_by_size && place == 0 {
@@ -247,6 +255,14 @@ fn rows(
         }
     }
     (seen > 0.0).then(|| (found_in_log + found * fitting) * all / seen)
+}
+
+/// Returns the share of a query's keys from which on a row counts, if a match has at least the share `least`.
+fn typical(estimate: &Estimate, least: f64) -> f64 {
+    match estimate.lists() >= MANY_LISTS {
+        true => least.midpoint(1.0),
+        false => least,
+    }
 }
 
 /// Returns the share of a query's `keys` keys that lies between a number of them and the number below it.
@@ -275,8 +291,8 @@ fn of_fitting_size(
     pages.sizes(&numbers, &mut |place, size| {
         seen += 1.0;
         let of_row = needed.of_row(size);
-        if of_row.is_some_and(|of_row| estimate.is_enough(shared[place], just_below(of_row, keys)))
-        {
+        let wanted = of_row.map(|of_row| typical(estimate, just_below(of_row, keys)));
+        if wanted.is_some_and(|wanted| estimate.is_enough(shared[place], wanted)) {
             fitting += 1.0;
         }
     })?;

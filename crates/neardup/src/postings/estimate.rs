@@ -141,6 +141,11 @@ impl Estimate {
         all.filter(move |(_, shared)| self.is_enough(*shared, share))
     }
 
+    /// Returns the number of keys that were looked up.
+    pub fn lists(&self) -> usize {
+        self.lists.len()
+    }
+
     /// Returns whether a row with `shared` of the keys that were looked up has about the share `share` of all.
     pub fn is_enough(&self, shared: usize, share: f64) -> bool {
         shared >= enough(share, self.lists.len())
