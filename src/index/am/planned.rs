@@ -11,8 +11,10 @@ use super::page::{Index, PageType};
 use super::rows::page_of;
 use super::segment::{SearchPages, Stop, by_size, rows_of};
 use crate::index::classes::{KeySearch, RowKeys};
+use crate::index::kind::Kind;
+use crate::index::planned_column::PlannedColumn;
 use neardup::bands::RowSize;
-use neardup::postings::{Estimate, Needed, RowSizes};
+use neardup::postings::{Estimate, Likelihood, Needed, RowSizes};
 use pgrx::{PgList, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -29,12 +31,8 @@ const GROUPS: usize = 4;
 const SIZES: usize = 2;
 const TO_SIZES: usize = 2;
 
-/// The share of the keys of an average row below which a query is short.
-const SHORT: f64 = 0.6;
-
-/// Lists of elements from which on a row counts only if it is in more of them than one that just matches: rows a little
-/// below a threshold are in nearly as many, and there are more of those.
-const MANY_LISTS: usize = 6;
+/// The probability below which rows are not looked at.
+const UNLIKELY: f64 = 0.05;
 
 /// Leaves of each but the largest that a plan reads at least: groups of rows that came lately are there.
 const LEAVES: usize = 2;
@@ -156,7 +154,11 @@ pub unsafe fn count(
             KeySearch::Nothing => Some(0.0),
             KeySearch::Everything => None,
             KeySearch::Keys { keys, needed } => once(root, info, &search, |most_pages| {
-                rows(&Index::new(relation), &meta, keys, needed, most_pages)
+                // Documents that have enough of the query's keys are often too large to match, sets seldom.
+                let is_by_size = matches!(needed, Needed::Resembling { .. })
+                    && PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
+                let index = Index::new(relation);
+                rows(&index, &meta, (keys, needed), is_by_size, most_pages)
             }),
         };
         pg_sys::index_close(relation, pg_sys::NoLock as i32);
@@ -196,8 +198,8 @@ unsafe fn once(
 fn rows(
     index: &Index,
     meta: &Meta,
-    keys: &[u32],
-    needed: &Needed,
+    (keys, needed): (&[u32], &Needed),
+    is_by_size: bool,
     most_pages: usize,
 ) -> Option<f64> {
     let groups = by_size(index, meta);
@@ -217,14 +219,11 @@ fn rows(
         left -= of_log;
     }
     let own = meta.keys_per_row();
-    // Rows that contain a short query may be too large to match.
-    let needs_resemblance = matches!(needed, Needed::Resembling { .. });
-    let is_by_size = needs_resemblance && (keys.len() as f64) < SHORT * own;
     if is_by_size {
         left = left.saturating_sub(SIZES + TO_SIZES);
     }
     let share = match is_by_size {
-        true => just_below(needed.least(), keys.len()),
+        true => needed.least() as f64 / keys.len().max(1) as f64,
         false => needed.share(keys.len(), own),
     };
     let greatest = needed.greatest_share(keys.len(), own);
@@ -242,61 +241,56 @@ fn rows(
         }
         let mut reader = PageReader::new(*index);
         let estimate = Estimate::new(&mut reader, &group.group(), keys, pages, share).ok()?;
-        let wanted = match needs_resemblance && !is_by_size {
-            true => typical(&estimate, share),
-            false => share,
-        };
-        found += estimate.rows(wanted, greatest);
         seen += group.rows;
         left -= pages;
-        if is_by_size && place == 0 {
+        if !is_by_size {
+            found += estimate.rows(share, greatest);
+            continue;
+        }
+        let likelihood = Likelihood::new(&estimate, keys.len()).ok()?;
+        found += estimate.likely_rows(&likelihood, needed.least());
+        if place == 0 {
             let mut pages = SearchPages::new(*index, meta);
-            fitting = of_fitting_size(&mut pages, &estimate, keys.len(), needed).ok()?;
+            fitting = of_fitting_size(&mut pages, &estimate, &likelihood, needed).ok()?;
         }
     }
     (seen > 0.0).then(|| (found_in_log + found * fitting) * all / seen)
 }
 
-/// Returns the share of a query's keys from which on a row counts, if a match has at least the share `least`.
-fn typical(estimate: &Estimate, least: f64) -> f64 {
-    match estimate.lists() >= MANY_LISTS {
-        true => least.midpoint(1.0),
-        false => least,
-    }
-}
-
-/// Returns the share of a query's `keys` keys that lies between a number of them and the number below it.
-fn just_below(number: usize, keys: usize) -> f64 {
-    (number as f64 - 0.5) / keys.max(1) as f64
-}
-
-/// Returns which share of the rows that have as many of a query's `keys` keys as a match has at least also have
-/// enough for their sizes, by those on a few pages of the row table.
+/// Returns the share of the rows with enough of a query's keys for the smallest match that also have enough for their
+/// own size, by those on a few pages of the row table.
 fn of_fitting_size(
     pages: &mut SearchPages,
     estimate: &Estimate,
-    keys: usize,
+    likelihood: &Likelihood,
     needed: &Needed,
 ) -> Result<f64, Stop> {
-    let rows = estimate.sharing(just_below(needed.least(), keys));
-    let rows: Vec<(u64, usize)> = rows.collect();
-    let step = rows.len().div_ceil(SIZES).max(1);
-    let chosen = rows.iter().step_by(step);
-    let chosen: Vec<u64> = chosen.map(|(row, _)| page_of(*row)).collect();
+    let least = needed.least();
+    let rows = estimate.sharing(|shared| likelihood.of(shared, least) >= UNLIKELY);
+    let rows: Vec<(u64, u32)> = rows.collect();
+    // Pages are drawn in proportion to the matches that are likely on them.
+    let weight = |&(_, shared): &(u64, u32)| likelihood.of(shared, least);
+    let of_page = rows.iter().map(weight).sum::<f64>() / SIZES as f64;
+    let (mut chosen, mut left) = (Vec::new(), of_page / 2.0);
+    for row in &rows {
+        left -= weight(row);
+        if left <= 0.0 {
+            left += of_page;
+            chosen.push(page_of(row.0));
+        }
+    }
     let on_chosen = rows
         .iter()
         .filter(|(row, _)| chosen.contains(&page_of(*row)));
-    let (numbers, shared): (Vec<u64>, Vec<usize>) = on_chosen.copied().unzip();
-    let (mut seen, mut fitting) = (0.0, 0.0);
+    let (numbers, shared): (Vec<u64>, Vec<u32>) = on_chosen.copied().unzip();
+    let (mut enough, mut fitting) = (0.0, 0.0);
     pages.sizes(&numbers, &mut |place, size| {
-        seen += 1.0;
-        let of_row = needed.of_row(size);
-        let wanted = of_row.map(|of_row| typical(estimate, just_below(of_row, keys)));
-        if wanted.is_some_and(|wanted| estimate.is_enough(shared[place], wanted)) {
-            fitting += 1.0;
+        enough += likelihood.of(shared[place], least);
+        if let Some(of_row) = needed.of_row(size) {
+            fitting += likelihood.of(shared[place], of_row);
         }
     })?;
-    Ok(if seen > 0.0 { fitting / seen } else { 1.0 })
+    Ok(if enough > 0.0 { fitting / enough } else { 1.0 })
 }
 
 /// Estimates how many rows of the log have enough of the keys, from some of its pages.

@@ -33,7 +33,7 @@ mod walk;
 
 pub use directory::Directory;
 pub use draw::{Drawn, draw};
-pub use estimate::Estimate;
+pub use estimate::{Estimate, Likelihood};
 pub use leaf::{Leaf, LeafBuilder};
 pub use log::{Log, LogQuery};
 pub use merge::{FilledLeaf, Merge};
