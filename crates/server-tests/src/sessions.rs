@@ -63,10 +63,12 @@ impl Sessions {
             let results = results.clone();
             thread::spawn(move || {
                 for statement in script {
-                    if results
-                        .send((number, client.batch_execute(&statement)))
-                        .is_err()
-                    {
+                    let result = client.batch_execute(&statement);
+                    if result.is_err() {
+                        // The error arrives before the server rolls back: others could still be seen waiting.
+                        let _ = client.batch_execute("");
+                    }
+                    if results.send((number, result)).is_err() {
                         break;
                     }
                 }
