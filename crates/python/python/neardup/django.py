@@ -276,11 +276,11 @@ class _Made(Operation):
     """Something that a function of the extension makes on the table of a model, and that is dropped whole."""
 
     reduces_to_sql = True
-    model_name: str
-    field: str
-    threshold: float
-    options: dict[str, Any]
     statements: Any
+
+    def __init__(self, model_name: str, field: str, threshold: float, **options: Any) -> None:
+        self.model_name, self.field, self.threshold = model_name, field, threshold
+        self.options = options
 
     def state_forwards(self, app_label: str, state: Any) -> None:
         pass
@@ -349,22 +349,24 @@ class NearDupGuard(_Made):
         unit: str | None = None,
         fold: str | None = None,
     ) -> None:
-        self.model_name, self.field, self.threshold = model_name, field, threshold
-        self.options = {
-            "scope": tuple(scope),
-            "condition": condition,
-            "exceptions": exceptions,
-            "within": within,
-            "by": by,
-            "action": action,
-            "notes": notes,
-            "most": most,
-            "key": key,
-            "trigger_name": trigger_name,
-            "k": k,
-            "unit": unit,
-            "fold": fold,
-        }
+        super().__init__(
+            model_name,
+            field,
+            threshold,
+            scope=tuple(scope),
+            condition=condition,
+            exceptions=exceptions,
+            within=within,
+            by=by,
+            action=action,
+            notes=notes,
+            most=most,
+            key=key,
+            trigger_name=trigger_name,
+            k=k,
+            unit=unit,
+            fold=fold,
+        )
 
     def describe(self) -> str:
         return f"Guard {self.model_name}.{self.field} against near-duplicates"
@@ -394,18 +396,20 @@ class NearDupTracker(_Made):
         unit: str | None = None,
         fold: str | None = None,
     ) -> None:
-        self.model_name, self.field, self.threshold = model_name, field, threshold
-        self.options = {
-            "keep": keep,
-            "clusters": clusters,
-            "scope": tuple(scope),
-            "key": key,
-            "condition": condition,
-            "exceptions": exceptions,
-            "k": k,
-            "unit": unit,
-            "fold": fold,
-        }
+        super().__init__(
+            model_name,
+            field,
+            threshold,
+            keep=keep,
+            clusters=clusters,
+            scope=tuple(scope),
+            key=key,
+            condition=condition,
+            exceptions=exceptions,
+            k=k,
+            unit=unit,
+            fold=fold,
+        )
 
     def describe(self) -> str:
         return f"Keep clusters of {self.model_name}.{self.field}"
