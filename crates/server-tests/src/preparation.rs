@@ -1,4 +1,4 @@
-//! What some tests need is built beside the tests before them, and counts for no test's time.
+//! Programs that tests need, built in the background while earlier tests run. The time counts for no test.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};

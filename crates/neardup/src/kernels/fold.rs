@@ -36,8 +36,8 @@ pub struct FoldRows {
 impl FoldRows {
     const ALL: usize = (char::MAX as usize + 1) / 64;
 
-    /// Returns rows that `make` makes when they are needed. It makes [`ROWS_AT_ONCE`] rows, the first of which has the
-    /// number of its argument times [`ROWS_AT_ONCE`].
+    /// Returns rows that `make` computes on first use: `make(i)` returns the [`ROWS_AT_ONCE`] rows that begin at row
+    /// `i * ROWS_AT_ONCE`.
     pub const fn new(make: fn(usize) -> Box<[FoldRow; ROWS_AT_ONCE]>) -> Self {
         Self {
             rows: [const { OnceLock::new() }; Self::ALL / ROWS_AT_ONCE],

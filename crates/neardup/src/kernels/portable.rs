@@ -201,7 +201,7 @@ pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {
     }
 }
 
-/// Does the last `slots.len()` rounds, each of which fills one slot from every shingle.
+/// Runs the last `slots.len()` rounds: each fills one slot from every shingle.
 fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
     let rounds = slots.len();
     for (i, slot) in slots.iter_mut().enumerate() {

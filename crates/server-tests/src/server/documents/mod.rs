@@ -53,8 +53,8 @@ fn class(options: &str) -> String {
     }
 }
 
-/// Documents of one to twenty thousand words, on both sides of every level, of which many contain others: of every
-/// length one in each of some places of the same long text, and one of which every tenth word is another.
+/// Documents of 1 to 20 000 words, on both sides of every level. They are pieces of one long text, so many contain others:
+/// for each length and start, the piece itself and a copy with every tenth word replaced.
 const LENGTHS: &str = "
     CREATE TABLE words AS SELECT w, 'word' || w AS word FROM generate_series(1, 24000) w;
     CREATE TABLE docs (id bigserial PRIMARY KEY, body text);
@@ -66,8 +66,8 @@ const LENGTHS: &str = "
     CREATE TABLE counted (q bigint, id bigint, similarity float8);
     SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off";
 
-/// Checks indexes on documents of all lengths, some of which have the keys of a sample, at every threshold, in the log
-/// and in segments, with little memory and in parallel.
+/// Checks that an index on documents of all lengths, sampled ones included, equals the scan at every threshold: in the
+/// log and in segments, with little memory, and in parallel.
 pub fn sampled_equal_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_sampled")?;
     let mut client = database.connect()?;
