@@ -1,6 +1,6 @@
 //! Counts of the lists in which each row occurs.
 
-use crate::memory::{Grow, collected, filled};
+use crate::memory::{Grow, collected, filled, with_room};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -55,6 +55,21 @@ impl CountedRow {
             needed: 0,
         }
     }
+}
+
+/// Returns the rows of two lists, both ascending; those in both as the first has them.
+pub(super) fn merged(counted: &[CountedRow], others: &[CountedRow]) -> Result<Vec<CountedRow>> {
+    let mut all = with_room(counted.len() + others.len())?;
+    let mut others = others.iter().copied().peekable();
+    for row in counted {
+        while let Some(other) = others.next_if(|other| other.offset < row.offset) {
+            all.push(other);
+        }
+        others.next_if(|other| other.offset == row.offset);
+        all.push(*row);
+    }
+    all.extend(others);
+    Ok(all)
 }
 
 impl RowTally {

@@ -5,19 +5,20 @@
 //! known. For all long lists, the leaf around the same row is read, so that they can be compared.
 
 use super::directory::{Directory, DirectoryEntry};
+use super::likelihood::Likelihood;
 use super::part::{SegmentPart, parts};
 use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, PageAhead, Pages, Posting, SegmentGroup};
 use crate::Result;
-use crate::memory::{Grow, collected, copied, filled};
+use crate::memory::{Grow, collected, copied};
 use std::ops::Range;
 
 /// About as many children as a directory page has; with it, lengths of lists are estimated.
 const CHILDREN: f64 = 512.0;
 
 /// The most keys among which the keys to look up are chosen.
-const MOST_KEYS: usize = 1024;
+pub(super) const MOST_KEYS: usize = 1024;
 
 /// Rows of a long list that are compared with the other lists.
 const COMPARED: usize = 1024;
@@ -109,10 +110,7 @@ impl Estimate {
             return rows.min(self.all_rows);
         }
         let mut least = enough(share, self.lists.len());
-        let Some(&(postings, compared)) = self.lists.get(least - 1) else {
-            return 0.0;
-        };
-        let scale = compared.map(|compared| postings / compared.max(1) as f64);
+        let scale = self.scale(least);
         if scale.is_none() {
             // Rows that have only the keys of long lists have too few, so that these keys are left out.
             let short = self.lists.iter().filter(|(_, compared)| compared.is_none());
@@ -130,15 +128,22 @@ impl Estimate {
         rows.sum::<f64>().min(self.all_rows)
     }
 
+    /// Returns the number of lists that were looked up.
+    pub(super) fn lists(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Returns how many rows a compared row stands for, if it needs `least` of the keys that were looked up; None if it
+    /// needs some whose lists are not long.
+    fn scale(&self, least: usize) -> Option<f64> {
+        let &(postings, compared) = self.lists.get(least - 1)?;
+        compared.map(|compared| postings / compared.max(1) as f64)
+    }
+
     /// Returns the approximate number of rows that have at least `needed` of the query's keys, by the probability of
     /// each.
     pub fn likely_rows(&self, likelihood: &Likelihood, needed: usize) -> f64 {
-        let all = self.lists.len();
-        let longest = enough(likelihood.share(needed), all);
-        let Some(&(postings, compared)) = self.lists.get(longest - 1) else {
-            return 0.0;
-        };
-        let scale = compared.map(|compared| postings / compared.max(1) as f64);
+        let scale = self.scale(enough(likelihood.share(needed), self.lists.len()));
         let rows = self.shared.iter().map(|row| {
             let [of_short, of_all] =
                 [row.short, row.short + row.long].map(|shared| likelihood.of(shared, needed));
@@ -154,64 +159,6 @@ impl Estimate {
         let rows = rows.map(|row| (self.lo + u64::from(row.offset), row.short + row.long));
         rows.filter(move |(_, shared)| is_wanted(*shared))
     }
-}
-
-/// The probability that a row has a number of a query's keys, by the number of keys that it has among those that were
-/// looked up: a random sample without replacement. Beforehand, all numbers are equally likely.
-pub struct Likelihood {
-    /// By the number of looked up keys, the probability of having at least as many of all keys as the place says.
-    tails: Vec<Vec<f64>>,
-    /// The number of the query's keys.
-    keys: usize,
-}
-
-impl Likelihood {
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn new(estimate: &Estimate, keys: usize) -> Result<Self> {
-        let all = keys.clamp(estimate.lists.len().max(1), MOST_KEYS);
-        let looked_up = estimate.lists.len();
-        let mut tails = Vec::new();
-        for shared in 0..=looked_up {
-            tails.try_push(tail(all, looked_up, shared)?)?;
-        }
-        let keys = keys.max(1);
-        Ok(Self { tails, keys })
-    }
-
-    /// Returns the probability that a row with `shared` of the keys that were looked up has at least `needed` of all.
-    pub fn of(&self, shared: u32, needed: usize) -> f64 {
-        // On a damaged page a list can have a row twice.
-        let tail = &self.tails[self.tails.len().min(shared as usize + 1) - 1];
-        let all = tail.len() - 1;
-        let place = (needed * all).div_ceil(self.keys);
-        tail.get(place).copied().unwrap_or(0.0)
-    }
-
-    /// Returns `needed` as a share of the query's keys.
-    fn share(&self, needed: usize) -> f64 {
-        needed as f64 / self.keys as f64
-    }
-}
-
-/// Returns the probabilities that a row has at least 0, 1, ... `all` of a query's `all` keys, if it has `shared` of
-/// `looked_up` keys.
-fn tail(all: usize, looked_up: usize, shared: usize) -> Result<Vec<f64>> {
-    let (others, missed) = (all - looked_up, (looked_up - shared) as f64);
-    let mut tail = filled(0.0, all + 1)?;
-    tail[shared] = 1.0;
-    for more in 1..=others {
-        let left = (others - more + 1) as f64;
-        let ratio = left / (missed + left) * (shared + more) as f64 / more as f64;
-        tail[shared + more] = tail[shared + more - 1] * ratio;
-    }
-    let mut sum = 0.0;
-    for frequency in tail.iter_mut().rev() {
-        sum += *frequency;
-        *frequency = sum;
-    }
-    tail.iter_mut().for_each(|frequency| *frequency /= sum);
-    Ok(tail)
 }
 
 /// The rows that have a key.
@@ -483,32 +430,4 @@ fn read_lists<P: Pages>(
         }
         Ok(())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::tail;
-
-    /// By Bayes' rule over all numbers of keys that a row can have.
-    #[test]
-    fn tails_are_those_of_equally_likely_numbers() {
-        for (all, looked_up) in [(3, 1), (7, 3), (9, 9), (12, 0)] {
-            for shared in 0..=looked_up {
-                let choose = |n: usize, k: usize| -> f64 {
-                    (0..k)
-                        .map(|i| n.saturating_sub(i) as f64 / (i + 1) as f64)
-                        .product()
-                };
-                let ways = |has: usize| choose(has, shared) * choose(all - has, looked_up - shared);
-                let sum: f64 = (0..=all).map(ways).sum();
-                for (needed, found) in tail(all, looked_up, shared).unwrap().iter().enumerate() {
-                    let expected = (needed..=all).map(ways).sum::<f64>() / sum;
-                    assert!(
-                        (found - expected).abs() < 1e-12,
-                        "{all} {looked_up} {shared} {needed}"
-                    );
-                }
-            }
-        }
-    }
 }

@@ -12,6 +12,7 @@
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
 mod bits;
+mod comparison;
 mod count;
 mod cursor;
 pub mod directory;
@@ -19,6 +20,7 @@ mod draw;
 mod estimate;
 mod key_list;
 mod leaf;
+mod likelihood;
 pub mod log;
 mod long;
 mod lookup;
@@ -33,8 +35,9 @@ mod walk;
 
 pub use directory::Directory;
 pub use draw::{Drawn, draw};
-pub use estimate::{Estimate, Likelihood};
+pub use estimate::Estimate;
 pub use leaf::{Leaf, LeafBuilder};
+pub use likelihood::Likelihood;
 pub use log::{Log, LogQuery};
 pub use merge::{FilledLeaf, Merge};
 pub use needed::Needed;

@@ -19,7 +19,8 @@
 //! All groups are searched together, level by level, so that a search waits for its storage once a level, not once a
 //! page.
 
-use super::count::{CountedRow, RowCounts, RowTally};
+use super::comparison::{are_compared, comparison};
+use super::count::{CountedRow, RowCounts, RowTally, merged};
 use super::key_list::{KeyList, lists};
 use super::long::{probe, scan};
 use super::lookup::PageForKeys;
@@ -43,14 +44,6 @@ const SEARCHED: u64 = 256;
 
 /// Lists beyond the first that are looked up together at first; then twice as many each time.
 const FURTHER: u32 = 8;
-
-/// Elements of a row that are compared in the time in which a list is looked up, and the lists that are looked up in
-/// the time in which a row without elements is compared.
-const COMPARED: usize = 4;
-const COMPARISON: usize = 16;
-
-/// One in so many candidates that have their share of the lists read so far turns out to lack too many of all.
-const LIKELY: u64 = 8;
 
 /// Rows whose sizes are looked up at a time.
 const SIZES: usize = 512;
@@ -472,7 +465,7 @@ impl<'g> GroupSearch<'g> {
         self.sort_long();
         let all = self.weight(..);
         let unread = self.weight(self.end..) + self.unread_weight();
-        let comparison = self.comparison();
+        let comparison = comparison(self.elements());
         let is_exact = self.is_exact;
         let RowCounts::Of(candidates) = &mut self.counts else {
             return true;
@@ -482,13 +475,12 @@ impl<'g> GroupSearch<'g> {
             || !is_exact && are_compared(candidates, [all - unread, all], comparison)
     }
 
-    /// Returns how many lists are looked up in the time in which a candidate is compared.
-    fn comparison(&self) -> u64 {
-        let elements = match self.by_size {
+    /// Returns about how many elements a candidate has.
+    fn elements(&self) -> usize {
+        match self.by_size {
             Some(Needed::Resembling { members, .. }) => members,
             _ => self.lists.len(),
-        };
-        (COMPARISON + elements / COMPARED) as u64
+        }
     }
 
     /// Orders the unread long lists by their length.
@@ -587,7 +579,7 @@ impl<'g> GroupSearch<'g> {
     ) -> Result<bool, P::Error> {
         self.sort_long();
         let mut unread = self.unread_weight();
-        let (all, comparison) = (self.weight(..), self.comparison());
+        let (all, comparison) = (self.weight(..), comparison(self.elements()));
         let RowCounts::Of(mut candidates) = self.counts else {
             return Ok(false);
         };
@@ -613,41 +605,6 @@ impl<'g> GroupSearch<'g> {
         }
         Ok(true)
     }
-}
-
-/// Takes all candidates as found if comparing those that have too few keys yet takes less time than looking up the
-/// lists that decide about them. `read` of `all` keys have been looked up, and a comparison takes as long as
-/// `comparison` lists. Returns whether there is nothing left to decide.
-fn are_compared(candidates: &mut [CountedRow], [read, all]: [u32; 2], comparison: u64) -> bool {
-    let (mut compared, mut lists) = (0, 0);
-    for candidate in candidates.iter().filter(|row| row.count < row.needed) {
-        lists = lists.max(candidate.needed - candidate.count);
-        let is_likely = u64::from(candidate.count) * u64::from(all)
-            >= u64::from(candidate.needed) * u64::from(read);
-        compared += if is_likely { 1 } else { LIKELY };
-    }
-    let is_less = compared * comparison <= u64::from(lists) * LIKELY;
-    if is_less {
-        for candidate in candidates {
-            candidate.count = candidate.count.max(candidate.needed);
-        }
-    }
-    is_less
-}
-
-/// Returns the rows of two lists, both ascending; those in both as the first has them.
-fn merged(counted: &[CountedRow], others: &[CountedRow]) -> crate::Result<Vec<CountedRow>> {
-    let mut all = with_room(counted.len() + others.len())?;
-    let mut others = others.iter().copied().peekable();
-    for row in counted {
-        while let Some(other) = others.next_if(|other| other.offset < row.offset) {
-            all.push(other);
-        }
-        others.next_if(|other| other.offset == row.offset);
-        all.push(*row);
-    }
-    all.extend(others);
-    Ok(all)
 }
 
 impl PageVisit {

@@ -1,0 +1,91 @@
+//! The probability that a row has enough of a query's keys, by those that were looked up.
+
+use super::estimate::{Estimate, MOST_KEYS};
+use crate::Result;
+use crate::memory::{Grow, filled};
+
+/// The probability that a row has a number of a query's keys, by the number of keys that it has among those that were
+/// looked up: a random sample without replacement. Beforehand, all numbers are equally likely.
+pub struct Likelihood {
+    /// By the number of looked up keys, the probability of having at least as many of all keys as the place says.
+    tails: Vec<Vec<f64>>,
+    /// The number of the query's keys.
+    keys: usize,
+}
+
+impl Likelihood {
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new(estimate: &Estimate, keys: usize) -> Result<Self> {
+        let looked_up = estimate.lists();
+        let all = keys.clamp(looked_up.max(1), MOST_KEYS);
+        let mut tails = Vec::new();
+        for shared in 0..=looked_up {
+            tails.try_push(tail(all, looked_up, shared)?)?;
+        }
+        let keys = keys.max(1);
+        Ok(Self { tails, keys })
+    }
+
+    /// Returns the probability that a row with `shared` of the keys that were looked up has at least `needed` of all.
+    pub fn of(&self, shared: u32, needed: usize) -> f64 {
+        // On a damaged page a list can have a row twice.
+        let tail = &self.tails[self.tails.len().min(shared as usize + 1) - 1];
+        let all = tail.len() - 1;
+        let place = (needed * all).div_ceil(self.keys);
+        tail.get(place).copied().unwrap_or(0.0)
+    }
+
+    /// Returns `needed` as a share of the query's keys.
+    pub(super) fn share(&self, needed: usize) -> f64 {
+        needed as f64 / self.keys as f64
+    }
+}
+
+/// Returns the probabilities that a row has at least 0, 1, ... `all` of a query's `all` keys, if it has `shared` of
+/// `looked_up` keys.
+fn tail(all: usize, looked_up: usize, shared: usize) -> Result<Vec<f64>> {
+    let (others, missed) = (all - looked_up, (looked_up - shared) as f64);
+    let mut tail = filled(0.0, all + 1)?;
+    tail[shared] = 1.0;
+    for more in 1..=others {
+        let left = (others - more + 1) as f64;
+        let ratio = left / (missed + left) * (shared + more) as f64 / more as f64;
+        tail[shared + more] = tail[shared + more - 1] * ratio;
+    }
+    let mut sum = 0.0;
+    for frequency in tail.iter_mut().rev() {
+        sum += *frequency;
+        *frequency = sum;
+    }
+    tail.iter_mut().for_each(|frequency| *frequency /= sum);
+    Ok(tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tail;
+
+    /// By Bayes' rule over all numbers of keys that a row can have.
+    #[test]
+    fn tails_are_those_of_equally_likely_numbers() {
+        for (all, looked_up) in [(3, 1), (7, 3), (9, 9), (12, 0)] {
+            for shared in 0..=looked_up {
+                let choose = |n: usize, k: usize| -> f64 {
+                    (0..k)
+                        .map(|i| n.saturating_sub(i) as f64 / (i + 1) as f64)
+                        .product()
+                };
+                let ways = |has: usize| choose(has, shared) * choose(all - has, looked_up - shared);
+                let sum: f64 = (0..=all).map(ways).sum();
+                for (needed, found) in tail(all, looked_up, shared).unwrap().iter().enumerate() {
+                    let expected = (needed..=all).map(ways).sum::<f64>() / sum;
+                    assert!(
+                        (found - expected).abs() < 1e-12,
+                        "{all} {looked_up} {shared} {needed}"
+                    );
+                }
+            }
+        }
+    }
+}
