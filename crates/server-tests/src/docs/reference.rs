@@ -31,6 +31,16 @@ a query, the fields of the row `params` are the query's `$1`, `$2`... (`params =
 type is text, and a driver's parameter needs its type (`params => ROW(%s::text)`). Functions are IMMUTABLE and PARALLEL
 SAFE, and return NULL for a NULL argument, unless noted otherwise. An invalid argument is an error with SQLSTATE 22023 and
 a hint that lists the valid values.
+
+| to | use |
+|---|---|
+| compare two documents | [`resemblance`](#resemblance), [`near_dup_explain`](#near_dup_explain) |
+| look near-duplicates up | [`CREATE INDEX ... USING neardup`](#neardup), [`near_dup`](#near_dup) |
+| find pairs, clusters | [`near_dup_pairs`](#near_dup_pairs), [`near_dup_clusters`](#near_dup_clusters) |
+| compare a batch with a table | [`near_dup_join`](#near_dup_join) |
+| keep near-duplicates out | [`near_dup_key`](#near_dup_key) in a constraint, [`near_dup_protect`](#near_dup_protect) |
+| keep clusters up to date | [`near_dup_track`](#near_dup_track), [`near_dup_refresh`](#near_dup_refresh) |
+| cut copied passages | [`copied_passages`](#copied_passages) |
 ";
 
 /// Fails unless the page is what the catalog gives, or writes it.
@@ -102,8 +112,8 @@ fn section(entry: &Entry, objects: &[&Object], samples: &Samples) -> Result<Stri
         let (call, arguments) = split_arguments(&object.signature);
         writeln!(text, "- `{call}`{}  ", object.marks)?;
         writeln!(text, "  {}", sentence(&object.comment))?;
-        for argument in arguments {
-            writeln!(text, "  - `{argument}`")?;
+        if !arguments.is_empty() {
+            writeln!(text, "  Arguments: `{}`.", arguments.join("`, `"))?;
         }
     }
     if let Some(sample) = samples.of(entry) {

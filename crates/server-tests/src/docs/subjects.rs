@@ -129,7 +129,7 @@ pub const SUBJECTS: &[Subject] = &[
         entries: &[F("lsh_probability"), F("lsh_params")],
     },
     Subject {
-        title: "Whole collections",
+        title: "Pairs and clusters",
         page: "collections.md",
         entries: &[
             F("near_dup_pairs"),
@@ -138,6 +138,14 @@ pub const SUBJECTS: &[Subject] = &[
             F("connected_components"),
             F("star_clusters"),
             F("near_dup_distinct"),
+            F("near_dup_sample_pairs"),
+            Setting("neardup.progress"),
+        ],
+    },
+    Subject {
+        title: "Keeping near-duplicates out",
+        page: "guarding.md",
+        entries: &[
             F("near_dup_key"),
             Type("near_dup_key"),
             Op("%"),
@@ -145,17 +153,17 @@ pub const SUBJECTS: &[Subject] = &[
             F("near_dup_guard"),
             F("near_dup_protect"),
             F("near_dup_unprotect"),
+        ],
+    },
+    Subject {
+        title: "Kept clusters",
+        page: "tracking.md",
+        entries: &[
             F("near_dup_track"),
             F("near_dup_refresh"),
             F("near_dup_untrack"),
             View("near_dup_tracked"),
-            Setting("neardup.progress"),
         ],
-    },
-    Subject {
-        title: "Calibration",
-        page: "choosing.md",
-        entries: &[F("near_dup_sample_pairs")],
     },
     Subject {
         title: "Passages",
