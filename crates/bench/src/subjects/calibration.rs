@@ -95,7 +95,7 @@ const HELD_OUT: &str = "SELECT tp / greatest(found, 1), tp / greatest(same, 1), 
                  count(*) FILTER (WHERE same)::float8 AS same
           FROM (SELECT CONDITION AS found, same FROM pairs WHERE NOT seen) p) c";
 
-/// The threshold with the highest F1 for each k, unit and fold; of several the highest.
+/// The threshold with the highest F1 for each k, unit and fold, rounded as far as no pair lies between; of several the highest.
 const CALIBRATED: &str = "CREATE TABLE calibrated AS
     WITH scored AS MATERIALIZED (
         SELECT k, unit, fold, same, resemblance(a, b, k, unit, fold) AS score
@@ -110,8 +110,8 @@ const CALIBRATED: &str = "CREATE TABLE calibrated AS
         WINDOW above AS (PARTITION BY k, unit, fold ORDER BY score DESC)
     )
     SELECT DISTINCT ON (k, unit, fold) k, unit, fold, 2 * hits::float8 / (found + same)::float8 AS f1, score - next AS gap,
-           CASE WHEN round(((score + next) / 2)::numeric, 2) > next AND round(((score + next) / 2)::numeric, 2) <= score
-                THEN round(((score + next) / 2)::numeric, 2)::float8 ELSE score END AS threshold
+           (SELECT rounded FROM generate_series(1, 15) digits, LATERAL (SELECT round(((score + next) / 2)::numeric, digits)::float8) r (rounded)
+            WHERE rounded > next AND rounded <= score ORDER BY digits LIMIT 1) AS threshold
     FROM cuts WHERE score > 0 ORDER BY k, unit, fold, f1 DESC, score DESC";
 
 /// Returns all tables of this subject.

@@ -118,8 +118,14 @@ fn section(entry: &Entry, objects: &[&Object], samples: &Samples) -> Result<Stri
     }
     if let Some(sample) = samples.of(entry) {
         let (title, link) = (&sample.title, &sample.link);
-        let sql = &sample.sql;
-        write!(text, "\n```sql\n{sql}\n```\n\nFrom [{title}]({link}).\n")?;
+        match sample.sql.contains('\n') {
+            true => write!(text, "\nExample: [{title}]({link}).\n")?,
+            false => write!(
+                text,
+                "\n```sql\n{}\n```\n\nFrom [{title}]({link}).\n",
+                sample.sql
+            )?,
+        }
     }
     Ok(text)
 }
