@@ -84,8 +84,8 @@ fn frequent_passages(fcinfo: pg_sys::FunctionCallInfo) {
     let repeated = documents.entries(windows, Kept::Repeated);
     let mut rows = call.rows();
     let (mut frequent, check) = (Frequent::new(reader, most), &mut check_interrupts);
-    documents.for_each_sorted(repeated, &mut |documents, [window, counts]| {
-        let window = (Place(window), (counts >> 32) as u32, counts as u32);
+    documents.for_each_sorted(repeated, &mut |documents, window, counts| {
+        let window = (window, (counts >> 32) as u32, counts as u32);
         frequent.add(window, documents, check).or_raise();
     });
     for passage in frequent.passages(&mut documents, check).or_raise() {
@@ -349,10 +349,9 @@ impl SpooledTexts {
         (keys, rows): (&Keys, &mut ResultRows),
     ) -> bool {
         let (mut maker, mut is_true) = (Copies::new(reader).or_raise(), true);
-        self.for_each_sorted(copies, &mut |documents, [window, first]| {
-            let [window, first] = [window, first].map(Place);
+        self.for_each_sorted(copies, &mut |documents, window, first| {
             if is_true && !maker.is_within(window) {
-                let row = maker.row(window, first, documents, &mut check_interrupts);
+                let row = maker.row(window, Place(first), documents, &mut check_interrupts);
                 match row.or_raise() {
                     Some(row) => rows.put(documents.columns(&row, keys)),
                     None => is_true = false,
@@ -375,23 +374,22 @@ impl SpooledTexts {
                 [key, (before + 1).into_datum(), length.into_datum()]
             });
         self.characters = characters;
-        let words = (row.words as i32).into_datum();
         [
             key,
             start,
             length,
-            words,
+            (row.words as i32).into_datum(),
             source,
             source_start,
             source_length,
         ]
     }
 
-    /// Calls `visit` for entries in the order of their places.
+    /// Calls `visit` for the place and value of each entry, by ascending places.
     fn for_each_sorted(
         &mut self,
         entries: Partitions<2>,
-        visit: &mut dyn FnMut(&mut Self, [u64; 2]),
+        visit: &mut dyn FnMut(&mut Self, Place, u64),
     ) {
         let shift = self.shift();
         let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
@@ -400,7 +398,7 @@ impl SpooledTexts {
         };
         let mut take = |sorted: Vec<u64>| {
             for &[place, value] in sorted.as_chunks().0 {
-                visit(self, [place >> shift, value]);
+                visit(self, Place(place >> shift), value);
             }
         };
         entries.work_on("comparing words", &work, &mut take);

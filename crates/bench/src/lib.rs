@@ -75,11 +75,9 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let mut peers = match options.subject {
         Subject::Index
         | Subject::Guard
-        | Subject::Planning
         | Subject::Live
         | Subject::Groups
         | Subject::Templates
-        | Subject::Adopting
         | Subject::Passages
         | Subject::Calibration
         | Subject::Scale

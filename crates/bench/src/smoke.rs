@@ -11,8 +11,8 @@ use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
 use crate::report::table::Table;
 use crate::subjects::{
-    adopting, bursts, cold, containment, cores, documents, groups, guard, index, live, lookup,
-    pairs, passages, pipelines, planning, scale, templates,
+    bursts, cold, containment, cores, documents, groups, guard, live, lookup, pairs, passages,
+    pipelines, scale, templates,
 };
 
 /// Measures ourselves alone, with so few documents that this only tests the measurements.
@@ -39,7 +39,6 @@ pub fn run(server: &Server) -> Result<()> {
     std::fs::create_dir_all(&bench.results)?;
     for measure in [
         lookup::measure,
-        index::measure,
         documents::measure,
         pairs::measure,
         cores::measure,
@@ -47,10 +46,8 @@ pub fn run(server: &Server) -> Result<()> {
         short_bursts,
         live::measure,
         groups::measure,
-        adopting::measure,
         passages::measure,
         pipelines::measure,
-        planning::measure,
         containment::measure,
         templates::measure,
         scale::measure,

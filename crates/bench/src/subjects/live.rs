@@ -1,8 +1,6 @@
 //! Refreshes of kept clusters, compared with computing the clusters anew.
 
 use anyhow::Result;
-use testbed::documents::generator::{Generator, Plan};
-use testbed::documents::load_generated;
 use testbed::progress::bar;
 use testbed::server::database::Database;
 
@@ -10,7 +8,6 @@ use crate::context::Bench;
 use crate::measure::race::quantile;
 use crate::measure::session::Session;
 use crate::report::table::{Cell, Table, row};
-use crate::subjects::analytics;
 
 /// The number of rows changed before a refresh, and the number of rounds.
 const CHANGES: &[(u64, usize)] = &[(1, 9), (10, 9), (100, 5), (1000, 3), (10_000, 3)];
@@ -71,14 +68,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         rows.into_iter().for_each(|row| refreshes.push(row));
         session.execute("DROP TABLE docs")?;
     }
-    // The analytics need copies among the documents.
-    let generator = Generator::new(bench.words, Plan::mixed(documents));
-    load_generated(&mut session.client(), "docs", &generator)?;
-    prepare(&session)?;
     Ok(vec![
         refreshes,
         measure_groups(&session, documents / SHARE)?,
-        analytics::measure(&session)?,
     ])
 }
 

@@ -1,7 +1,5 @@
 //! The subjects of the benchmarks, one module each.
 
-pub mod adopting;
-mod analytics;
 pub mod bursts;
 mod calibration;
 pub mod cold;
@@ -13,7 +11,6 @@ mod estimate;
 pub mod groups;
 pub mod guard;
 mod hamming;
-pub mod index;
 mod known_pairs;
 pub mod live;
 pub mod lookup;
@@ -23,7 +20,6 @@ pub mod pairs;
 mod pairs_peers;
 pub mod passages;
 pub mod pipelines;
-pub mod planning;
 mod python;
 mod quality;
 pub mod scale;
@@ -49,10 +45,8 @@ pub enum Subject {
     Pairs,
     Guard,
     Pipelines,
-    Planning,
     Live,
     Groups,
-    Adopting,
     Passages,
     Containment,
     Templates,
@@ -81,11 +75,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
         "lookup",
         &[lookup::measure, lookup_peers::measure, hamming::measure],
     ),
-    (
-        Subject::Index,
-        "index",
-        &[index::measure, documents::measure],
-    ),
+    (Subject::Index, "index", &[documents::measure]),
     (
         Subject::Pairs,
         "pairs",
@@ -98,10 +88,8 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     ),
     (Subject::Guard, "guard", &[bursts::measure]),
     (Subject::Pipelines, "pipelines", &[pipelines::measure]),
-    (Subject::Planning, "planning", &[planning::measure]),
     (Subject::Live, "live", &[live::measure]),
     (Subject::Groups, "groups", &[groups::measure]),
-    (Subject::Adopting, "adopting", &[adopting::measure]),
     (Subject::Passages, "passages", &[passages::measure]),
     (Subject::Containment, "containment", &[containment::measure]),
     (Subject::Templates, "templates", &[templates::measure]),
