@@ -1,5 +1,5 @@
 # PostgreSQL's image with the extension: docker build --build-arg PG=17 --tag pg_neardup .
-ARG PG=18
+ARG PG=19
 
 FROM docker.io/library/postgres:${PG}-trixie AS build
 ARG PG
@@ -9,8 +9,8 @@ RUN apt-get update \
     && rm --recursive /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
-RUN rustup toolchain install --profile minimal "$(sed --quiet 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)" \
-    && rustup default "$(sed --quiet 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)" \
+RUN version="$(sed --quiet 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml | sort --version-sort | tail -1)" \
+    && rustup toolchain install --profile minimal "$version" && rustup default "$version" \
     && cargo xtask package --pg ${PG}
 
 # The extension alone, to be mounted where extension_control_path and dynamic_library_path lead:

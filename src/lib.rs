@@ -23,7 +23,13 @@ mod guard;
 mod live;
 
 // Every other `cfg` names the versions before a change, so that a new version behaves like the newest one here.
-#[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18")))]
+#[cfg(not(any(
+    feature = "pg15",
+    feature = "pg16",
+    feature = "pg17",
+    feature = "pg18",
+    feature = "pg19"
+)))]
 compile_error!("this version of PostgreSQL is not known: look at every `cfg` of a version");
 
 pgrx::pg_module_magic!(name, version);

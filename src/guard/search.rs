@@ -7,6 +7,7 @@ use crate::guard::version::RowVersion;
 use crate::index::am::lookup::{self, candidates, next_number};
 use crate::index::classes::KeySearch;
 use crate::pg::error::check_interrupts;
+use crate::pg::relation::index_fetch_begin;
 use pgrx::pg_sys;
 
 /// A transaction in progress that inserted, changed or deleted a row.
@@ -143,7 +144,7 @@ impl SearchedTable {
         let mut goes_on = None;
         // SAFETY: the table is open; the fetch is ended below or, after an ERROR, with the statement.
         unsafe {
-            let fetch = pg_sys::table_index_fetch_begin(table);
+            let fetch = index_fetch_begin(table);
             let (tid, dead) = (&mut tid, &mut all_dead);
             let mut call_again = false;
             while again

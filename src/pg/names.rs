@@ -139,7 +139,7 @@ pub fn type_of(type_: pg_sys::Oid, modifier: i32) -> String {
 }
 
 fn format_type(type_: pg_sys::Oid, modifier: i32, flags: u32) -> String {
-    let flags = (flags | pg_sys::FORMAT_TYPE_ALLOW_INVALID) as pg_sys::bits16;
+    let flags = (flags | pg_sys::FORMAT_TYPE_ALLOW_INVALID) as u16;
     // SAFETY: returns a new NUL-terminated string for any OID.
     utf8(unsafe { CStr::from_ptr(pg_sys::format_type_extended(type_, modifier, flags)) })
 }

@@ -330,3 +330,18 @@ pub unsafe fn ask_ahead(
         false => left.saturating_sub(1),
     });
 }
+
+/// Begins to fetch rows of a table by their places; see `table_index_fetch_begin`.
+///
+/// # Safety
+/// The table is open until the fetch is ended.
+pub unsafe fn index_fetch_begin(table: pg_sys::Relation) -> *mut pg_sys::IndexFetchTableData {
+    // SAFETY: vouched for by the caller.
+    #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18"))]
+    return unsafe { pg_sys::table_index_fetch_begin(table) };
+    // SAFETY: as above.
+    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18")))]
+    unsafe {
+        pg_sys::table_index_fetch_begin(table, pg_sys::ScanOptions::SO_NONE)
+    }
+}

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::{shell, workspace};
 
 /// The major versions that the extension supports.
-pub const SUPPORTED: std::ops::RangeInclusive<u16> = 15..=18;
+pub const SUPPORTED: std::ops::RangeInclusive<u16> = 15..=19;
 
 /// Returns the supported versions in words for messages.
 pub fn supported() -> String {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
+use crate::shell;
+
 /// Returns the checkout's root directory, without `..` or symbolic links, so that it is always the same path.
 pub fn root() -> &'static Path {
     static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -40,6 +42,14 @@ pub fn cargo() -> Command {
     command.current_dir(root());
     forget_own_build(&mut command);
     command
+}
+
+/// Returns the flag of commands that compile by which Rust 1.95 compiles pgrx, which declares 1.96.
+pub fn ignoring_rust_version() -> Option<&'static str> {
+    let version = shell::run_quietly(Command::new("rustc").arg("--version")).ok()?;
+    version
+        .starts_with("rustc 1.95.")
+        .then_some("--ignore-rust-version")
 }
 
 /// Removes the variables by which `cargo run` describes *this* package. To a nested Cargo they would look like a

@@ -2,6 +2,7 @@
 
 use super::hold;
 use crate::pg::error::{check_interrupts, unless};
+use crate::pg::relation::index_fetch_begin;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// Reads versions of rows by their places in the table, as a snapshot sees them.
@@ -19,7 +20,7 @@ impl Versions {
         unsafe {
             Self {
                 snapshot,
-                table: pg_sys::table_index_fetch_begin(table),
+                table: index_fetch_begin(table),
                 slot: pg_sys::table_slot_create(table, std::ptr::null_mut()),
             }
         }

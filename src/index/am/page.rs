@@ -215,7 +215,7 @@ impl<'a> Index<'a> {
     fn locked_buffer(buffer: pg_sys::Buffer, block: u32, mode: u32) -> Page<'a> {
         // SAFETY: the buffer is pinned.
         unsafe {
-            pg_sys::LockBuffer(buffer, mode as i32);
+            pg_sys::LockBuffer(buffer, mode as _);
             Page::new(buffer, block)
         }
     }
@@ -281,7 +281,7 @@ impl<'a> Index<'a> {
                 pg_sys::ReadBufferMode::RBM_NORMAL,
                 std::ptr::null_mut(),
             );
-            pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
+            pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as _);
             pg_sys::UnlockRelationForExtension(self.relation, lock);
             Page::new(buffer, pg_sys::BufferGetBlockNumber(buffer))
         }
@@ -316,7 +316,7 @@ impl<'a> Pinned<'a> {
         let pinned = ManuallyDrop::new(self);
         // SAFETY: the buffer is pinned, and its pin passes on to the page.
         unsafe {
-            pg_sys::LockBuffer(pinned.buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+            pg_sys::LockBuffer(pinned.buffer, pg_sys::BUFFER_LOCK_SHARE as _);
             Page::new(pinned.buffer, pinned.block)
         }
     }

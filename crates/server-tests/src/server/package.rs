@@ -70,6 +70,7 @@ pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
 pub fn prepare() {
     let mut command = workspace::cargo();
     command.args(["build", "--package", "xtask"]);
+    command.args(workspace::ignoring_rust_version());
     // That it cannot be built, the test tells.
     let _ = shell::run_behind("Building xtask", &command);
 }
@@ -85,7 +86,10 @@ struct Packages {
 impl Packages {
     fn make(server: &Server) -> Result<Packages> {
         let mut command = workspace::cargo();
-        command.args(["run", "--quiet", "--package", "xtask", "--", "package"]);
+        command
+            .args(["run", "--quiet"])
+            .args(workspace::ignoring_rust_version());
+        command.args(["--package", "xtask", "--", "package"]);
         command.arg("--pg-config").arg(&server.pg.path);
         let said = shell::run_quietly(&mut command)?;
         let written = |suffix: &str| {

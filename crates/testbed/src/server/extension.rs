@@ -59,6 +59,7 @@ pub fn package(pg: &PgConfig) -> Result<PathBuf> {
 fn build(pg: &PgConfig) -> Result<PathBuf> {
     let mut command = pg.cargo();
     command.args(["rustc", "--release", "--lib"]);
+    command.args(workspace::ignoring_rust_version());
     command.args(["--package", "pg_neardup", "--no-default-features"]);
     command
         .args(["--features", &pg.feature(), "--"])
