@@ -153,6 +153,13 @@ impl PairSort {
             };
             column(1, c"value", value_type);
             column(2, c"number", pg_sys::INT8OID);
+            #[cfg(not(any(
+                feature = "pg15",
+                feature = "pg16",
+                feature = "pg17",
+                feature = "pg18"
+            )))]
+            pg_sys::TupleDescFinalize(descriptor);
             let state = pg_sys::tuplesort_begin_heap(
                 descriptor,
                 columns as i32,
