@@ -191,7 +191,7 @@ mod tests {
         };
         let matrix = format!("pg: [{}]", listed(|major| major.to_string(), ", "));
         let features = listed(|major| format!("pg{major} = [\"pgrx/pg{major}\"]"), "\n");
-        let known = listed(|major| format!("feature = \"pg{major}\""), ", ");
+        let known = listed(|major| format!("    feature = \"pg{major}\""), ",\n");
         for (file, stated) in [
             ("README.md", supported()),
             (
@@ -202,7 +202,7 @@ mod tests {
             (".github/workflows/release.yml", matrix),
             ("Cargo.toml", features + "\n\n"),
             ("Dockerfile", format!("ARG PG={}\n", SUPPORTED.end())),
-            ("src/lib.rs", format!("any({known})")),
+            ("src/lib.rs", format!("any(\n{known}\n)")),
         ] {
             let text = fs::read_to_string(workspace::root().join(file)).expect(file);
             assert!(text.contains(&stated), "{file} lacks {stated}");
