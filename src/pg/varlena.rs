@@ -108,7 +108,7 @@ pub(crate) use argument;
 ///
 /// # Errors
 /// ERROR `out_of_memory`, raised by Rust, so that frames free their memory before it is copied. PostgreSQL's own is
-/// copied at once by pgrx 0.18.1, which, if there is no memory for the copy either, tries again until the server
+/// copied at once by pgrx 0.19.3, which, if there is no memory for the copy either, tries again until the server
 /// panics.
 pub fn allocate(bytes: usize) -> *mut u8 {
     // SAFETY: the context is valid.

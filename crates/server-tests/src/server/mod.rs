@@ -38,6 +38,7 @@ mod passages;
 mod planning;
 pub mod python;
 mod reuse;
+mod rewrites;
 mod scopes;
 mod sessions;
 mod shards;
@@ -141,6 +142,7 @@ const ALL: &[Test] = &[
         "reuse_lookups_after_portions",
         reuse::lookups_after_portions,
     ),
+    ("rewrites_keep_everything", rewrites::keep_everything),
     ("reuse_beside_a_scan", reuse::beside_a_scan),
     ("reuse_beside_everything", reuse::beside_everything),
     ("cold_lookups", cold::lookups),

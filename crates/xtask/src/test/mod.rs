@@ -7,14 +7,14 @@ use std::sync::mpsc;
 use std::thread;
 
 use anyhow::Result;
-use testbed::pg_config::{PgConfig, PostgresChoice, SUPPORTED};
+use testbed::pg_config::{PgConfig, PostgresChoice};
 use testbed::{setup, shell, workspace};
 
 use tally::{Tally, print};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// A part (fmt, clippy, newest, unit, regress, server, reliability, docs), or a name, or some of it, of
+    /// A part (fmt, clippy, unit, regress, server, reliability, docs), or a name, or some of it, of
     /// tests that need a server; reliability tests run whole when they are named
     name: Option<String>,
     /// Accept the present output as the expected one (regress and docs)
@@ -40,7 +40,6 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
         None => run_all(&pg, options.bless, &mut tally)?,
         Some("fmt") => tally.check("fmt", &mut fmt())?,
         Some("clippy") => tally.check("clippy", &mut clippy(&pg))?,
-        Some("newest") => tally.check("newest", &mut newest())?,
         Some("unit") => tally.count_all(&mut unit_tests())?,
         Some(part @ ("regress" | "server" | "reliability" | "docs")) => {
             let filter = format!("{part}::");
@@ -65,7 +64,6 @@ fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
         tally.check("fmt", &mut fmt())?;
         tally.count_all(&mut shell::behind(&unit_tests()))?;
         tally.check("clippy", &mut shell::behind(&clippy(pg)))?;
-        tally.check("newest", &mut shell::behind(&newest()))?;
         lines.into_iter().for_each(print);
         let with_server = with_server.join();
         tally.add(&with_server.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
@@ -88,18 +86,6 @@ fn clippy(pg: &PgConfig) -> Command {
     let feature = format!("pg_neardup/{}", pg.feature());
     command.args(["--no-default-features", "--features", &feature]);
     command.args(["--", "--deny", "warnings"]);
-    command
-}
-
-/// Checks the types of the extension for the newest PostgreSQL, which need not be installed: pgrx has its
-/// declarations.
-fn newest() -> Command {
-    let mut command = workspace::cargo();
-    command
-        .env("DOCS_RS", "1")
-        .args(["check", "--release", "--lib", "--no-default-features"]);
-    command.args(workspace::ignoring_rust_version());
-    command.args(["--features", &format!("pg{}", SUPPORTED.end())]);
     command
 }
 
