@@ -5,6 +5,7 @@ mod arrow;
 mod column;
 mod documents;
 mod error;
+mod meeting;
 mod pairs;
 mod parallel;
 mod signatures;
@@ -20,6 +21,8 @@ mod _native {
     use crate::documents::{
         set_signature, shingle_hashes, shingles, signatures, simhashes, winnow,
     };
+    #[pymodule_export]
+    use crate::meeting::{frequencies, meet, members, set_resemblances, sets};
     #[pymodule_export]
     use crate::pairs::{containments, edit_distances, explanations, resemblances};
     #[pymodule_export]

@@ -16,7 +16,7 @@ use crate::parallel;
 ///
 /// # Errors
 /// ValueError if the columns are not of the same length; the errors of [`Column::texts`].
-fn pairs<'a>(
+pub fn pairs<'a>(
     a: &'a Column<'_>,
     b: &'a Column<'_>,
 ) -> impl Iterator<Item = PyResult<Option<[Value<'a>; 2]>>> {

@@ -2,7 +2,8 @@
 //!
 //! They run one after the other on one private server (`cargo test -p server-tests -- NAME`).
 //! `NEARDUP_PG` or `NEARDUP_PG_CONFIG` choose the PostgreSQL; `NEARDUP_BLESS=1` accepts the present
-//! output as the expected one. Reliability tests run whole where a name is given, else in brief.
+//! output as the expected one. Reliability tests run whole where a name is given, else in brief. Those of Spark are
+//! there only with `NEARDUP_SPARK=1`.
 
 mod deadline;
 mod docs;
@@ -15,6 +16,7 @@ mod reliability;
 mod server;
 mod sessions;
 mod shared;
+mod spark;
 
 use std::process::ExitCode;
 
@@ -58,5 +60,6 @@ fn trials(scale: Scale) -> Result<Vec<Trial>> {
     trials.extend(server::trials());
     trials.extend(reliability::trials(scale));
     trials.extend(docs::trials()?);
+    trials.extend(spark::trials());
     Ok(trials)
 }

@@ -12,6 +12,7 @@ mod frequencies;
 mod group_sizes;
 mod hot;
 mod lists;
+mod meeting;
 mod prefix;
 mod tokens;
 
@@ -19,5 +20,6 @@ pub use frequencies::Frequencies;
 pub use group_sizes::GroupSizes;
 pub use hot::{Prefixes, choose_prefix};
 pub use lists::KeyLists;
+pub use meeting::{Meeting, Member, counter, ranked_prefix};
 pub use prefix::rarest;
 pub use tokens::{Sides, TokenCounts, Tokens, choose, keys, pairs_of_row, token};

@@ -13,12 +13,17 @@ __all__ = [
     "distances",
     "edit_distances",
     "explanations",
+    "frequencies",
     "interval",
+    "meet",
+    "members",
     "near_dup",
     "pack",
     "parse",
     "resemblances",
+    "set_resemblances",
     "set_signature",
+    "sets",
     "shingle_hashes",
     "shingles",
     "signatures",
@@ -61,6 +66,19 @@ def explanations(
     ]
     | None
 ]: ...
+def sets(texts: Any, k: int, unit: str, fold: str) -> list[bytes | None]: ...
+def frequencies(sets: Any, counters: int) -> bytes: ...
+def members(sets: Any, threshold: float, frequencies: bytes) -> tuple[bytes, bytes, bytes]: ...
+def meet(
+    elements: bytes,
+    labels: bytes,
+    sizes: bytes,
+    rests: bytes,
+    sides: bytes,
+    meeting: tuple[float, int, bool],
+    start: int,
+) -> tuple[bytes, bytes, int]: ...
+def set_resemblances(a: Any, b: Any) -> list[float | None]: ...
 def check(signature: bytes) -> None: ...
 def parse(text: str) -> bytes: ...
 def text(signature: bytes) -> str: ...

@@ -139,7 +139,7 @@ fn check_snippet(python: &Path) -> Result<()> {
     Ok(())
 }
 
-fn dsn(server: &Server, database: &Database<'_>) -> String {
+pub fn dsn(server: &Server, database: &Database<'_>) -> String {
     let socket = server.main.socket_dir().display();
     format!("host={socket} user=postgres dbname={}", database.name)
 }
@@ -217,6 +217,20 @@ fn environment() -> Result<PathBuf> {
         shell::run_behind(what, pip.arg(&requirements)).context("Python lacks packages")?;
         fs::write(&stamp, wanted)?;
     }
+    Ok(python)
+}
+
+/// Installs packages into a virtual environment of their own, and returns its Python.
+pub fn environment_with(environment: &Path, packages: &[&str]) -> Result<PathBuf> {
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        let base = interpreter().context("no Python")?;
+        shell::run_quietly(Command::new(base).args(["-m", "venv"]).arg(environment))?;
+    }
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install"]).args(packages);
+    workspace::forget_own_build(pip.current_dir(workspace::root()));
+    shell::run_with_progress(&format!("Installing {}", packages.join(" ")), &mut pip)?;
     Ok(python)
 }
 

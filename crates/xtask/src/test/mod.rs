@@ -20,6 +20,9 @@ pub struct Options {
     /// Accept the present output as the expected one (regress and docs)
     #[arg(long)]
     bless: bool,
+    /// Run the tests of Spark, which need Java and install PySpark of 400 MB, instead of all others
+    #[arg(long, conflicts_with = "name")]
+    spark: bool,
 }
 
 impl Options {
@@ -28,6 +31,7 @@ impl Options {
         Options {
             name: Some(name.to_string()),
             bless: true,
+            spark: false,
         }
     }
 }
@@ -37,6 +41,10 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
     let pg = setup::ensure(choice)?;
     let mut tally = Tally::default();
     match options.name.as_deref() {
+        None if options.spark => {
+            let mut tests = server_tests(&pg, "spark::", options.bless);
+            tally.count(tests.env("NEARDUP_SPARK", "1"), &mut print)?;
+        }
         None => run_all(&pg, options.bless, &mut tally)?,
         Some("fmt") => tally.check("fmt", &mut fmt())?,
         Some("clippy") => tally.check("clippy", &mut clippy(&pg))?,

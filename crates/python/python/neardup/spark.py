@@ -1,0 +1,351 @@
+"""Near-duplicates in DataFrames of Spark: the pairs and connected clusters that the server's functions find.
+
+The steps are DataFrame operations and Arrow functions, so they run wherever PySpark runs and this package is installed
+on the workers. Documents become sets of shingles; identical ones count once. Each set comes under the rarest of its
+shingles, as many as a set at the threshold must share one of, so no pair is missed. Pairs that meet are compared exactly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+
+from . import _native, near_dup, signature
+
+__all__ = ["clusters", "pairs"]
+
+MOST_COUNTERS = 1 << 22
+"""16 MB of them are sent to every worker."""
+
+COUNTERS_IN_A_ROW = 1 << 14
+
+HOT = 1000
+"""In groups of more sets, `clusters` first compares one of them with the others."""
+
+
+def pairs(
+    docs: DataFrame,
+    base: DataFrame | None = None,
+    *,
+    key: str,
+    text: str,
+    threshold: float = 0.8,
+    k: int = 3,
+    unit: str = "word",
+    fold: str = "case",
+    exceptions: DataFrame | None = None,
+    most: int | None = None,
+) -> DataFrame:
+    """Return all pairs of similar documents as ``DataFrame(a, b, similarity)``, as ``near_dup_pairs`` in SQL.
+
+    ``key`` and ``text`` name columns; keys are unique and not NULL. ``a`` is the smaller key. NULL and empty texts are
+    similar to nothing. With ``base``, return the pairs of a document of ``docs`` and one of ``base`` instead, as
+    ``near_dup_join``. ``exceptions`` is a DataFrame of two columns: pairs of keys that count as not similar. With
+    ``most``, each document has at most as many partners, identical ones first; it has more only if others need it.
+
+    The search runs during the call, except for its last step.
+    """
+    if most is not None and (base is not None or not 1 <= most <= 1000):
+        raise ValueError("most must be 1 to 1000, and is not for two DataFrames")
+    search = _Search(docs, base, key, text, threshold, (k, unit, fold), exceptions)
+    near = search.compared(search.meeting(search.members()))
+    rows = search.items.select("id", "key", "side")
+    if most is not None:
+        return _few(rows, near, most)
+    a = rows.select(F.col("id").alias("a"), F.col("key").alias("key_a"), F.col("side").alias("side_a"))
+    b = rows.select(F.col("id").alias("b"), F.col("key").alias("key_b"), F.col("side").alias("side_b"))
+    same = a.join(b, F.col("a") == F.col("b")).withColumn("similarity", F.lit(1.0))
+    different = near.join(a, "a").join(b, "b")
+    if base is None:
+        found = same.where("key_a < key_b").unionByName(different)
+        first, second = F.least("key_a", "key_b"), F.greatest("key_a", "key_b")
+    else:
+        found = same.where("side_a = 1 AND side_b = 2").unionByName(different.where("side_a != side_b"))
+        first, second = (F.when(F.col("side_a") == side, F.col("key_a")).otherwise(F.col("key_b")) for side in (1, 2))
+    return found.select(first.alias("a"), second.alias("b"), "similarity")
+
+
+def clusters(
+    docs: DataFrame,
+    *,
+    key: str,
+    text: str,
+    threshold: float = 0.8,
+    k: int = 3,
+    unit: str = "word",
+    fold: str = "case",
+    exceptions: DataFrame | None = None,
+) -> DataFrame:
+    """Return the connected cluster of every document as ``DataFrame(key, cluster)``, named by its smallest key.
+
+    As ``near_dup_clusters(method => 'connected')`` in SQL; the arguments are those of `pairs`. The search runs during
+    the call, except for its last step.
+    """
+    search = _Search(docs, None, key, text, threshold, (k, unit, fold), exceptions)
+    members = _kept(search.members())
+    hot = _kept(members.groupBy("element").count().where(F.col("count") > HOT).select("element"))
+    labels = _components(search.compared(search.meeting(members, HOT)))
+    if hot.count() > 0:
+        # What is connected by now need not be compared.
+        labeled = members.join(hot, "element").drop("label").join(labels, "id", "left")
+        labeled = labeled.withColumn("label", F.coalesce("label", "id"))
+        more = search.compared(search.meeting(labeled, by_label=True))
+        tree = labels.where("id != label").select(F.col("label").alias("a"), F.col("id").alias("b"))
+        labels = _components(more.select("a", "b").unionByName(tree))
+    labeled = search.items.select("key", "id").join(labels, "id", "left")
+    labeled = _kept(labeled.select("key", F.coalesce("label", "id").alias("label")))
+    names = labeled.groupBy("label").agg(F.min("key").alias("name"))
+    named = labeled.join(names, "label").select("key", "name")
+    everyone = docs.select(_column(key).alias("key")).join(named, "key", "left")
+    return everyone.select("key", F.coalesce("name", "key").alias("cluster"))
+
+
+class _Search:
+    """The sets of one or two DataFrames, and the steps from them to pairs of similar ones."""
+
+    def __init__(
+        self,
+        docs: DataFrame,
+        base: DataFrame | None,
+        key: str,
+        text: str,
+        threshold: float,
+        shingling: tuple[int, str, str],
+        exceptions: DataFrame | None,
+    ) -> None:
+        empty = signature("", *shingling)
+        near_dup(empty, empty, threshold)
+        self.threshold = threshold
+        rows = _rows(docs, "docs", key, text).withColumn("side", F.lit(3 if base is None else 1))
+        if base is not None:
+            rows = rows.unionByName(_rows(base, "base", key, text).withColumn("side", F.lit(2)))
+        rows = rows.where(F.col("text").isNotNull()).withColumn("own", F.lit(False))
+        if exceptions is not None:
+            exceptions = _excepted(exceptions)
+            # A document with an exception counts by itself, so that the exception is one of its set.
+            keys = exceptions.select(F.col("x").alias("key")).union(exceptions.select("y")).distinct()
+            marked = keys.withColumn("marked", F.lit(True))
+            rows = rows.join(marked, "key", "left").withColumn("own", F.col("marked").isNotNull())
+        schema = rows.select("key", "side").schema.add("id", "long").add("size", "integer").add("set", "binary")
+        items = rows.select("key", "side", "own", "text").mapInArrow(partial(_cut, shingling), schema)
+        self.items = _kept(items.repartition("id"))
+        self.sets = self.items.groupBy("id").agg(
+            F.first("size").alias("size"), F.first("set").alias("set"), F.bit_or("side").alias("sides")
+        )
+        self.exceptions = None
+        if exceptions is not None:
+            ids = self.items.select("key", "id")
+            x, y = (ids.toDF(name, f"id_{name}") for name in "xy")
+            found = exceptions.join(x, "x").join(y, "y")
+            self.exceptions = found.select(F.least("id_x", "id_y").alias("a"), F.greatest("id_x", "id_y").alias("b"))
+
+    def members(self) -> DataFrame:
+        """Return every set under the shingles of its prefix."""
+        wanted = 8 * max(self.sets.count(), 512) - 1
+        counters = min(1 << wanted.bit_length(), MOST_COUNTERS)
+        sets = self.sets.select("set")
+        parts = sets.mapInArrow(partial(_count, counters), "part int, counts binary")
+        summed = parts.repartition("part").mapInArrow(_sum, "part int, counts binary").collect()
+        frequencies = b"".join(row.counts for row in sorted(summed))
+        members = self.sets.mapInArrow(
+            partial(_members, self.threshold, frequencies), "element long, id long, size int, rest int, sides int"
+        )
+        return members.withColumn("label", F.lit(0).cast("long"))
+
+    def meeting(self, members: DataFrame, hot: int = 1 << 62, by_label: bool = False) -> DataFrame:
+        """Return the pairs of sets that can be similar, each once."""
+        members = members.repartition("element").sortWithinPartitions("element", "label", "size", "id")
+        meet = partial(_meet, (self.threshold, hot, by_label))
+        return members.mapInArrow(meet, "a long, b long").distinct()
+
+    def compared(self, met: DataFrame) -> DataFrame:
+        """Return the pairs that are similar, with their similarity."""
+        if self.exceptions is not None:
+            met = met.join(self.exceptions, ["a", "b"], "left_anti")
+        a, b = (self.sets.select(F.col("id").alias(name), F.col("set").alias(f"set_{name}")) for name in "ab")
+        both = met.join(a, "a").join(b, "b").select("a", "b", "set_a", "set_b")
+        return _kept(both.mapInArrow(partial(_compare, self.threshold), "a long, b long, similarity double"))
+
+
+def _column(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _kept(frame: DataFrame) -> DataFrame:
+    """Return the frame, computed: in the checkpoint directory if there is one, else on the workers."""
+    directory = frame.sparkSession.sparkContext.getCheckpointDir()
+    return frame.localCheckpoint() if directory is None else frame.checkpoint()
+
+
+def _rows(docs: DataFrame, name: str, key: str, text: str) -> DataFrame:
+    """Return keys and texts."""
+    types: dict[str, DataType] = {field.name: field.dataType for field in docs.schema}
+    for column in (key, text):
+        if column not in types:
+            raise ValueError(f"{name} has no column {column!r}\nHINT:  Its columns are {', '.join(types)}.")
+    if not isinstance(types[text], StringType):
+        raise ValueError(f"column {text!r} of {name} is of type {types[text].simpleString()}, not string")
+    if isinstance(types[key], (ArrayType, MapType, StructType)):
+        raise ValueError(f"a key cannot be of type {types[key].simpleString()}\nHINT:  Valid are numbers, texts and times.")
+    rows = docs.select(_column(key).alias("key"), _column(text).alias("text"))
+    odd = rows.groupBy("key").count().where("key IS NULL OR count > 1").head(1)
+    if odd and odd[0].key is None:
+        raise ValueError(f"column {key!r} of {name} has NULL\nHINT:  Every document needs a key.")
+    if odd:
+        raise ValueError(f"key {odd[0].key!r} of {name} is there {odd[0]['count']} times\nHINT:  Keys are unique.")
+    return rows
+
+
+def _excepted(exceptions: DataFrame) -> DataFrame:
+    if len(exceptions.columns) != 2:
+        raise ValueError(f"exceptions has {len(exceptions.columns)} columns\nHINT:  Valid are two: pairs of keys.")
+    return exceptions.toDF("x", "y")
+
+
+def _cut(
+    shingling: tuple[int, str, str], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Return the set of each document that is not empty, and its number, a hash of the set."""
+    for batch in batches:
+        key, side, own, text = batch.columns
+        sets = _native.sets(text, *shingling)
+        kept = [row for row, found in enumerate(sets) if found]
+        ids = [_id(sets[row], key[row].as_py() if own[row].as_py() else None) for row in kept]
+        columns = [key.take(pa.array(kept, pa.int64())), side.take(pa.array(kept, pa.int64())), pa.array(ids, pa.int64())]
+        columns.append(pa.array([len(sets[row]) // 8 for row in kept], pa.int32()))
+        columns.append(pa.array([sets[row] for row in kept], pa.binary()))
+        yield pa.RecordBatch.from_arrays(columns, ["key", "side", "id", "size", "set"])
+
+
+def _id(found: bytes, key: object) -> int:
+    digest = hashlib.blake2b(found, digest_size=8)
+    if key is not None:
+        digest.update(repr(key).encode())
+    return int.from_bytes(digest.digest(), "little", signed=True)
+
+
+def _count(counters: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return how many sets have the shingles of each counter, some counters in a row."""
+    total = np.zeros(counters, np.uint32)
+    for batch in batches:
+        total += np.frombuffer(_native.frequencies(batch.column("set"), counters), np.uint32)
+    parts = np.split(total, max(counters // COUNTERS_IN_A_ROW, 1))
+    yield _parts({number: part for number, part in enumerate(parts)})
+
+
+def _sum(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    sums: dict[int, Any] = {}
+    for batch in batches:
+        for part, counts in zip(batch.column("part").to_pylist(), batch.column("counts").to_pylist()):
+            sums[part] = sums.get(part, 0) + np.frombuffer(counts, np.uint32)
+    yield _parts(sums)
+
+
+def _parts(parts: dict[int, Any]) -> pa.RecordBatch:
+    counts = pa.array([part.tobytes() for part in parts.values()], pa.binary())
+    return pa.RecordBatch.from_arrays([pa.array(list(parts), pa.int32()), counts], ["part", "counts"])
+
+
+def _members(threshold: float, frequencies: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows, elements, rests = _native.members(batch.column("set"), threshold, frequencies)
+        of_set = batch.select(["id", "size", "sides"]).take(pa.array(np.frombuffer(rows, np.int32)))
+        numbers = [pa.array(np.frombuffer(elements, np.int64)), pa.array(np.frombuffer(rests, np.int32))]
+        columns = [numbers[0], of_set.column("id"), of_set.column("size"), numbers[1], of_set.column("sides")]
+        yield pa.RecordBatch.from_arrays(columns, ["element", "id", "size", "rest", "sides"])
+
+
+def _meet(meeting: tuple[float, int, bool], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the pairs of each group, which may go over several batches."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        elements = batch.column("element").to_numpy()
+        if len(elements) == 0:
+            continue
+        last = int(np.searchsorted(elements, elements[-1]))
+        if last > 0 or (waiting and waiting[-1].column("element")[-1].as_py() != elements[0]):
+            yield from _met(meeting, [*waiting, batch.slice(0, last)])
+            waiting = []
+        waiting.append(batch.slice(last))
+    if waiting:
+        yield from _met(meeting, waiting)
+
+
+def _met(meeting: tuple[float, int, bool], batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    table = pa.Table.from_batches(batches)
+    types = {"element": np.int64, "label": np.int64, "size": np.uint32, "rest": np.uint32, "sides": np.uint8}
+    columns = [table.column(name).to_numpy().astype(of).tobytes() for name, of in types.items()]
+    ids, start = table.column("id").to_numpy(), 0
+    while start < len(ids):
+        *sides, start = _native.meet(*columns, meeting, start)
+        a, b = (ids[np.frombuffer(side, np.uint32)] for side in sides)
+        yield pa.RecordBatch.from_arrays([pa.array(np.minimum(a, b)), pa.array(np.maximum(a, b))], ["a", "b"])
+
+
+def _compare(threshold: float, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        a, b, set_a, set_b = batch.columns
+        found = pa.RecordBatch.from_arrays(
+            [a, b, pa.array(_native.set_resemblances(set_a, set_b), pa.float64())], ["a", "b", "similarity"]
+        )
+        yield found.filter(pa.array(found.column(2).to_numpy(zero_copy_only=False) >= threshold))
+
+
+def _few(rows: DataFrame, near: DataFrame, most: int) -> DataFrame:
+    """Return pairs of rows such that each has `most` partners, if there are as many."""
+    of_set = Window.partitionBy("id")
+    ranked = rows.select(
+        "id",
+        "key",
+        (F.row_number().over(of_set.orderBy("key")) - 1).alias("rank"),
+        F.count("key").over(of_set).alias("copies"),
+    )
+    # Copies stand in a circle, and each takes those that follow it: half of its partners.
+    step = F.explode(F.sequence(F.lit(1), F.least(F.lit((most + 1) // 2), F.floor(F.col("copies") / 2).cast("int"))))
+    taking = ranked.where("copies > 1").withColumn("step", step)
+    taking = taking.select("id", F.col("key").alias("x"), ((F.col("rank") + F.col("step")) % F.col("copies")).alias("rank"))
+    same = taking.join(ranked, ["id", "rank"]).select("x", F.col("key").alias("y"), F.lit(1.0).alias("similarity"))
+    both = near.unionByName(near.select(F.col("b").alias("a"), F.col("a").alias("b"), "similarity"))
+    best = Window.partitionBy("a").orderBy(F.desc("similarity"), "b")
+    best_sets = both.withColumn("place", F.row_number().over(best)).where(F.col("place") <= most)
+    x = ranked.where(F.col("copies") <= most).select(F.col("id").alias("a"), F.col("key").alias("x"), "copies")
+    y = ranked.where(F.col("rank") < most).select(F.col("id").alias("b"), F.col("key").alias("y"))
+    others = best_sets.join(x, "a").join(y, "b")
+    of_row = Window.partitionBy("x").orderBy("place", "y")
+    others = others.withColumn("place", F.row_number().over(of_row)).where(F.col("place") <= most + 1 - F.col("copies"))
+    found = same.unionByName(others.select("x", "y", "similarity"))
+    ordered = found.select(F.least("x", "y").alias("a"), F.greatest("x", "y").alias("b"), "similarity")
+    return ordered.distinct()
+
+
+def _components(edges: DataFrame) -> DataFrame:
+    """Return the smallest number that is connected with each, as ``DataFrame(id, label)``.
+
+    By alternating large-star and small-star (Kiveris and others, "Connected components in MapReduce and beyond", SoCC
+    2014), until nothing changes.
+    """
+    neighbors = Window.partitionBy("u")
+    edges = _kept(edges.select(F.greatest("a", "b").alias("u"), F.least("a", "b").alias("v")).distinct())
+    before: Row | None = None
+    while True:
+        state = edges.agg(F.count("*").alias("edges"), F.bit_xor(F.xxhash64("u", "v")).alias("hash")).head()
+        if state == before:
+            break
+        before = state
+        both = edges.unionByName(edges.select(F.col("v").alias("u"), F.col("u").alias("v")))
+        least = F.least(F.min("v").over(neighbors), F.col("u"))
+        large = both.withColumn("m", least).where("v > u").select(F.col("v").alias("u"), F.col("m").alias("v")).distinct()
+        starred = large.withColumn("m", F.min("v").over(neighbors))
+        to_least = starred.select("u", F.col("m").alias("v"))
+        small = to_least.unionByName(starred.where("v != m").select(F.col("v").alias("u"), F.col("m").alias("v")))
+        edges = _kept(small.distinct())
+    roots = edges.select(F.col("v").alias("id"), F.col("v").alias("label"))
+    return edges.select(F.col("u").alias("id"), F.col("v").alias("label")).unionByName(roots).distinct()
