@@ -82,7 +82,8 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
         | Subject::Calibration
         | Subject::Scale
         | Subject::Cold
-        | Subject::Shards => Peers::none(),
+        | Subject::Shards
+        | Subject::Spark => Peers::none(),
         _ => Peers::start(),
     };
     if wants_passages {

@@ -6,6 +6,7 @@ use neardup::set::jaccard;
 use neardup::shingle::{Key, shingle_hashes};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use crate::column::{Column, Value};
@@ -97,17 +98,12 @@ pub fn members<'py>(
     ))
 }
 
-/// Returns the pairs of members, given as columns, from member `start` on: the members' numbers on both sides, and
-/// the member to go on with.
+/// Returns the pairs of members from member `start` on: the members' numbers on both sides, and the member to go on
+/// with. The columns of members are elements, labels, sizes, rests, and sides.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)]
 pub fn meet<'py>(
     py: Python<'py>,
-    elements: &[u8],
-    labels: &[u8],
-    sizes: &[u8],
-    rests: &[u8],
-    sides: &[u8],
+    members: [PyBackedBytes; 5],
     meeting: (f64, usize, bool),
     start: usize,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, usize)> {
@@ -117,9 +113,9 @@ pub fn meet<'py>(
         hot,
         by_label,
     };
-    let labels = numbers(labels, i64::from_le_bytes);
-    let [sizes, rests] = [sizes, rests].map(|column| numbers(column, u32::from_le_bytes));
-    let elements = numbers(elements, i64::from_le_bytes);
+    let [elements, labels, sizes, rests, sides] = members;
+    let [elements, labels] = [elements, labels].map(|column| numbers(&column, i64::from_le_bytes));
+    let [sizes, rests] = [sizes, rests].map(|column| numbers(&column, u32::from_le_bytes));
     let len = elements.len();
     if [labels.len(), sizes.len(), rests.len(), sides.len()] != [len; 4] {
         return Err(PyValueError::new_err("the columns have different lengths"));

@@ -31,17 +31,19 @@ pub fn trials() -> Vec<Trial> {
         return Vec::new();
     }
     let versions = [
-        ("spark::pyspark_3", "pyspark>=3.5,<4"),
-        ("spark::pyspark_4", "pyspark>=4,<5"),
+        ("pyspark_3", "pyspark>=3.5,<4"),
+        ("pyspark_4", "pyspark>=4,<5"),
     ];
-    let test = |(name, version): (&str, &'static str)| {
-        trial(name.to_string(), move || run(shared::server(), version))
+    let test = |(name, version)| {
+        trial(format!("spark::{name}"), move || {
+            run(shared::server(), name, version)
+        })
     };
     versions.into_iter().map(test).collect()
 }
 
 /// Compares the pairs and clusters of collections with the server's.
-fn run(server: &Server, version: &str) -> Result<Outcome> {
+fn run(server: &Server, name: &str, version: &str) -> Result<Outcome> {
     if which::which("java").is_err() {
         return Ok(Outcome::Skipped(Missing::Client("Java")));
     }
@@ -62,8 +64,8 @@ fn run(server: &Server, version: &str) -> Result<Outcome> {
     let directory = workspace::scratch_dir().join("spark");
     fs::create_dir_all(&directory)?;
     let made = python::environment_with(
-        &directory.join(version),
-        &["./crates/python[spark]", version],
+        &directory.join(name),
+        &["./crates/python[spark]", version, "psycopg[binary]==3.3.9"],
     )?;
     let program = workspace::root().join("tests/python/spark.py");
     let mut command = Command::new(made);

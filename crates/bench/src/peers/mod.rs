@@ -1,6 +1,7 @@
 //! The peers that we are compared with: installed privately from the package registries, or found.
 
 pub mod pipelines;
+pub mod spark;
 pub mod suffix_array;
 mod worker;
 

@@ -53,17 +53,22 @@ impl Pipelines {
         command.arg(PROCESSES.to_string());
         let answer: Value = serde_json::from_str(&shell::run_quietly(&mut command)?)?;
         let number = |name: &str| answer[name].as_f64().with_context(|| format!("no {name}"));
-        let clusters = fs::read_to_string(into.join("clusters.csv"))?;
-        let clusters = clusters.lines().map(|line| {
-            let (id, cluster) = line.split_once(',').context("no comma")?;
-            Ok((id.parse()?, cluster.parse()?))
-        });
         Ok(Run {
             seconds: number("seconds")?,
             memory: number("memory")?,
             disk: number("disk")?,
             lines: number("lines")? as usize,
-            clusters: clusters.collect::<Result<_>>()?,
+            clusters: read_found(&into)?,
         })
     }
+}
+
+/// Reads the clusters (or pairs) that a program wrote into a directory.
+pub fn read_found(directory: &Path) -> Result<Vec<(i64, i64)>> {
+    let found = fs::read_to_string(directory.join("clusters.csv"))?;
+    let found = found.lines().map(|line| {
+        let (a, b) = line.split_once(',').context("no comma")?;
+        Ok((a.parse()?, b.parse()?))
+    });
+    found.collect()
 }

@@ -26,6 +26,7 @@ pub mod scale;
 mod scripts;
 pub mod shards;
 mod signature;
+pub mod spark;
 pub mod templates;
 
 use anyhow::Result;
@@ -55,6 +56,7 @@ pub enum Subject {
     Scale,
     Cold,
     Shards,
+    Spark,
     Generate,
 }
 
@@ -102,4 +104,5 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (Subject::Scale, "scale", &[scale::measure]),
     (Subject::Cold, "cold", &[cold::measure]),
     (Subject::Shards, "shards", &[shards::measure]),
+    (Subject::Spark, "spark", &[spark::measure]),
 ];

@@ -85,7 +85,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 }
 
 /// Creates `truth`, the true components of the loaded documents.
-fn make_truth(session: &Session) -> Result<()> {
+pub fn make_truth(session: &Session) -> Result<()> {
     session.execute(
         "CREATE TABLE truth AS SELECT d.id, coalesce(c.component, d.id) AS cluster FROM docs d
          LEFT JOIN connected_components(NULL::bigint, 'SELECT a, b FROM true_pairs') c ON c.key = d.id",
@@ -133,7 +133,7 @@ fn contest(
     let base = results.get(OURS).context("ours did not run")?;
     for times in results.iter() {
         let run = &runs.borrow()[times.name.as_str()];
-        let score = score(session, run)?;
+        let score = score(session, &run.clusters)?;
         table.push(row![
             format!("{name}, {documents}"),
             times.name.clone(),
@@ -151,7 +151,7 @@ fn contest(
 }
 
 /// Writes the documents as JSON lines, one file for each process. Returns their number.
-fn export(session: &Session, into: &Path) -> Result<usize> {
+pub fn export(session: &Session, into: &Path) -> Result<usize> {
     fs::create_dir_all(into)?;
     let rows = session
         .client()
@@ -195,24 +195,31 @@ fn run_sql(session: &Session, statements: &str) -> Result<Run> {
 }
 
 /// The documents kept, and precision and recall of the pairs in one cluster.
-struct Score {
-    kept: i64,
-    precision: f64,
-    recall: f64,
+pub struct Score {
+    pub kept: i64,
+    pub precision: f64,
+    pub recall: f64,
 }
 
-/// Compares clusters with the true components. A document that a pipeline does not list is in a cluster of its own.
-fn score(session: &Session, run: &Run) -> Result<Score> {
-    session
-        .execute("DROP TABLE IF EXISTS found; CREATE TABLE found (id bigint, cluster bigint)")?;
+/// Makes the table `found` of what a program found.
+pub fn load_found(session: &Session, a: &str, b: &str, found: &[(i64, i64)]) -> Result<()> {
+    session.execute(&format!(
+        "DROP TABLE IF EXISTS found; CREATE TABLE found ({a} bigint, {b} bigint)"
+    ))?;
     let mut client = session.client();
     let copy = client.copy_in("COPY found FROM STDIN BINARY")?;
     let mut writer = BinaryCopyInWriter::new(copy, &[Type::INT8, Type::INT8]);
-    for (id, cluster) in &run.clusters {
-        writer.write(&[id, cluster])?;
+    for (a, b) in found {
+        writer.write(&[a, b])?;
     }
     writer.finish()?;
-    let row = client.query_one(
+    Ok(())
+}
+
+/// Compares clusters with the true components. A document that a pipeline does not list is in a cluster of its own.
+pub fn score(session: &Session, clusters: &[(i64, i64)]) -> Result<Score> {
+    load_found(session, "id", "cluster", clusters)?;
+    let row = session.client().query_one(
         "WITH placed AS (SELECT t.id, t.cluster AS truth, coalesce(f.cluster, -1 - t.id) AS found
                          FROM truth t LEFT JOIN found f USING (id)),
               agreed AS (SELECT sum(n * (n - 1) / 2) AS pairs FROM

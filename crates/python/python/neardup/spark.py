@@ -217,11 +217,12 @@ def _cut(
     for batch in batches:
         key, side, own, text = batch.columns
         sets = _native.sets(text, *shingling)
-        kept = [row for row, found in enumerate(sets) if found]
-        ids = [_id(sets[row], key[row].as_py() if own[row].as_py() else None) for row in kept]
-        columns = [key.take(pa.array(kept, pa.int64())), side.take(pa.array(kept, pa.int64())), pa.array(ids, pa.int64())]
-        columns.append(pa.array([len(sets[row]) // 8 for row in kept], pa.int32()))
-        columns.append(pa.array([sets[row] for row in kept], pa.binary()))
+        found = [(row, of_row) for row, of_row in enumerate(sets) if of_row]
+        kept = pa.array([row for row, _ in found], pa.int64())
+        ids = [_id(of_row, key[row].as_py() if own[row].as_py() else None) for row, of_row in found]
+        sizes = pa.array([len(of_row) // 8 for _, of_row in found], pa.int32())
+        columns = [key.take(kept), side.take(kept), pa.array(ids, pa.int64()), sizes]
+        columns.append(pa.array([of_row for _, of_row in found], pa.binary()))
         yield pa.RecordBatch.from_arrays(columns, ["key", "side", "id", "size", "set"])
 
 
@@ -285,7 +286,7 @@ def _met(meeting: tuple[float, int, bool], batches: list[pa.RecordBatch]) -> Ite
     columns = [table.column(name).to_numpy().astype(of).tobytes() for name, of in types.items()]
     ids, start = table.column("id").to_numpy(), 0
     while start < len(ids):
-        *sides, start = _native.meet(*columns, meeting, start)
+        *sides, start = _native.meet(columns, meeting, start)
         a, b = (ids[np.frombuffer(side, np.uint32)] for side in sides)
         yield pa.RecordBatch.from_arrays([pa.array(np.minimum(a, b)), pa.array(np.maximum(a, b))], ["a", "b"])
 
