@@ -5,10 +5,9 @@ use super::report::convert_next;
 use neardup::Error;
 use neardup::minhash::signature::{BINARY_FORM, TEXT_FORM};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 use std::backtrace::Backtrace;
 use std::env;
-use std::panic::AssertUnwindSafe;
 
 /// Ends the statement with an ERROR.
 pub fn raise(code: PgSqlErrorCode, message: &str, hint: &str) -> ! {
@@ -163,33 +162,5 @@ pub fn disable_backtraces() {
             Some(value) => env::set_var(VARIABLE, value),
             None => env::remove_var(VARIABLE),
         }
-    }
-}
-
-/// Returns the result of `work`, or None if it raises an error with `code`. In that case everything that `work` has
-/// opened, locked and pinned is released. `work` must not change the database.
-pub fn unless<R>(code: PgSqlErrorCode, work: impl FnOnce() -> R) -> Option<R> {
-    // SAFETY: the owner is a child of the current one, which releases it if another error goes on.
-    unsafe {
-        let (outer, context) = (pg_sys::CurrentResourceOwner, pg_sys::CurrentMemoryContext);
-        let own = pg_sys::ResourceOwnerCreate(outer, c"pg_neardup".as_ptr());
-        pg_sys::CurrentResourceOwner = own;
-        let done = PgTryBuilder::new(AssertUnwindSafe(|| Some(work())))
-            .catch_when(code, |_| None)
-            .finally(|| {
-                pg_sys::CurrentResourceOwner = outer;
-                pg_sys::CurrentMemoryContext = context;
-            })
-            .execute();
-        use pg_sys::ResourceReleasePhase::*;
-        for phase in [
-            RESOURCE_RELEASE_BEFORE_LOCKS,
-            RESOURCE_RELEASE_LOCKS,
-            RESOURCE_RELEASE_AFTER_LOCKS,
-        ] {
-            pg_sys::ResourceOwnerRelease(own, phase, done.is_some(), false);
-        }
-        pg_sys::ResourceOwnerDelete(own);
-        done
     }
 }

@@ -36,7 +36,7 @@ pub struct PgConfig {
     pub bindir: PathBuf,
     pub pkglibdir: PathBuf,
     pub sharedir: PathBuf,
-    includedir_server: PathBuf,
+    pub includedir_server: PathBuf,
     pgxs: PathBuf,
 }
 

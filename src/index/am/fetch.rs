@@ -1,9 +1,11 @@
 //! Rows of the table, as a scan's snapshot sees them.
 
 use super::hold;
-use crate::pg::error::{check_interrupts, unless};
+use crate::pg::error::{check_interrupts, tell};
 use crate::pg::relation::index_fetch_begin;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
+use std::panic::AssertUnwindSafe;
 
 /// Reads versions of rows by their places in the table, as a snapshot sees them.
 pub struct Versions {
@@ -99,7 +101,7 @@ impl Fetch {
     }
 
     /// Does [`Self::row`]; returns None also if values of the row are removed before they are read, as
-    /// they may be under a snapshot of VACUUM.
+    /// they may be under a snapshot of VACUUM, and, with a WARNING, if they are lost.
     pub fn row_that_stays<R>(
         &mut self,
         tid: pg_sys::ItemPointerData,
@@ -111,9 +113,18 @@ impl Fetch {
         unsafe {
             let (mut is_copy, descriptor) = (false, (*slot).tts_tupleDescriptor);
             let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, &mut is_copy);
-            let fetched = unless(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, || {
-                pg_sys::ffi::pg_guard_ffi_boundary(|| toast_flatten_tuple(tuple, descriptor))
-            })?;
+            let fetched = match flattened(tuple, descriptor) {
+                Ok(fetched) => fetched,
+                Err(lack) => {
+                    // The values of a row that is still there are removed by nobody.
+                    if self.versions.seen(tid).is_some() {
+                        let message = format!("the estimate of an index leaves out a row: {lack}");
+                        let hint = "The TOAST table is damaged; restore the row from a backup.";
+                        tell(PgLogLevel::WARNING, &message, hint);
+                    }
+                    return None;
+                }
+            };
             pg_sys::ExecForceStoreHeapTuple(fetched, slot, true);
         }
         Some(self.look_at(slot, look))
@@ -152,6 +163,61 @@ impl Fetch {
         // SAFETY: it is not used again.
         unsafe { pg_sys::FreeExecutorState(self.state) };
     }
+}
+
+/// Returns a copy of a row with the values that its TOAST table has; the message of PostgreSQL's ERROR if it lacks
+/// chunks of them. That error is raised between the reads of two chunks, where no page is locked or being read: what
+/// has been opened and pinned is all that is to be released. Any other error goes on.
+///
+/// # Safety
+/// The row is valid and has this descriptor.
+unsafe fn flattened(
+    row: pg_sys::HeapTuple,
+    descriptor: pg_sys::TupleDesc,
+) -> Result<pg_sys::HeapTuple, String> {
+    // SAFETY: vouched for by the caller; the owner is a child of the current one, which releases it if an error goes on.
+    unsafe {
+        let (outer, context) = (pg_sys::CurrentResourceOwner, pg_sys::CurrentMemoryContext);
+        let own = pg_sys::ResourceOwnerCreate(outer, c"pg_neardup".as_ptr());
+        pg_sys::CurrentResourceOwner = own;
+        let copy = || pg_sys::ffi::pg_guard_ffi_boundary(|| toast_flatten_tuple(row, descriptor));
+        let done = PgTryBuilder::new(AssertUnwindSafe(|| Ok(copy())))
+            .catch_when(
+                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+                |error| match lacking_chunks(&error) {
+                    Some(message) => Err(message),
+                    None => error.rethrow(),
+                },
+            )
+            .finally(|| {
+                pg_sys::CurrentResourceOwner = outer;
+                pg_sys::CurrentMemoryContext = context;
+            })
+            .execute();
+        use pg_sys::ResourceReleasePhase::*;
+        for phase in [
+            RESOURCE_RELEASE_BEFORE_LOCKS,
+            RESOURCE_RELEASE_LOCKS,
+            RESOURCE_RELEASE_AFTER_LOCKS,
+        ] {
+            pg_sys::ResourceOwnerRelease(own, phase, done.is_ok(), false);
+        }
+        pg_sys::ResourceOwnerDelete(own);
+        done
+    }
+}
+
+/// Returns the message of an error that says that chunks of a value are not there. PostgreSQL does not translate it.
+#[allow(clippy::disallowed_methods, reason = "the text of a message")]
+fn lacking_chunks(error: &CaughtError) -> Option<String> {
+    let CaughtError::PostgresError(report) = error else {
+        return None;
+    };
+    let message = report.message();
+    let is_lack = ["missing chunk number", "unexpected chunk number"]
+        .iter()
+        .any(|start| message.starts_with(start));
+    is_lack.then(|| message.to_owned())
 }
 
 unsafe extern "C-unwind" {

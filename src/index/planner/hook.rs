@@ -2,9 +2,10 @@
 //! such a comparison keeps.
 //!
 //! Like PostgreSQL itself in orclauses.c, the hook derives a condition that an index serves:
-//! `column <@ ball(x, c)`. It is there only while a table's paths are made. In the paths the
+//! `column <@ ball(x, c)`. It is there only while index paths are added to a table's paths. In the paths the
 //! comparison takes its place; the index serves a weaker form of it, and it stays as a filter, so that
-//! every answer is right, and no plan evaluates both.
+//! every answer is right, and no plan evaluates both. Paths that are there before stay, whoever made them; their
+//! numbers of rows follow the new estimate.
 #![allow(
     clippy::disallowed_methods,
     reason = "an entry an index of the table, or a condition"
@@ -55,8 +56,9 @@ unsafe extern "C-unwind" fn make_paths(
                 let filters = derived(root, rel, (*rel).baserestrictinfo);
                 let joins = derived(root, rel, (*rel).joininfo);
                 if !filters.is_empty() || !joins.is_empty() {
+                    let rows = (*rel).rows;
                     estimate(root, rel, &filters, &joins);
-                    make_paths_with(root, rel, &filters, &joins);
+                    add_paths(root, rel, rows, &filters, &joins);
                 }
             }
         }
@@ -233,10 +235,12 @@ unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelO
     }
 }
 
-/// Makes a table's paths anew, with the derived conditions at hand.
-unsafe fn make_paths_with(
+/// Adds paths through indexes that serve the derived conditions. The paths that are there, made for a table of `before`
+/// rows, get new numbers of rows.
+unsafe fn add_paths(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
+    before: f64,
     filters: &[Derived],
     joins: &[Derived],
 ) {
@@ -263,7 +267,10 @@ unsafe fn make_paths_with(
                 (share, share.replace(REDUNDANT))
             })
             .collect();
-        make_plain_paths(root, rel);
+        adopt_rows(root, rel, before, joins);
+        if !is_current_row(rel) {
+            pg_sys::create_index_paths(root, rel);
+        }
         // Backward, since one comparison may have several conditions.
         for (share, own) in own_shares.into_iter().rev() {
             *share = own;
@@ -287,31 +294,48 @@ unsafe fn make_paths_with(
 /// A selectivity above 1, which PostgreSQL takes as 1 whatever else it could compute.
 const REDUNDANT: f64 = 2.0;
 
-/// Makes the paths as `set_plain_rel_pathlist` does, from the beginning.
-unsafe fn make_plain_paths(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
-    // SAFETY: vouched for by the caller.
+/// Returns whether WHERE CURRENT OF names the row that is to be read, which nothing but a TID scan can find.
+unsafe fn is_current_row(rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: vouched for by the caller; a list of conditions.
     unsafe {
-        (*rel).pathlist = std::ptr::null_mut();
-        (*rel).partial_pathlist = std::ptr::null_mut();
-        (*rel).ppilist = std::ptr::null_mut();
-        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
-        if pg_sys::create_tidscan_paths(root, rel) {
-            return;
+        PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo)
+            .iter_ptr()
+            .any(|condition| {
+                let clause = (*condition).clause.cast::<pg_sys::Node>();
+                (*clause).type_ == pg_sys::NodeTag::T_CurrentOfExpr
+            })
+    }
+}
+
+/// Brings the numbers of rows of a table's paths, which were made when it had `before` rows, up to date. The
+/// comparisons between tables are marked as redundant beside their derived conditions.
+unsafe fn adopt_rows(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    before: f64,
+    joins: &[Derived],
+) {
+    // SAFETY: vouched for by the caller; the lists have what their names say.
+    unsafe {
+        let mut changes = Vec::new();
+        for parameters in PgList::<pg_sys::ParamPathInfo>::from_pg((*rel).ppilist).iter_ptr() {
+            let clauses = (*parameters).ppi_clauses;
+            let own: Vec<_> = joins
+                .iter()
+                .filter(|join| pg_sys::list_member_ptr(clauses, join.comparison.cast()))
+                .copied()
+                .collect();
+            let rows = pg_sys::get_parameterized_baserel_size(root, rel, with(clauses, &own));
+            changes.push((parameters, rows / (*parameters).ppi_rows));
+            (*parameters).ppi_rows = rows;
         }
-        let outer = (*rel).lateral_relids;
-        pg_sys::add_path(rel, pg_sys::create_seqscan_path(root, rel, outer, 0));
-        if (*rel).consider_parallel && outer.is_null() {
-            let most = pg_sys::max_parallel_workers_per_gather;
-            let pages = f64::from((*rel).pages);
-            let workers = pg_sys::compute_parallel_worker(rel, pages, -1.0, most);
-            if workers > 0 {
-                let path = pg_sys::create_seqscan_path(root, rel, std::ptr::null_mut(), workers);
-                pg_sys::add_partial_path(rel, path);
+        for paths in [(*rel).pathlist, (*rel).partial_pathlist] {
+            for path in PgList::<pg_sys::Path>::from_pg(paths).iter_ptr() {
+                let own = changes.iter().find(|change| change.0 == (*path).param_info);
+                let change = own.map_or((*rel).rows / before, |change| change.1);
+                (*path).rows = pg_sys::clamp_row_est((*path).rows * change);
             }
         }
-        pg_sys::create_index_paths(root, rel);
-        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
-        pg_sys::create_tidscan_paths(root, rel);
     }
 }
 

@@ -84,6 +84,11 @@ const ALL: &[Test] = &[
     ("planning_beside_a_btree", planning::beside_a_btree),
     ("planning_sensible_plans", planning::sensible_plans),
     ("planning_near_the_truth", planning::near_the_truth),
+    (
+        "planning_beside_another_hook",
+        planning::beside_another_hook,
+    ),
+    ("planning_sampled_value_lost", planning::sampled_value_lost),
     ("planning_sampled_rows_go", planning::sampled_rows_go),
     ("planning_late_groups", planning::late_groups),
     ("containment_equals_scan", containment::equals_scan),

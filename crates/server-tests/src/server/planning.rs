@@ -1,12 +1,14 @@
 //! The pages that a plan reads of a table and its indexes, in new sessions, and what it chooses.
 
 use std::fs::{self, File};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use testbed::corpora::Corpus;
 use testbed::server::Server;
 use testbed::server::database::Database;
+use testbed::{shell, workspace};
 
 use super::estimates::number_after;
 use super::guard::{held_cluster, holds};
@@ -313,6 +315,71 @@ fn check_queries(client: &mut Client, table: &str, column: &str, threshold: f64)
         "{off} of {QUERIES} off by more than 3, {far_off} by more than 10, of {column} in {table}"
     );
     Ok(())
+}
+
+/// Checks that VACUUM measures an index of which a value is lost, and says so.
+pub fn sampled_value_lost(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "sampled_value")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE EXTENSION pg_surgery;
+         CREATE TABLE docs AS SELECT i AS id, array(SELECT hashint8extended(e, i) FROM generate_series(1, 1000) e)
+             AS elements FROM generate_series(1, 30) i;
+         CREATE INDEX docs_elements ON docs USING neardup (elements)",
+    )?;
+    let values: String = client
+        .query_one(
+            "SELECT reltoastrelid::regclass::text FROM pg_class WHERE relname = 'docs'",
+            &[],
+        )?
+        .get(0);
+    // A chunk of about every second row.
+    client.batch_execute(&format!(
+        "SELECT heap_force_kill('{values}', array(SELECT format('(%s,2)', 2 * i)::tid FROM generate_series(0, 14) i))"
+    ))?;
+    let output = database.psql("VACUUM docs; SELECT count(*) FROM docs")?;
+    let is_told = ["leaves out a row: ", "chunk number", "30"].map(|part| output.contains(part));
+    ensure!(is_told == [true; 3], "{output}");
+    Ok(Outcome::Passed)
+}
+
+/// Checks that a path which another extension has made before is still there.
+pub fn beside_another_hook(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "another_hook")?;
+    let library = server.main.socket_dir().join("free_scan.so");
+    let source = workspace::root().join("crates/server-tests/src/server/free_scan.c");
+    shell::run_quietly(
+        Command::new("cc")
+            .args(["-O1", "-fPIC", "-shared", "-I"])
+            .arg(&server.pg.includedir_server)
+            .arg("-o")
+            .args([&library, &source]),
+    )?;
+    server.main.account.take(&library)?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs AS SELECT i AS id, 'words of document ' || i AS body FROM generate_series(1, 1000) i;
+         CREATE INDEX ON docs USING neardup (body);
+         ANALYZE docs",
+    )?;
+    let plan = |client: &mut Client| -> Result<String> {
+        const QUERY: &str =
+            "EXPLAIN SELECT id FROM docs WHERE near_dup(body, 'words of document 7', 0.8)";
+        let lines = client.query(QUERY, &[])?;
+        Ok(lines.first().context("no plan")?.get(0))
+    };
+    let own = plan(&mut client)?;
+    ensure!(
+        own.contains("Index Scan") || own.contains("Bitmap"),
+        "{own}"
+    );
+    client.batch_execute(&format!("LOAD '{}'", library.display()))?;
+    let other = plan(&mut client)?;
+    ensure!(
+        other.contains("Seq Scan") && other.contains("cost=0.00..0.00"),
+        "{other}"
+    );
+    Ok(Outcome::Passed)
 }
 
 /// Checks that VACUUM measures an index although the values of a row that it has seen are removed before it
