@@ -43,6 +43,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::error::disable_backtraces();
     pg::memory::install();
     pg::progress::define_setting();
+    index::classes::options::install();
     index::planner::hook::install();
     guard::places::install();
 }

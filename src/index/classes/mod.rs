@@ -7,7 +7,7 @@ mod constraint;
 mod document;
 mod hamming;
 mod minhash;
-mod options;
+pub mod options;
 mod row;
 mod set;
 

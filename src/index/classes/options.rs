@@ -1,9 +1,11 @@
 //! The options of an operator class: how they are declared, and read as PostgreSQL has filled them in.
 
+use crate::pg::encoding::before_nul;
 use neardup::bands::USUAL_KEYS;
 use neardup::text::{Fold, Unit};
-use pgrx::{Internal, pg_sys};
-use std::ffi::CStr;
+use pgrx::{Internal, PgLogLevel, pg_sys};
+use std::cell::RefCell;
+use std::ffi::{CStr, CString};
 use std::mem::offset_of;
 
 /// The options of an index column, as PostgreSQL fills them in: those that its class declares.
@@ -38,6 +40,51 @@ type Check =
 /// Options that are being declared; their names and descriptions are static.
 pub struct Declared(*mut pg_sys::local_relopts);
 
+thread_local! {
+    /// The names of the options that were declared last, and the start of the statement that declared them.
+    static NAMES: RefCell<(pg_sys::TimestampTz, Vec<&'static str>)> = const { RefCell::new((0, Vec::new())) };
+}
+
+static mut PREVIOUS: pg_sys::emit_log_hook_type = None;
+
+/// Installs the hook that names the valid options; called once when a session loads the library.
+pub fn install() {
+    // SAFETY: a backend has one thread.
+    unsafe {
+        PREVIOUS = pg_sys::emit_log_hook;
+        pg_sys::emit_log_hook = Some(hint_at_names);
+    }
+}
+
+/// Adds a hint with the valid options to PostgreSQL's error about one that was not declared. It raises that error after
+/// the options function has returned, so that only a hook for reports can add to it.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn hint_at_names(report: *mut pg_sys::ErrorData) {
+    // SAFETY: PostgreSQL passes the report that it is about to send; strings are NUL-terminated.
+    unsafe {
+        let error = &mut *report;
+        let is_unknown = error.elevel == PgLogLevel::ERROR as i32
+            && error.hint.is_null()
+            && !error.message_id.is_null()
+            && CStr::from_ptr(error.message_id) == c"unrecognized parameter \"%s\"";
+        if is_unknown && let Some(hint) = NAMES.with_borrow(valid_names) {
+            error.hint = pg_sys::MemoryContextStrdup(error.assoc_context, hint.as_ptr());
+        }
+        if let Some(previous) = PREVIOUS {
+            previous(report);
+        }
+    }
+}
+
+/// Returns a hint with the valid options; None if another statement has declared them.
+#[allow(clippy::disallowed_methods, reason = "an entry an option")]
+fn valid_names((statement, names): &(pg_sys::TimestampTz, Vec<&'static str>)) -> Option<CString> {
+    // SAFETY: reads a variable of the backend.
+    let now = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
+    let names = names.join("\", \"");
+    (*statement == now).then(|| before_nul(format!("Valid parameters are \"{names}\".").as_bytes()))
+}
+
 impl Declared {
     /// Begins to declare the options of a class.
     ///
@@ -50,13 +97,21 @@ impl Declared {
                 .get_mut::<pg_sys::local_relopts>()
                 .expect("an options function gets the options");
             pg_sys::init_local_reloptions(relopts, size_of::<ClassOptions>());
+            NAMES.set((pg_sys::GetCurrentStatementStartTimestamp(), Vec::new()));
             Self(relopts)
         }
+    }
+
+    /// Notes the name of an option for errors.
+    #[allow(clippy::disallowed_methods, reason = "an entry an option")]
+    fn note(&self, name: &'static CStr) {
+        NAMES.with_borrow_mut(|(_, names)| names.push(name.to_str().unwrap_or_default()));
     }
 
     /// Declares `threshold` without limits, which PostgreSQL would print with six decimals, "between 0.000000
     /// and 1.000000": a function of [`Self::checked_by`] checks it.
     pub fn threshold(&self, description: &'static CStr) {
+        self.note(c"threshold");
         // SAFETY: the offset is that of an f64.
         unsafe {
             pg_sys::add_local_real_reloption(
@@ -82,6 +137,7 @@ impl Declared {
         [default, least, greatest]: [i32; 3],
         offset: usize,
     ) {
+        self.note(name);
         // SAFETY: vouched for by the caller.
         unsafe {
             pg_sys::add_local_int_reloption(
@@ -109,6 +165,7 @@ impl Declared {
         offset: usize,
     ) {
         const SIZE: usize = size_of::<pg_sys::relopt_enum_elt_def>();
+        self.note(name);
         // SAFETY: vouched for by the caller; the list lives as long as the options, and ends with NULL.
         unsafe {
             let members = pg_sys::palloc0((choices.len() + 1) * SIZE);
