@@ -5,6 +5,7 @@ use crate::pg::settings::work_mem_bytes;
 use helpers::{Limits, Line, Work};
 use neardup::memory::Grow;
 use neardup::parts::Parts;
+use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgTryBuilder, pg_sys};
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
@@ -69,29 +70,37 @@ fn before_exit<R>(work: impl FnOnce() -> R) -> R {
         // SAFETY: the callback lives as long as the library, which is never unloaded.
         unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::null()) };
     }
-    PgTryBuilder::new(AssertUnwindSafe(work))
-        .finally(|| {
-            if is_own {
-                take_back();
+    let done = PgTryBuilder::new(AssertUnwindSafe(work))
+        .catch_others(|error| {
+            let is_kept = is_own && !is_taken_back();
+            match error {
+                // The attempt to take it back has discarded PostgreSQL's report of the error.
+                CaughtError::PostgresError(report) if is_kept => CaughtError::ErrorReport(report),
+                error => error,
             }
+            .rethrow()
         })
-        .execute()
+        .execute();
+    if is_own {
+        is_taken_back();
+    }
+    done
 }
 
 /// Set if the callback stays until the session ends.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
 
-/// Takes the callback back. It stays where the work has left a later one, as the first temporary table of a session
-/// does.
-fn take_back() {
-    let is_taken = PgTryBuilder::new(|| {
+/// Takes the callback back. Returns false if it stays, where the work has left a later one, as the first temporary table
+/// of a session does.
+fn is_taken_back() -> bool {
+    let taken = PgTryBuilder::new(|| {
         // SAFETY: raises an ERROR, without any other effect, if it is not the latest.
         unsafe { pg_sys::cancel_before_shmem_exit(Some(at_exit), pg_sys::Datum::null()) };
         true
     });
-    if !is_taken.catch_others(|_| false).execute() {
-        IS_KEPT.store(true, Ordering::Relaxed);
-    }
+    let is_taken = taken.catch_others(|_| false).execute();
+    IS_KEPT.store(!is_taken, Ordering::Relaxed);
+    is_taken
 }
 
 #[pgrx::pg_guard]

@@ -295,6 +295,21 @@ pub fn beside_other_callbacks(server: &Server) -> Result<Outcome> {
         let found = count(&mut client, "SELECT * FROM in_a_table()")?;
         ensure!(found == expected, "{found} pairs, not {expected}");
     }
+    // The first job of a session leaves a callback, and fails after that.
+    client.batch_execute(
+        "CREATE FUNCTION fails() RETURNS SETOF docs LANGUAGE plpgsql AS $$ BEGIN
+             CREATE TEMPORARY TABLE IF NOT EXISTS copied AS TABLE docs;
+             RAISE check_violation USING MESSAGE = 'no rows today', CONSTRAINT = 'daily';
+         END $$",
+    )?;
+    let mut client = database.connect()?;
+    for _ in 0..2 {
+        let error = count(&mut client, "SELECT * FROM fails()").err();
+        let error = format!("{:#}", error.context("no error")?);
+        ensure!(error.contains("no rows today"), "{error}");
+        let found = count(&mut client, "TABLE docs ORDER BY id")?;
+        ensure!(found == expected, "{found} pairs after an error");
+    }
     if server.pg.major >= 19 {
         // In a session of its own, which has not loaded the library.
         database
