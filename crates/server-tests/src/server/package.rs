@@ -186,16 +186,25 @@ impl Bare {
         Ok(bare)
     }
 
-    /// Returns whether a fresh session can create and use the extension.
+    /// Returns whether a fresh session can create the extension and look a document up by an index.
     fn ensure_extension(&self, is_wanted: bool) -> Result<()> {
-        let script =
-            "CREATE EXTENSION pg_neardup; SELECT minhash_sim(minhash('a b'), minhash('a b'));
-                      DROP EXTENSION pg_neardup";
-        let result = self.cluster.connect("postgres")?.batch_execute(script);
-        match result {
+        let script = "CREATE EXTENSION pg_neardup; CREATE TABLE docs (body text);
+            INSERT INTO docs VALUES ('the same words'), ('something else');
+            CREATE INDEX ON docs USING neardup (body); SET enable_seqscan = off";
+        let lookup = || -> Result<i64> {
+            let mut client = self.cluster.connect("postgres")?;
+            client.batch_execute(script)?;
+            let query = "SELECT count(*) FROM docs WHERE near_dup(body, 'The same words!')";
+            let found = client.query_one(query, &[])?.get(0);
+            client.batch_execute("DROP TABLE docs; DROP EXTENSION pg_neardup")?;
+            Ok(found)
+        };
+        match lookup() {
             Err(error) if is_wanted => Err(error).context("not usable after installing"),
-            Ok(()) if !is_wanted => anyhow::bail!("the extension is there without a package"),
-            _ => Ok(()),
+            Ok(1) if is_wanted => Ok(()),
+            Ok(found) if is_wanted => anyhow::bail!("the lookup finds {found} rows"),
+            Ok(_) => anyhow::bail!("the extension is there without a package"),
+            Err(_) => Ok(()),
         }
     }
 }
