@@ -24,6 +24,7 @@ pub enum Missing {
     Citus,
     Pgvector,
     Chromium,
+    Spin,
     /// A program or driver that a client needs.
     Client(&'static str),
     /// Python, a newer one, or some of its packages.
@@ -42,6 +43,7 @@ impl fmt::Display for Missing {
             Missing::Citus => formatter.write_str("Citus is not installed"),
             Missing::Pgvector => formatter.write_str("pgvector is not installed"),
             Missing::Chromium => formatter.write_str("Chromium is not installed"),
+            Missing::Spin => formatter.write_str("spin or a C compiler is not installed"),
             Missing::Client(lack) => write!(formatter, "{lack} is not installed"),
             Missing::Python(lack) => {
                 write!(formatter, "{lack}; NEARDUP_PYTHON may name another Python")

@@ -22,6 +22,7 @@ pub mod logical;
 pub mod major_upgrade;
 mod meddling;
 mod memory;
+mod models;
 mod out_of_memory;
 mod replica;
 mod soak;
@@ -73,6 +74,7 @@ const ALL: &[Test] = &[
     ("index_on_a_full_disk", index::disk_full),
     ("index_built_within_memory", index::build_within_memory),
     ("memory_does_not_grow", memory::does_not_grow),
+    ("models_every_order", models::every_order),
     (
         "out_of_memory_ends_the_statement",
         out_of_memory::ends_the_statement,
