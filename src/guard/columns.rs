@@ -218,31 +218,25 @@ pub fn only_key_column(table: &Relation) -> i16 {
     }
 }
 
+/// Returns the number of a column whose values triggers can read.
+///
 /// # Errors
 /// ERROR `undefined_column`, `feature_not_supported` for a virtual generated column.
-fn column_number(table: pg_sys::Oid, name: &CStr) -> i16 {
-    /// In `pg_attribute.attgenerated`, from PostgreSQL 18 on.
+pub fn column_number(table: pg_sys::Oid, name: &CStr) -> i16 {
+    /// In `pg_attribute.attgenerated`, since PostgreSQL 18.
     const VIRTUAL: u8 = b'v';
-    let column = || names::identifier(&utf8(name));
+    let (relation, column) = (names::relation(table), names::identifier(&utf8(name)));
     let Some(number) = names::column_number(table, name) else {
         raise(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-            &format!(
-                "near_dup_guard: table {} has no column {}",
-                names::relation(table),
-                column()
-            ),
-            "Name columns of the table in the arguments of the trigger.",
+            &format!("table {relation} has no column {column}"),
+            "Name columns of the table.",
         );
     };
     // SAFETY: the column exists.
     if unsafe { pg_sys::get_attgenerated(table, number) } as u8 == VIRTUAL {
         unsupported(
-            &format!(
-                "near_dup_guard cannot read virtual generated column {} of table {}",
-                column(),
-                names::relation(table)
-            ),
+            &format!("triggers cannot read virtual generated column {column} of table {relation}"),
             "Use columns that are stored.",
         );
     }

@@ -318,7 +318,7 @@ impl<'p> Passing<'p> {
                     // SAFETY: a transaction is running.
                     unsafe { pg_sys::LockRelationOid(table.oid(), mode) };
                 }
-                table.check_index(&guard.rule);
+                table.check_index(&guard.rule, "near_dup_guard", 0);
                 let mut others = guard.tables.iter();
                 let like = others.position(|other| table.is_searched_as(other));
                 table.like = like.unwrap_or(guard.tables.len());

@@ -65,7 +65,7 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let triggers = table.triggers().iter().find(|own| own.tgoid == trigger);
         rule.options = GuardOptions::from_trigger(triggers.expect("it has been created"), &table);
         for table in rule.tables(root_of(relation), Span::ALWAYS) {
-            table.check_index(&rule);
+            table.check_index(&rule, "near_dup_guard", 0);
         }
     }
 }

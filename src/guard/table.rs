@@ -11,6 +11,7 @@ use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation, key_columns};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cell::Cell;
+use std::ffi::CString;
 
 /// The arguments of a guard, for the tables under one root.
 pub struct Rule {
@@ -253,19 +254,33 @@ impl SearchedTable {
         self.index.as_ref().expect("the index has been checked")
     }
 
+    /// Checks that the table has a usable index with the first `scope` scope columns in front.
+    ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if there is no usable index, with a hint that serves all partitions.
-    pub fn check_index(&self, rule: &Rule) {
-        if self.index.is_none() {
-            let table = names::relation(self.oid());
-            let column = names::identifier(&utf8(&rule.options.column));
-            let class = rule.bound.operator_class(&rule.objects);
-            let root = names::relation(*self.ancestors.first().unwrap_or(&self.oid()));
-            not_ready(
-                &format!("near_dup_guard needs an index on column {column} of table {table}"),
-                &format!("CREATE INDEX ON {root} USING neardup ({column} {class});"),
-            )
+    /// ERROR `object_not_in_prerequisite_state` with a hint that serves all partitions.
+    pub fn check_index(&self, rule: &Rule, caller: &str, scope: usize) {
+        let index = self.index.as_ref();
+        if index.is_some_and(|index| index.scope.len() >= scope) {
+            return;
         }
+        let Rule { options, bound, .. } = rule;
+        let name = |column: &CString| names::identifier(&utf8(column));
+        let mut columns: Vec<_> = options.scope[..scope].iter().map(name).collect();
+        let scope_class = rule.objects.scope_class();
+        let scope = columns.iter().map(|name| format!("{name} {scope_class}, "));
+        let scope = scope.collect::<String>();
+        let (value, class) = (name(&options.column), bound.operator_class(&rule.objects));
+        let table = names::relation(self.oid());
+        let root = names::relation(*self.ancestors.first().unwrap_or(&self.oid()));
+        columns.push(value.clone());
+        not_ready(
+            &format!(
+                "{caller} needs an index of ({}) on table {table} that serves threshold {}",
+                columns.join(", "),
+                options.bound
+            ),
+            &format!("CREATE INDEX ON {root} USING neardup ({scope}{value} {class});"),
+        )
     }
 }
 

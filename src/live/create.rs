@@ -1,5 +1,6 @@
 //! What belongs to the tables of a tracker: an index, rights, and dependencies.
 
+use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
 use crate::live::triggers;
 use crate::pg::catalog::depend;
@@ -16,7 +17,7 @@ pub fn create_index(connection: &Connection, tracker: &Tracker) {
     let scope = tracker.of_scope(|number, _| format!("scope{number} {class}, "));
     connection.execute(&format!(
         "CREATE INDEX ON {} USING neardup ({scope}kept {})",
-        tracker.canonical(),
+        tracker.table(Own::Canonical),
         measure.bound.operator_class(&objects)
     ));
 }
@@ -30,7 +31,7 @@ pub fn share(connection: &Connection, tracker: &Tracker) {
     readers.run(&[tracker.relation.into_datum()], &mut |row| {
         roles = row.name(1);
     });
-    for readable in [tracker.clusters(), names::relation(tracker.tables.log)] {
+    for readable in [tracker.table(Own::Clusters), tracker.table(Own::Log)] {
         connection.execute(&format!(
             "ALTER TABLE {readable} ENABLE ROW LEVEL SECURITY;
              CREATE POLICY near_dup_track ON {readable} USING ((SELECT NOT
@@ -53,7 +54,7 @@ const READERS: &str = "SELECT pg_catalog.string_agg(DISTINCT CASE a.grantee WHEN
 pub fn renew_links(connection: &Connection, tracker: &Tracker) {
     let tables = &tracker.tables;
     let relation = |table| (pg_sys::RelationRelationId, table);
-    let [clusters, others @ ..] = tables.own().map(relation);
+    let [clusters, others @ ..] = tables.own.map(relation);
     for table in others {
         depend(table, clusters);
     }
@@ -70,7 +71,7 @@ pub fn renew_links(connection: &Connection, tracker: &Tracker) {
         }
     }
     let find = connection.prepare(POLICIES, &[pg_sys::OIDOID; 2]);
-    let readable = [tables.clusters, tables.log].map(IntoDatum::into_datum);
+    let readable = [Own::Clusters, Own::Log].map(|table| tables.get(table).into_datum());
     find.run(&readable, &mut |row| {
         if let Some(policy) = row.get(1).zip(row.get(2)) {
             depend(policy, relation(tracker.relation));

@@ -51,28 +51,27 @@ impl Measure {
         }
     }
 
-    /// Returns a call of one of the extension's functions; its arguments end with k, unit, and fold.
+    /// Returns a call of one of the extension's functions; for documents, the arguments end with k, unit, and fold.
     fn call(&self, function: &CStr, arguments: &[&str]) -> String {
         let function = names::qualified(self.schema, &function.to_string_lossy());
-        format!("{function}({}{})", arguments.join(", "), self.cut())
-    }
-
-    /// Returns k, unit, and fold of documents, each behind a comma; nothing for other kinds.
-    fn cut(&self) -> String {
         let cut = self.shingling().map(|Shingling { k, unit, fold }| {
             format!(", {k}, '{unit}'::pg_catalog.text, '{fold}'::pg_catalog.text")
         });
-        cut.unwrap_or_default()
-    }
-
-    fn bound_argument(&self) -> String {
-        let type_name = names::type_(self.kind.bound_type());
-        format!("{}::{type_name}", self.threshold())
+        format!(
+            "{function}({}{})",
+            arguments.join(", "),
+            cut.unwrap_or_default()
+        )
     }
 
     /// Returns the condition that two values are near.
     pub fn near(&self, a: &str, b: &str) -> String {
-        self.call(self.kind.predicate().0, &[a, b, &self.bound_argument()])
+        let bound = format!(
+            "{}::{}",
+            self.threshold(),
+            names::type_(self.kind.bound_type())
+        );
+        self.call(self.kind.predicate().0, &[a, b, &bound])
     }
 
     /// Returns the similarity of two near values, as `near_dup_clusters` computes it.
@@ -89,19 +88,14 @@ impl Measure {
         }
     }
 
-    /// Returns the form of a value that the table of canonical rows keeps.
+    /// Returns a value as the table of canonical rows keeps it.
     pub fn kept(&self, value: &str) -> String {
         // A column's type may be a domain.
-        format!("{value}::{}", self.kept_type())
+        format!("{value}::{}", names::type_of(self.kept_type(), -1))
     }
 
     /// Returns the type of [`Self::kept`].
-    pub fn kept_type(&self) -> String {
-        names::type_of(self.kept_oid(), -1)
-    }
-
-    /// Returns the OID of [`Self::kept_type`].
-    pub fn kept_oid(&self) -> pg_sys::Oid {
+    pub fn kept_type(&self) -> pg_sys::Oid {
         match self.kind {
             Kind::Minhash => type_named(self.schema, c"minhash_signature"),
             Kind::Hamming => pg_sys::VARBITOID,

@@ -19,10 +19,11 @@ use std::collections::HashMap;
 struct Neighborhood<'a> {
     tracker: &'a Tracker,
     comparison: OrderComparison,
-    known: Lookup<'a>,
-    members: Lookup<'a>,
-    canonicals: Lookup<'a>,
-    neighbors: Lookup<'a>,
+    /// Queries for the key of a row.
+    known: Statement<'a>,
+    members: Statement<'a>,
+    canonicals: Statement<'a>,
+    neighbors: Statement<'a>,
     parameters: Cell<TrackedParameters>,
     rows: RefCell<TrackedRows>,
     /// The places of rows in the order, where they matter.
@@ -31,26 +32,16 @@ struct Neighborhood<'a> {
     budget: &'a Budget,
 }
 
-/// A query for the key of a row.
-struct Lookup<'a> {
-    statement: Statement<'a>,
-    /// True if one such query may take as long as computing everything anew.
-    meets_many: bool,
-}
-
 impl<'a> Neighborhood<'a> {
     fn new(connection: &'a Connection, tracker: &'a Tracker, budget: &'a Budget) -> Self {
-        let lookup = |sql: &str, meets_many| Lookup {
-            statement: connection.prepare_kept(sql, &[pg_sys::TEXTOID]),
-            meets_many,
-        };
+        let lookup = |sql: &str| connection.prepare_kept(sql, &[pg_sys::TEXTOID]);
         Self {
             tracker,
             comparison: OrderComparison::new(&tracker.order),
-            known: lookup(&queries::known(tracker, &queries::itself(tracker)), false),
-            members: lookup(&queries::known(tracker, &queries::members(tracker)), true),
-            canonicals: lookup(&queries::canonicals(tracker), false),
-            neighbors: lookup(&queries::neighbors(tracker), true),
+            known: lookup(&queries::known(tracker, &queries::itself(tracker))),
+            members: lookup(&queries::known(tracker, &queries::members(tracker))),
+            canonicals: lookup(&queries::canonicals(tracker)),
+            neighbors: lookup(&queries::neighbors(tracker)),
             parameters: Cell::new(TrackedParameters::known(connection, tracker)),
             rows: RefCell::default(),
             places: RefCell::default(),
@@ -108,7 +99,7 @@ impl<'a> Neighborhood<'a> {
 
     /// Returns the rows, as they are, that a query finds for the key of a row, if they can be near others: the row
     /// itself, or unchanged members. Notes the outcome of those that cannot, and of those that are gone.
-    fn read_known(&self, lookup: &Lookup<'_>, row: u32, to_come: usize) -> Vec<u32> {
+    fn read_known(&self, lookup: &Statement<'_>, row: u32, to_come: usize) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
         self.look_up(lookup, row, to_come, &mut |tuple| {
             let rows = &mut *self.rows.borrow_mut();
@@ -163,7 +154,7 @@ impl<'a> Neighborhood<'a> {
     /// Visits the rows that a query returns for the key of a row, as long as there is time.
     fn look_up(
         &self,
-        lookup: &Lookup<'_>,
+        lookup: &Statement<'_>,
         row: u32,
         to_come: usize,
         visit: &mut dyn FnMut(&Tuple<'_>),
@@ -172,58 +163,46 @@ impl<'a> Neighborhood<'a> {
             return;
         }
         let key = text_datum(self.rows.borrow().key(row));
-        let mut visit = |tuple: &Tuple<'_>| {
+        lookup.read_while(&[Some(key)], &mut |_, tuple| {
             visit(tuple);
             self.budget.step()
-        };
-        match lookup.meets_many {
-            true => (lookup.statement).read_while(&[Some(key)], &mut |_, tuple| visit(tuple)),
-            false => {
-                (lookup.statement).run(&[Some(key)], &mut |tuple| {
-                    visit(tuple);
-                });
-            }
-        }
+        });
     }
 
     /// Returns rows, each with the unchanged canonical rows near it.
     fn search(&self, rows: Vec<u32>) -> Vec<AffectedRow> {
         let mut found = Vec::new();
         for (&row, to_come) in rows.iter().zip((1..=rows.len()).rev()) {
-            let mut canonicals = Vec::new();
+            let mut near = Vec::new();
             self.look_up(&self.canonicals, row, to_come, &mut |tuple| {
-                canonicals.try_extend(self.read_canonical(tuple)).or_raise();
+                let rows = &mut *self.rows.borrow_mut();
+                let key = tuple.text(canonicals::KEY).expect("it is not NULL");
+                let canonical = NearCanonical {
+                    canonical: rows.number(&key),
+                    similarity: tuple.get(canonicals::SIMILARITY).unwrap_or(f64::NAN),
+                };
+                let unchanged = self.note_canonical(rows, canonical, tuple, canonicals::CLUSTER);
+                near.try_extend(unchanged).or_raise();
             });
-            found.try_push(searched(row, canonicals)).or_raise();
+            found.try_push(searched(row, near)).or_raise();
         }
         found
     }
 
-    /// Returns a row that was canonical, near another one; None if it is changed.
-    fn read_canonical(&self, tuple: &Tuple<'_>) -> Option<NearCanonical> {
-        let rows = &mut *self.rows.borrow_mut();
-        let near = NearCanonical {
-            canonical: rows.number(&tuple.text(canonicals::KEY)?),
-            similarity: tuple.get(canonicals::SIMILARITY)?,
-        };
-        let cluster = tuple.get(canonicals::CLUSTER)?;
-        self.note_canonical(rows, near, cluster, tuple, canonicals::PLACE)
-    }
-
-    /// Returns a row that was canonical unless it is changed; notes its cluster and its place, which the tuple has
-    /// from column `place` on.
+    /// Returns a row that was canonical, or None if it is changed or was not. Notes its cluster, which the tuple has in
+    /// `column`, and its place, which follows.
     fn note_canonical(
         &self,
         rows: &mut TrackedRows,
         near: NearCanonical,
-        cluster: i64,
         tuple: &Tuple<'_>,
-        place: usize,
+        column: usize,
     ) -> Option<NearCanonical> {
+        let cluster = tuple.get(column)?;
         if rows.get(near.canonical).is_changed {
             return None;
         }
-        self.set_place(near.canonical, tuple, place);
+        self.set_place(near.canonical, tuple, column + 1);
         rows.set_canonical(near.canonical, cluster);
         Some(near)
     }
@@ -232,30 +211,19 @@ impl<'a> Neighborhood<'a> {
     fn read_neighbor(&self, tuple: &Tuple<'_>) -> Option<(AffectedRow, f64)> {
         let rows = &mut *self.rows.borrow_mut();
         let number = rows.number(&tuple.text(neighbors::KEY)?);
-        self.set_place(number, tuple, neighbors::PLACES);
+        self.set_place(number, tuple, neighbors::PLACE);
         rows.set_before(number, tuple, neighbors::BEFORE);
         let mut found = searched(number, Vec::new());
         let row = rows.get(number);
         if !row.is_changed {
             found.was_canonical = row.was_canonical(number);
-            let near = self.read_own_canonical(rows, number, tuple);
+            let near = row.before.as_ref().and_then(|before| before.near);
+            let cluster = neighbors::PLACE + self.tracker.order.terms.len();
+            let near = near.filter(|near| near.canonical != number);
+            let near = near.and_then(|near| self.note_canonical(rows, near, tuple, cluster));
             found.canonicals.try_extend(near).or_raise();
         }
         Some((found, tuple.get(neighbors::SIMILARITY)?))
-    }
-
-    /// Returns the unchanged canonical row that an unchanged row belonged to.
-    fn read_own_canonical(
-        &self,
-        rows: &mut TrackedRows,
-        number: u32,
-        tuple: &Tuple<'_>,
-    ) -> Option<NearCanonical> {
-        let near = rows.get(number).before.as_ref()?.near?;
-        let cluster = tuple.get(neighbors::CANONICAL_CLUSTER)?;
-        let place = neighbors::PLACES + self.tracker.order.terms.len();
-        let is_other = near.canonical != number;
-        is_other.then(|| self.note_canonical(rows, near, cluster, tuple, place))?
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::guard::slot::{get, have_same_bits};
 use crate::guard::table::root_of;
-use crate::live::tables::{Tables, altered_hint};
+use crate::live::tables::{Own, Tables, altered_hint};
 use crate::live::triggers::{for_updates, kept, name_of};
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
@@ -101,7 +101,7 @@ impl Noting {
             true => root_of(oid),
             false => oid,
         });
-        if names::owner(tables.queue) != Some(root.owner()) {
+        if names::owner(tables.get(Own::Queue)) != Some(root.owner()) {
             let (table, trigger) = (names::relation(root.oid()), name_of(trigger));
             not_ready(
                 &format!("a trigger of table {table} notes changes for clusters of another owner"),
@@ -113,7 +113,7 @@ impl Noting {
         }
         let is_of_type = |&column: &i16| {
             names::column(oid, column).is_some()
-                && ColumnType::of(oid, column) == held(tables.queue)
+                && ColumnType::of(oid, column) == held(tables.get(Own::Queue))
         };
         Some(Self {
             are_of_type: keys.iter().all(is_of_type) && !keys.is_empty(),
@@ -130,7 +130,7 @@ impl Noting {
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` for one that was altered.
     fn queue(&self) -> CheckedTable {
-        let queue = self.tables.queue;
+        let queue = self.tables.get(Own::Queue);
         let created = CreatedTable {
             owner: self.owner,
             persistence: self.persistence,
@@ -138,7 +138,7 @@ impl Noting {
             key: Some(&[]),
         };
         let opened = CheckedTable::open(queue, &created, pg_sys::RowExclusiveLock);
-        opened.unwrap_or_else(|altered| altered.raise(&altered_hint(self.tables.clusters)))
+        opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&self.tables)))
     }
 
     /// # Safety

@@ -17,9 +17,7 @@ use std::ffi::CStr;
 pub struct Expression {
     /// Over the columns without an alias.
     pub sql: String,
-    /// Over the columns of the table as `b`.
-    pub base_sql: String,
-    /// Over the columns of the row that a trigger fires for.
+    /// Over the columns of a row called `new`, as in the condition of a trigger.
     pub new_sql: String,
     pub type_: ColumnType,
 }
@@ -50,8 +48,7 @@ impl Expression {
             let deparsed =
                 |alias: &CStr, is_prefixed| names::expression(node, table, alias, is_prefixed);
             Self {
-                sql: deparsed(c"b", false),
-                base_sql: deparsed(c"b", true),
+                sql: deparsed(c"new", false),
                 new_sql: deparsed(c"new", true),
                 type_: ColumnType {
                     type_: pg_sys::exprType(node),
@@ -114,14 +111,14 @@ impl Order {
         self.listed(|term| term.expression.sql.clone() + term.direction())
     }
 
-    /// Returns the list of ORDER BY over a table's columns as `b`.
-    pub fn base_order_by_sql(&self) -> String {
-        self.listed(|term| term.expression.base_sql.clone() + term.direction())
+    /// Returns the list of ORDER BY over the columns of a row `new`.
+    pub fn new_order_by_sql(&self) -> String {
+        self.listed(|term| term.expression.new_sql.clone() + term.direction())
     }
 
-    /// Returns the values of the order over a table's columns as `b`, as a list.
-    pub fn base_values_sql(&self) -> String {
-        self.listed(|term| term.expression.base_sql.clone())
+    /// Returns the values of the order over the columns of a row `new`, as a list.
+    pub fn new_values_sql(&self) -> String {
+        self.listed(|term| term.expression.new_sql.clone())
     }
 
     /// Returns the columns of the table of canonical rows that hold the values, as a list.

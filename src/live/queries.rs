@@ -1,11 +1,12 @@
 //! The queries of a refresh that goes out from changed rows.
 
 use crate::index::kind::Kind;
+use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
 
 /// Returns a query for the keys of the changed rows; NULL is among them where any row may have changed.
 pub fn queue(tracker: &Tracker) -> String {
-    let queue = tracker.queue();
+    let queue = tracker.table(Own::Queue);
     format!("SELECT DISTINCT q.key::pg_catalog.text FROM {queue} q")
 }
 
@@ -18,7 +19,7 @@ pub fn itself(tracker: &Tracker) -> String {
 pub fn members(tracker: &Tracker) -> String {
     let argument = argument(tracker);
     let (clusters, is_canonical, is_itself) = (
-        tracker.clusters(),
+        tracker.table(Own::Clusters),
         tracker.equal("c.canonical", &argument),
         tracker.equal("c.key", &argument),
     );
@@ -43,19 +44,19 @@ pub mod known {
 
 /// Returns a query for the rows with some keys, as they were and as they are.
 pub fn known(tracker: &Tracker, keys: &str) -> String {
-    let value = tracker.value_of("b");
-    let key = tracker.key_of("b");
+    let value = tracker.value_of("new");
+    let key = tracker.key_of("new");
     format!(
         "SELECT h.key::pg_catalog.text, m.key::pg_catalog.text, {key}::pg_catalog.text,
              m.cluster, m.canonical::pg_catalog.text, m.similarity, {joins}, {signature}, {place}
-         FROM {keys} h LEFT JOIN {clusters} m ON {same_key} LEFT JOIN {base} b ON {matches}",
+         FROM {keys} h LEFT JOIN {clusters} m ON {same_key} LEFT JOIN {base} new ON {matches}",
         joins = tracker.joins(),
         signature = match tracker.measure.kind {
             Kind::Minhash => &*value,
             _ => "NULL",
         },
-        place = tracker.order.base_values_sql(),
-        clusters = tracker.clusters(),
+        place = tracker.order.new_values_sql(),
+        clusters = tracker.table(Own::Clusters),
         same_key = tracker.equal("m.key", "h.key"),
         base = tracker.base(),
         matches = tracker.equal(&key, "h.key"),
@@ -66,25 +67,24 @@ pub fn known(tracker: &Tracker, keys: &str) -> String {
 pub mod canonicals {
     pub const KEY: usize = 1;
     pub const SIMILARITY: usize = 2;
+    /// The canonical row's cluster, then its place in the order.
     pub const CLUSTER: usize = 3;
-    /// The canonical row's place in the order.
-    pub const PLACE: usize = 4;
 }
 
 /// Returns a query for the rows that were canonical and are near the row whose key is its argument.
 pub fn canonicals(tracker: &Tracker) -> String {
-    let (measure, value) = (&tracker.measure, tracker.value_of("b"));
+    let (measure, value) = (&tracker.measure, tracker.value_of("new"));
     format!(
         "SELECT ca.key::pg_catalog.text, {similarity}, ca.cluster, {place}
-         FROM {base} b JOIN {canonical} ca ON {near}{scope}{excepted} WHERE {is_this}",
+         FROM {base} new JOIN {canonical} ca ON {near}{scope}{excepted} WHERE {is_this}",
         similarity = measure.similarity("ca.kept", &value),
         base = tracker.base(),
         place = tracker.order.canonical_values_sql("ca"),
-        canonical = tracker.canonical(),
+        canonical = tracker.table(Own::Canonical),
         near = measure.near(&value, "ca.kept"),
-        scope = tracker.canonical_in_scope(),
-        excepted = tracker.not_excepted("ca.key", &tracker.key_of("b")),
-        is_this = tracker.equal(&tracker.key_of("b"), &argument(tracker)),
+        scope = tracker.in_scope(|number, _| format!("ca.scope{number}")),
+        excepted = tracker.not_excepted("ca.key", &tracker.key_of("new")),
+        is_this = tracker.equal(&tracker.key_of("new"), &argument(tracker)),
     )
 }
 
@@ -94,37 +94,35 @@ pub mod neighbors {
     pub const SIMILARITY: usize = 2;
     /// Cluster, canonical, similarity.
     pub const BEFORE: usize = 3;
-    /// NULL for a row without a canonical one other than itself.
-    pub const CANONICAL_CLUSTER: usize = 6;
-    /// The row's place in the order, then its canonical row's.
-    pub const PLACES: usize = 7;
+    /// The row's place in the order, then cluster and place of its canonical row, NULL for a row without another one.
+    pub const PLACE: usize = 6;
 }
 
 /// Returns a query for the rows near the row whose key is the argument, each with its canonical row.
 pub fn neighbors(tracker: &Tracker) -> String {
     let argument = argument(tracker);
-    let (measure, value) = (&tracker.measure, tracker.value_of("b"));
-    let (key, base) = (tracker.key_of("b"), tracker.base());
+    let (measure, value) = (&tracker.measure, tracker.value_of("new"));
+    let (key, base) = (tracker.key_of("new"), tracker.base());
     let is_own = tracker.equal("m.canonical", "m.key");
     format!(
         "SELECT {key}::pg_catalog.text, {similarity},
              m.cluster, m.canonical::pg_catalog.text, m.similarity,
-             ca.cluster, {place}, {canonical_place}
-         FROM {base} y JOIN {base} b ON {near}{scope}{excepted} AND NOT ({is_itself})
+             {place}, ca.cluster, {canonical_place}
+         FROM {base} y JOIN {base} new ON {near}{scope}{excepted} AND NOT ({is_itself})
              LEFT JOIN {clusters} m ON {same_key}
              LEFT JOIN {canonical} ca ON {same_canonical}
          WHERE {is_this}",
         similarity = measure.similarity(&value, &tracker.value_of("y")),
-        place = tracker.order.base_values_sql(),
+        place = tracker.order.new_values_sql(),
         canonical_place = tracker.order.canonical_values_sql("ca"),
         near = measure.near(&value, &tracker.value_of("y")),
-        scope = tracker.same_scope("b", "y"),
+        scope = tracker.in_scope(|_, column| format!("y.{}", column.name)),
         excepted = tracker.not_excepted(&key, &tracker.key_of("y")),
         is_itself = tracker.equal(&key, &argument),
         is_this = tracker.equal(&tracker.key_of("y"), &argument),
-        clusters = tracker.clusters(),
+        clusters = tracker.table(Own::Clusters),
         same_key = tracker.equal("m.key", &key),
-        canonical = tracker.canonical(),
+        canonical = tracker.table(Own::Canonical),
         // Without a key nothing is looked up.
         same_canonical = tracker.equal(
             "ca.key",

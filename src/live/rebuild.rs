@@ -5,6 +5,7 @@ use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::index::kind::{Bound, Kind};
 use crate::live::rows::{After, TrackedParameters, TrackedRows, duplicate_key};
+use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
 use crate::pg::catalog::type_named;
 use crate::pg::error::{OrRaise, raise};
@@ -56,7 +57,7 @@ fn query(tracker: &Tracker) -> String {
     let scope = tracker
         .scope
         .iter()
-        .map(|column| format!("b.{}", column.name));
+        .map(|column| format!("new.{}", column.name));
     let scope = match &scope.collect::<Vec<_>>()[..] {
         [] => "1::pg_catalog.int8".to_owned(),
         columns => format!(
@@ -64,18 +65,18 @@ fn query(tracker: &Tracker) -> String {
             list = columns.join(", ")
         ),
     };
-    let key = tracker.key_of("b");
+    let key = tracker.key_of("new");
     format!(
         "SELECT {key}::pg_catalog.text, m.key::pg_catalog.text, m.cluster, m.canonical::pg_catalog.text,
              m.similarity, {value}, {scope}
-         FROM {base} b FULL JOIN {clusters} m ON {matches}
+         FROM {base} new FULL JOIN {clusters} m ON {matches}
          ORDER BY {scope_column}, {order}",
-        value = tracker.value_of("b"),
+        value = tracker.value_of("new"),
         base = tracker.base(),
-        clusters = tracker.clusters(),
+        clusters = tracker.table(Own::Clusters),
         matches = tracker.equal(&key, "m.key"),
         scope_column = column::SCOPE,
-        order = tracker.order.base_order_by_sql(),
+        order = tracker.order.new_order_by_sql(),
     )
 }
 

@@ -4,13 +4,13 @@ use crate::live::budget::Budget;
 use crate::live::create::renew_links;
 use crate::live::neighborhood::repaired;
 use crate::live::rows::{After, TrackedRows};
-use crate::live::state::{self, State};
-use crate::live::tables::OpenTables;
+use crate::live::state::State;
+use crate::live::tables::{OpenTables, Own};
 use crate::live::tracker::Tracker;
 use crate::live::triggers::noted;
 use crate::live::{rebuild, write};
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, raise, unsupported};
+use crate::pg::error::{OrRaise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::OwnerRights;
@@ -31,7 +31,11 @@ use std::time::Instant;
 fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
     let call = unsafe { Call::new(fcinfo) };
-    check_writable();
+    // SAFETY: the name is NUL-terminated.
+    unsafe {
+        pg_sys::PreventCommandDuringRecovery(c"near_dup_refresh()".as_ptr());
+        pg_sys::PreventCommandIfReadOnly(c"near_dup_refresh()".as_ptr());
+    }
     let tracker = Tracker::of_argument(&call);
     let wants_rebuild = call.argument(1, "rebuild").value() != 0;
     let rights = rights_for(tracker.relation);
@@ -74,24 +78,6 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     rights
 }
 
-/// # Errors
-/// ERROR `read_only_sql_transaction`.
-fn check_writable() {
-    // SAFETY: read variables of the backend.
-    let where_ = unsafe {
-        match (pg_sys::RecoveryInProgress(), pg_sys::XactReadOnly) {
-            (true, _) => "on a standby",
-            (_, true) => "in a read-only transaction",
-            _ => return,
-        }
-    };
-    raise(
-        PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
-        &format!("near_dup_refresh cannot write {where_}"),
-        "Refresh on the primary server, in a transaction that writes; standbys get the clusters from there.",
-    )
-}
-
 /// The numbers of rows that a refresh has looked at, and of its events by their kinds.
 type Changes = [i64; 7];
 
@@ -109,11 +95,10 @@ impl<'a> Refresh<'a> {
     /// Locks a tracker, and takes the snapshot under which its table is read.
     pub fn begin(connection: &'a mut Connection, tracker: &'a Tracker) -> Self {
         let started = Instant::now();
-        state::lock(connection, tracker);
+        let mut state = State::lock(connection, tracker);
         // Before the snapshot, which sees all rows of these files.
         let noted = noted(connection, tracker);
         connection.read_under(Snapshot::take());
-        let mut state = State::read(connection, tracker);
         Self {
             is_certain: state.take_noted(noted),
             connection,
@@ -179,7 +164,7 @@ impl<'a> Refresh<'a> {
 
     /// Deletes from the queue the entries that have been read, and writes the state.
     pub fn end(&self, looked_at: i64) {
-        let delete = format!("DELETE FROM {}", self.tracker.queue());
+        let delete = format!("DELETE FROM {}", self.tracker.table(Own::Queue));
         self.connection.prepare_kept(&delete, &[]).execute(&[]);
         self.state
             .write(self.connection, self.tracker, self.started, looked_at);

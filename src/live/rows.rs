@@ -1,6 +1,7 @@
 //! The rows that a refresh meets, by number, and the parameters of their signatures.
 
 use crate::index::kind::Kind;
+use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
 use crate::minhash::datum::StoredSignature;
 use crate::pg::encoding::in_utf8;
@@ -186,7 +187,10 @@ impl TrackedParameters {
         if tracker.measure.kind != Kind::Minhash {
             return parameters;
         }
-        let any = format!("SELECT ca.kept FROM {} ca LIMIT 1", tracker.canonical());
+        let any = format!(
+            "SELECT ca.kept FROM {} ca LIMIT 1",
+            tracker.table(Own::Canonical)
+        );
         let any = connection.prepare_kept(&any, &[]);
         any.run(&[], &mut |row| parameters.check(row.datum(1)));
         parameters

@@ -1,5 +1,6 @@
 //! The state that a tracker keeps from one refresh to the next.
 
+use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
 use crate::pg::statement::{Connection, Snapshot};
 use pgrx::{IntoDatum, pg_sys};
@@ -22,45 +23,39 @@ pub struct State {
 pub fn tracked(connection: &Connection, tracker: &Tracker) -> Option<pg_sys::Oid> {
     let sql = format!(
         "SELECT s.relation::pg_catalog.oid FROM {} s",
-        tracker.state()
+        tracker.table(Own::State)
     );
     connection.prepare(&sql, &[]).oids(&[]).first().copied()
 }
 
-/// Locks a tracker against other refreshes until the end of the transaction.
-pub fn lock(connection: &Connection, tracker: &Tracker) {
-    let state = tracker.state();
-    let lock = connection.prepare_kept(&format!("SELECT FROM {state} FOR UPDATE"), &[]);
-    if lock.execute(&[]) == 0 {
-        let insert = format!(
-            "INSERT INTO {state} (singleton, relation, next_cluster, rows) VALUES (true, $1, 1, 0) ON CONFLICT DO NOTHING"
-        );
-        let insert = connection.prepare(&insert, &[pg_sys::REGCLASSOID]);
-        insert.execute(&[tracker.relation.into_datum()]);
-        lock.execute(&[]);
-    }
-}
-
 impl State {
-    /// Returns the state of a locked tracker.
-    pub fn read(connection: &Connection, tracker: &Tracker) -> Self {
+    /// Locks a tracker against other refreshes until the end of the transaction, and returns its state.
+    pub fn lock(connection: &Connection, tracker: &Tracker) -> Self {
+        Self::read(connection, tracker, "FOR UPDATE").unwrap_or_else(|| {
+            let insert = format!(
+                "INSERT INTO {} (singleton, relation, next_cluster, rows) VALUES (true, $1, 1, 0) ON CONFLICT DO NOTHING",
+                tracker.table(Own::State)
+            );
+            let insert = connection.prepare(&insert, &[pg_sys::REGCLASSOID]);
+            insert.execute(&[tracker.relation.into_datum()]);
+            Self::lock(connection, tracker)
+        })
+    }
+
+    /// Returns the state of a tracker with the row locked as `locking` says, or None without a row.
+    pub fn read(connection: &Connection, tracker: &Tracker, locking: &str) -> Option<Self> {
         let sql = format!(
-            "SELECT s.next_cluster, s.rows, s.noted, s.anew FROM {} s",
-            tracker.state()
+            "SELECT s.next_cluster, s.rows, s.noted, s.anew FROM {} s {locking}",
+            tracker.table(Own::State)
         );
-        let mut state = Self {
-            next_cluster: 1,
-            rows: 0,
-            noted: None,
-            anew: None,
-        };
+        let mut state = None;
         connection.prepare_kept(&sql, &[]).run(&[], &mut |row| {
-            state = Self {
+            state = Some(Self {
                 next_cluster: row.get(1).unwrap_or(1),
                 rows: row.get(2).unwrap_or(0),
                 noted: row.name(3),
                 anew: row.get(4),
-            };
+            });
         });
         state
     }
@@ -85,7 +80,7 @@ impl State {
         let sql = format!(
             "UPDATE {} SET relation = $1, next_cluster = $2, rows = $3, noted = $4, anew = $5,
                  seconds = $6, changed = $7, refreshed_at = pg_catalog.clock_timestamp()",
-            tracker.state()
+            tracker.table(Own::State)
         );
         let types = [
             pg_sys::REGCLASSOID,

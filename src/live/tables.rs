@@ -10,20 +10,27 @@ use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::statement::{Connection, server_text};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+/// The tables that a tracker makes, in the order in which the conditions of its triggers name them.
+#[derive(Clone, Copy)]
+pub enum Own {
+    /// The clusters: key, cluster, canonical, similarity.
+    Clusters,
+    /// The log of their events.
+    Log,
+    /// The canonical rows with the values by which they are found, and their places in the order.
+    Canonical,
+    /// Keys of changed rows.
+    Queue,
+    /// One row: the tracked table, and what is known of the last refresh.
+    State,
+}
+
 /// The tables of a tracker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// The clusters: key, cluster, canonical, similarity.
-    pub clusters: pg_sys::Oid,
-    /// The log of their events.
-    pub log: pg_sys::Oid,
-    /// The canonical rows with the values by which they are found, and their places in the order.
-    pub canonical: pg_sys::Oid,
-    /// Keys of changed rows.
-    pub queue: pg_sys::Oid,
-    /// One row: the tracked table, and what is known of the last refresh.
-    pub state: pg_sys::Oid,
-    /// The user's table of pairs that are no duplicates.
+    /// The tables that it makes, by [`Own`].
+    pub own: [pg_sys::Oid; 5],
+    /// The user's table of pairs that are not duplicates.
     pub exceptions: Option<pg_sys::Oid>,
 }
 
@@ -33,40 +40,19 @@ impl Tables {
         // SAFETY: the condition is the trigger's.
         let named = unsafe { condition::named(trigger.tgqual) };
         let (&own, exceptions) = named.split_first_chunk()?;
-        Some(Self::new(own, exceptions.first().copied()))
+        let exceptions = exceptions.first().copied();
+        Some(Self { own, exceptions })
     }
 
-    fn new(own: [pg_sys::Oid; 5], exceptions: Option<pg_sys::Oid>) -> Self {
-        let [clusters, log, canonical, queue, state] = own;
-        Self {
-            clusters,
-            log,
-            canonical,
-            queue,
-            state,
-            exceptions,
-        }
-    }
-
-    /// Returns the tables that the tracker has made.
-    pub fn own(&self) -> [pg_sys::Oid; 5] {
-        [
-            self.clusters,
-            self.log,
-            self.canonical,
-            self.queue,
-            self.state,
-        ]
+    pub fn get(&self, table: Own) -> pg_sys::Oid {
+        self.own[table as usize]
     }
 
     /// Returns the tables in the order in which a condition names them.
     pub fn all(&self) -> Vec<pg_sys::Oid> {
-        self.own().into_iter().chain(self.exceptions).collect()
+        self.own.into_iter().chain(self.exceptions).collect()
     }
 }
-
-/// The table of state, by its place among the tables of a tracker.
-const STATE: usize = 4;
 
 /// Returns the names of a tracker's tables, behind that of the clusters, and their columns. The first column is the
 /// primary key, but of the queue.
@@ -80,7 +66,7 @@ fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     let mut canonical = vec![
         key("key", true),
         wanted("cluster", pg_sys::INT8OID),
-        wanted("kept", tracker.measure.kept_oid()),
+        wanted("kept", tracker.measure.kept_type()),
     ];
     let scope = (1..).zip(&tracker.scope);
     let scope = scope.map(|(number, column)| (format!("scope{number}"), column.type_));
@@ -154,7 +140,7 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
          ALTER TABLE {queue} REPLICA IDENTITY FULL;
          ALTER TABLE {state} ADD CHECK (singleton)"
     ));
-    tracker.tables = Tables::new(own, tracker.tables.exceptions);
+    tracker.tables.own = own;
 }
 
 /// Returns what is created for a tracked table by a description.
@@ -189,8 +175,16 @@ pub struct OpenTables {
 impl OpenTables {
     pub fn open(tracker: &Tracker) -> Result<Self, Altered> {
         let tracked = Relation::open_table(tracker.relation);
-        let places = (0..=STATE).rev();
-        let opened = places.map(|place| open(tracker, &tracked, place));
+        let tables = [
+            Own::State,
+            Own::Queue,
+            Own::Canonical,
+            Own::Log,
+            Own::Clusters,
+        ];
+        let opened = tables
+            .map(|table| open(tracker, &tracked, table))
+            .into_iter();
         let exceptions = tracker.tables.exceptions.into_iter();
         let exceptions =
             exceptions.map(|table| open_exceptions(table, &tracked, tracker.key.type_));
@@ -203,29 +197,29 @@ impl OpenTables {
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` for a table that was altered.
     pub fn open_for_refresh(tracker: &Tracker) -> Self {
-        let hint = || altered_hint(tracker.tables.clusters);
-        Self::open(tracker).unwrap_or_else(|altered| altered.raise(&hint()))
+        let opened = Self::open(tracker);
+        opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&tracker.tables)))
     }
 }
 
 /// Opens the table of the state alone.
 pub fn open_state(tracker: &Tracker) -> Result<CheckedTable, Altered> {
-    open(tracker, &Relation::open_table(tracker.relation), STATE)
+    open(tracker, &Relation::open_table(tracker.relation), Own::State)
 }
 
-fn open(tracker: &Tracker, tracked: &Relation, place: usize) -> Result<CheckedTable, Altered> {
-    let (name, columns) = &descriptions(tracker)[place];
-    let table = tracker.tables.own()[place];
+fn open(tracker: &Tracker, tracked: &Relation, table: Own) -> Result<CheckedTable, Altered> {
+    let (name, columns) = &descriptions(tracker)[table as usize];
     CheckedTable::open(
-        table,
+        tracker.tables.get(table),
         &created(tracked, (name, columns)),
         pg_sys::AccessShareLock,
     )
 }
 
-/// Returns the hint of an error about a table of the tracker with these clusters.
-pub fn altered_hint(clusters: pg_sys::Oid) -> String {
-    let clusters = names::literal(&names::find_relation(clusters).unwrap_or_default());
+/// Returns the hint of an error about an altered table of a tracker.
+pub fn altered_hint(tables: &Tables) -> String {
+    let clusters = names::find_relation(tables.get(Own::Clusters)).unwrap_or_default();
+    let clusters = names::literal(&clusters);
     format!(
         "Undo the change, or make the tracker anew: SELECT near_dup_untrack({clusters}); then near_dup_track."
     )

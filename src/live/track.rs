@@ -4,21 +4,21 @@ use crate::guard::columns::only_key_column;
 use crate::guard::exceptions::{VALID_EXCEPTIONS, open_exceptions};
 use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::{RowCondition, parsed_condition};
-use crate::guard::table::{Rule, SearchedTable};
+use crate::guard::table::Rule;
 use crate::guard::window::Span;
 use crate::index::kind::{COLUMN_TYPES, Kind};
 use crate::live::create::{create_index, renew_links, share};
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order};
 use crate::live::refresh::{Refresh, rights_for};
-use crate::live::tables::{self, OpenTables, Tables};
+use crate::live::tables::{self, OpenTables, Own, Tables};
 use crate::live::tracker::{TrackedColumn, Tracker, note_function};
 use crate::live::triggers::{self, for_updates, name_of};
 use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::encoding::in_utf8;
-use crate::pg::error::{OrRaise, invalid, not_ready, raise, wrong_type};
+use crate::pg::error::{OrRaise, invalid, raise, wrong_type};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::{OwnerRights, check_owner};
@@ -68,7 +68,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     create_index(&connection, &tracker);
     connection.close();
     rights.resign();
-    tracker.tables.clusters
+    tracker.tables.get(Own::Clusters)
 }
 
 /// Returns the tracker that a call of `near_dup_track` asks for, without its tables.
@@ -138,17 +138,22 @@ fn check_table(relation: pg_sys::Oid) {
     // SAFETY: the table is open.
     let form = unsafe { &*(*table.as_ptr()).rd_rel };
     let is_partitioned = table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE;
-    let is_temporary = form.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
-    let mut code = PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE;
-    let what = match is_partitioned || table.kind() == pg_sys::RELKIND_RELATION {
-        false => "relation",
-        true if form.relispartition => "partition",
-        true if form.relhassubclass && !is_partitioned => "table with children",
-        true if is_temporary => {
-            code = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
-            "temporary table"
-        }
-        true => return,
+    let is_table = is_partitioned || table.kind() == pg_sys::RELKIND_RELATION;
+    let is_temporary = table.persistence() == pg_sys::RELPERSISTENCE_TEMP;
+    let wrong = PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE;
+    let unsupported = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
+    let obstacles = [
+        (!is_table, wrong, "relation"),
+        (form.relispartition, wrong, "partition"),
+        (
+            form.relhassubclass && !is_partitioned,
+            wrong,
+            "table with children",
+        ),
+        (is_temporary, unsupported, "temporary table"),
+    ];
+    let Some((_, code, what)) = obstacles.into_iter().find(|(is_so, ..)| *is_so) else {
+        return;
     };
     let table = names::relation(relation);
     raise(
@@ -192,21 +197,17 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
 }
 
 /// # Errors
-/// ERROR `object_not_in_prerequisite_state` where a table with rows lacks an index that finds near values
-/// within the scope, and of the exceptions where these are the tracked table.
+/// ERROR `object_not_in_prerequisite_state` if a table with rows lacks an index that finds near values within the scope.
 fn check_index(tracker: &Tracker, condition: Option<RowCondition>) {
     let measure = &tracker.measure;
-    let bare =
-        |column: &TrackedColumn| names::column(tracker.relation, column.number).unwrap_or_default();
+    let name = |column: &TrackedColumn| {
+        server_text(&names::column(tracker.relation, column.number).unwrap_or_default())
+    };
     let rule = Rule {
         options: GuardOptions {
-            column: server_text(&bare(&tracker.value)),
+            column: name(&tracker.value),
             bound: measure.threshold().to_string(),
-            scope: tracker
-                .scope
-                .iter()
-                .map(|column| server_text(&bare(column)))
-                .collect(),
+            scope: tracker.scope.iter().map(name).collect(),
             condition,
             ..GuardOptions::default()
         },
@@ -214,29 +215,8 @@ fn check_index(tracker: &Tracker, condition: Option<RowCondition>) {
         bound: measure.bound,
         objects: measure.kind.objects(tracker.note),
     };
-    let lacks = |table: &&SearchedTable| {
-        let index = table.index.as_ref();
-        index.is_none_or(|index| index.scope.len() < tracker.scope.len())
-    };
-    let tables = rule.tables(tracker.relation, Span::ALWAYS);
-    if let Some(lacking) = tables.iter().find(lacks) {
-        let columns = tracker.scope.iter().chain([&tracker.value]);
-        let columns: Vec<&str> = columns.map(|column| &*column.name).collect();
-        let (columns, class) = (columns.join(", "), rule.bound.operator_class(&rule.objects));
-        let scope_class = rule.objects.scope_class();
-        let scope = tracker.scope.iter();
-        let scope: String = scope
-            .map(|column| format!("{} {scope_class}, ", column.name))
-            .collect();
-        let value = &tracker.value.name;
-        let [table, lacking] = [tracker.relation, lacking.oid()].map(names::relation);
-        not_ready(
-            &format!(
-                "near_dup_track needs an index of ({columns}) on table {lacking} that serves threshold {}",
-                measure.threshold()
-            ),
-            &format!("CREATE INDEX ON {table} USING neardup ({scope}{value} {class});"),
-        );
+    for table in rule.tables(tracker.relation, Span::ALWAYS) {
+        table.check_index(&rule, "near_dup_track", tracker.scope.len());
     }
 }
 
@@ -264,7 +244,11 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
         let trigger = names::identifier(&trigger);
         connection.execute(&format!("DROP TRIGGER {trigger} ON {table}"));
     }
-    for table in [tracker.canonical(), tracker.queue(), tracker.state()] {
+    for table in [
+        tracker.table(Own::Canonical),
+        tracker.table(Own::Queue),
+        tracker.table(Own::State),
+    ] {
         // Others' objects may depend on them.
         connection.execute(&format!("DROP TABLE {table} CASCADE"));
     }

@@ -1,7 +1,7 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
 use crate::live::state::State;
-use crate::live::tables::OpenTables;
+use crate::live::tables::{OpenTables, Own};
 use crate::live::tracker::{Tracker, note_function};
 use crate::live::triggers::noted;
 use crate::pg::arrays::NewTexts;
@@ -42,12 +42,13 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     let mut last = [None; 4];
     if opened.is_ok() {
         let is_noted = noted(connection, tracker);
-        let is_noted = is_noted.is_some() && is_noted == State::read(connection, tracker).noted;
+        let state = State::read(connection, tracker, "");
+        let is_noted = is_noted.is_some() && state.is_some_and(|state| state.noted == is_noted);
         let sql = format!(
             "SELECT (SELECT pg_catalog.count(*) FROM {queue}), s.refreshed_at, s.seconds, s.changed
              FROM (VALUES (1)) v LEFT JOIN {state} s ON true",
-            queue = tracker.queue(),
-            state = tracker.state(),
+            queue = tracker.table(Own::Queue),
+            state = tracker.table(Own::State),
         );
         connection.prepare(&sql, &[]).run(&[], &mut |row| {
             last = [1, 2, 3, 4].map(|column| row.datum(column));
@@ -61,7 +62,7 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     let condition = tracker.condition.as_ref();
     rows.put([
         tracker.relation.into_datum(),
-        tracker.tables.clusters.into_datum(),
+        tracker.tables.get(Own::Clusters).into_datum(),
         text(&bare(tracker.value.number)),
         tracker.measure.threshold().into_datum(),
         text(&tracker.order.order_by_sql()),

@@ -7,11 +7,12 @@
 //! Everybody may put such a trigger on a table of his own. It counts only if the owner of its table owns all tables
 //! that it names, and if the tracker's state does not name another table.
 
+use crate::guard::columns::column_number;
 use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order, Term};
 use crate::live::state;
-use crate::live::tables::{Tables, open_state};
+use crate::live::tables::{Own, Tables, open_state};
 use crate::options::{CUT, with_text};
 use crate::pg::call::Call;
 use crate::pg::catalog::function_beside;
@@ -35,18 +36,10 @@ pub struct TrackedColumn {
 
 impl TrackedColumn {
     /// # Errors
-    /// ERROR `undefined_column`.
+    /// As for [`column_number`].
     pub fn named(table: pg_sys::Oid, name: &str) -> Self {
-        let number = names::column_number(table, &server_text(name));
-        let found = number.and_then(|number| Self::find(table, number));
-        found.unwrap_or_else(|| {
-            let table = names::relation(table);
-            raise(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-                &format!("table {table} has no column {}", names::identifier(name)),
-                "Name columns of the table.",
-            )
-        })
+        let number = column_number(table, &server_text(name));
+        Self::find(table, number).expect("the table has the column")
     }
 
     /// Returns a column of a table that is no system column; None if there is no such column.
@@ -81,7 +74,6 @@ impl TrackedColumn {
     pub fn expression(&self) -> Expression {
         Expression {
             sql: self.name.clone(),
-            base_sql: format!("b.{}", self.name),
             new_sql: format!("new.{}", self.name),
             type_: self.type_,
         }
@@ -205,50 +197,38 @@ impl Tracker {
         linked.is_none_or(|linked| linked == self.relation)
     }
 
-    /// Returns the tracker that keeps a table of clusters; None if there is none.
-    ///
-    /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if several tables have its triggers.
-    fn of_clusters(
-        note: pg_sys::Oid,
-        connection: &Connection,
-        clusters: pg_sys::Oid,
-    ) -> Option<Self> {
-        let tables = connection.prepare_kept(TRACKED, &[pg_sys::OIDOID]);
-        let tables = tables.oids(&[clusters.into_datum()]).into_iter();
-        let trackers = tables.flat_map(|table| Self::all_of_table(note, connection, table));
-        let mut trackers = trackers.filter(|tracker| tracker.tables.clusters == clusters);
-        let first = trackers.next()?;
-        if let Some(other) = trackers.find(|other| other.relation != first.relation) {
-            let tables = [first.relation, other.relation, clusters].map(names::relation);
-            let [first, other, clusters] = tables;
-            not_ready(
-                &format!("{first} and {other} both have the triggers of {clusters}"),
-                "Drop the triggers of the table that is not tracked.",
-            );
-        }
-        Some(first)
-    }
-
     /// Returns the tracker that keeps the table of clusters named by an argument of a call.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if there is none, `insufficient_privilege` unless the caller owns
-    /// the tracked table.
+    /// ERROR `object_not_in_prerequisite_state` if there is none, or several tables have its triggers;
+    /// `insufficient_privilege` unless the caller owns the tracked table.
     pub fn of_argument(call: &Call) -> Self {
         let clusters = call.oid(0, "clusters");
+        let note = note_function(call.function());
         let connection = Connection::open();
-        let tracker = Self::of_clusters(note_function(call.function()), &connection, clusters);
+        let tables = connection.prepare_kept(TRACKED, &[pg_sys::OIDOID]);
+        let tables = tables.oids(&[clusters.into_datum()]).into_iter();
+        let trackers = tables.flat_map(|table| Self::all_of_table(note, &connection, table));
+        let of_clusters = |tracker: &Self| tracker.tables.get(Own::Clusters) == clusters;
+        let mut trackers: Vec<_> = trackers.filter(of_clusters).collect();
         connection.close();
-        let Some(tracker) = tracker else {
+        let name = names::relation(clusters);
+        let Some(tracker) = trackers.pop() else {
             not_ready(
-                &format!(
-                    "{} is not kept by near_dup_track",
-                    names::relation(clusters)
-                ),
+                &format!("{name} is not kept by near_dup_track"),
                 "The view near_dup_tracked lists the tables that are; all tables of a tracker have the owner of the tracked one.",
             );
         };
+        if let Some(other) = trackers
+            .iter()
+            .find(|other| other.relation != tracker.relation)
+        {
+            let [first, other] = [other, &tracker].map(|tracker| names::relation(tracker.relation));
+            not_ready(
+                &format!("{first} and {other} both have the triggers of {name}"),
+                "Drop the triggers of the table that is not tracked.",
+            );
+        }
         check_owner(tracker.relation);
         tracker
     }
@@ -262,25 +242,14 @@ impl Tracker {
     pub fn base(&self) -> String {
         let table = names::relation(self.relation);
         match &self.condition {
-            Some(condition) => format!("(SELECT * FROM {table} b WHERE {})", condition.base_sql),
+            Some(condition) => format!("(SELECT * FROM {table} new WHERE {})", condition.new_sql),
             None => table,
         }
     }
 
-    pub fn clusters(&self) -> String {
-        names::relation(self.tables.clusters)
-    }
-
-    pub fn canonical(&self) -> String {
-        names::relation(self.tables.canonical)
-    }
-
-    pub fn queue(&self) -> String {
-        names::relation(self.tables.queue)
-    }
-
-    pub fn state(&self) -> String {
-        names::relation(self.tables.state)
+    /// Returns the name of one of its tables.
+    pub fn table(&self, table: Own) -> String {
+        names::relation(self.tables.get(table))
     }
 
     /// Returns the name of the type of keys.
@@ -310,29 +279,21 @@ impl Tracker {
         texts.collect()
     }
 
-    /// Returns the condition that the table's row `b` can be near another one: its value is there and
+    /// Returns the condition that the table's row `new` can be near another one: its value is there and
     /// near itself, which no empty one is, and its scope columns are there.
     pub fn joins(&self) -> String {
-        let value = self.value_of("b");
-        let scope = self.of_scope(|_, column| format!(" AND b.{} IS NOT NULL", column.name));
+        let value = self.value_of("new");
+        let scope = self.of_scope(|_, column| format!(" AND new.{} IS NOT NULL", column.name));
         let near = self.measure.near(&value, &value);
         format!("({near} IS TRUE{scope})")
     }
 
-    /// Returns the condition, beginning with AND, that the table's rows `a` and `b` are in one scope.
-    pub fn same_scope(&self, a: &str, b: &str) -> String {
-        self.of_scope(|_, column| {
-            let (name, equality) = (&column.name, column.equality());
-            format!(" AND {a}.{name} {equality} {b}.{name}")
-        })
-    }
-
-    /// Returns the condition, beginning with AND, that a canonical row `ca` and the table's row `b` are in
-    /// one scope.
-    pub fn canonical_in_scope(&self) -> String {
+    /// Returns the condition, beginning with AND, that the table's row `new` and another one are in one scope; `other`
+    /// returns that one's value for a scope column and its number.
+    pub fn in_scope(&self, other: impl Fn(usize, &TrackedColumn) -> String) -> String {
         self.of_scope(|number, column| {
             let (name, equality) = (&column.name, column.equality());
-            format!(" AND ca.scope{number} {equality} b.{name}")
+            format!(" AND {} {equality} new.{name}", other(number, column))
         })
     }
 

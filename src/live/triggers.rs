@@ -116,43 +116,28 @@ pub fn name_of(trigger: &pg_sys::Trigger) -> String {
     utf8(unsafe { CStr::from_ptr(trigger.tgname) })
 }
 
-/// Returns a text that stays the same as long as every change of the tracked rows and of the exceptions is noted:
-/// the tables that hold them, with their files and triggers. Returns None where it is not certain that every change
-/// is noted, or was since the transaction began.
+/// Returns a text that stays the same as long as every change of the tracked rows and of the exceptions is noted: the
+/// tables that hold them, with their files and triggers. Returns None if it is not certain that every change is noted,
+/// or was since the transaction began.
 pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
-    let mut leaves = Leaves::default();
-    for table in [tracker.relation]
-        .into_iter()
-        .chain(tracker.tables.exceptions)
-    {
+    let (mut all, mut triggers) = (Vec::new(), Vec::new());
+    let mut tables: Vec<_> = tracker.tables.exceptions.into_iter().collect();
+    tables.push(tracker.relation);
+    while let Some(table) = tables.pop() {
         let table = Relation::open_table(table);
-        if !is_whole(tracker, &table) || !add_leaves(tracker, &table, &mut leaves) {
+        all.push(table.oid());
+        triggers.extend(noting(tracker.note, &table, &tracker.tables).map(|own| own.tgoid));
+        if table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
+            tables.extend(table.partitions());
+        } else if !notes_all(tracker, &table) {
             return None;
         }
-        leaves.add(tracker, &table);
     }
-    let arguments = [leaves.tables.into_datum(), leaves.triggers.into_datum()];
-    let types = [pg_sys::OIDARRAYOID; 2];
+    let arguments = [all.into_datum(), triggers.into_datum()];
+    let statement = connection.prepare_kept(NOTED, &[pg_sys::OIDARRAYOID; 2]);
     let mut noted = None;
-    connection
-        .prepare_kept(NOTED, &types)
-        .run(&arguments, &mut |row| noted = row.name(1));
+    statement.run(&arguments, &mut |row| noted = row.name(1));
     noted
-}
-
-/// Tables that hold rows, and their triggers that note changes.
-#[derive(Default)]
-struct Leaves {
-    tables: Vec<pg_sys::Oid>,
-    triggers: Vec<pg_sys::Oid>,
-}
-
-impl Leaves {
-    fn add(&mut self, tracker: &Tracker, table: &Relation) {
-        self.tables.push(table.oid());
-        let triggers = noting(tracker.note, table, &tracker.tables);
-        self.triggers.extend(triggers.map(|trigger| trigger.tgoid));
-    }
 }
 
 /// Tables with their files, and with some of their triggers by the transactions that made or changed these.
@@ -163,36 +148,21 @@ const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oi
         WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid AND t.oid OPERATOR(pg_catalog.=) ANY ($2)) t
     WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
 
-/// Returns whether the triggers of a table fire for every change, as they were made.
-fn is_whole(tracker: &Tracker, table: &Relation) -> bool {
-    [(ROWS, 1), (UPDATES, 2)]
-        .into_iter()
-        .all(|(kind, conditions)| {
-            noting(tracker.note, table, &tracker.tables).any(|trigger| {
-                // SAFETY: the condition is the trigger's.
-                let found = unsafe { condition::conjuncts(trigger.tgqual) }.len();
-                trigger.tgtype as u32 == kind && trigger.tgnattr == 0 && found == conditions
-            })
-        })
-}
-
-/// Adds the tables that hold the rows of a table. Returns false where a change would not be noted, or was not.
-fn add_leaves(tracker: &Tracker, table: &Relation, leaves: &mut Leaves) -> bool {
-    if table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
-        let mut partitions = table.partitions().into_iter();
-        return partitions.all(|leaf| add_leaves(tracker, &Relation::open_table(leaf), leaves));
-    }
-    leaves.add(tracker, table);
-    // Sessions that apply changes of others fire no triggers but those that always fire.
-    let fires = |kind: u32| {
-        let mut triggers = noting(tracker.note, table, &tracker.tables);
-        triggers.any(|trigger| {
-            trigger.tgenabled as u8 == pg_sys::TRIGGER_FIRES_ALWAYS && trigger.tgtype as u32 == kind
+/// Returns whether the triggers of a table without partitions note every change of its rows, as they were made.
+fn notes_all(tracker: &Tracker, table: &Relation) -> bool {
+    let has_trigger = |(kind, conditions): (u32, usize)| {
+        noting(tracker.note, table, &tracker.tables).any(|trigger| {
+            // SAFETY: the condition is the trigger's.
+            let found = unsafe { condition::conjuncts(trigger.tgqual) }.len();
+            // Sessions that apply changes of others fire no triggers but those that always fire.
+            trigger.tgenabled as u8 == pg_sys::TRIGGER_FIRES_ALWAYS
+                && trigger.tgtype as u32 == kind
+                && trigger.tgnattr == 0
+                && found == conditions
         })
     };
     // TRUNCATE empties a file of the transaction's own instead of making another.
     table.kind() == pg_sys::RELKIND_RELATION
         && !table.has_new_file()
-        && fires(ROWS)
-        && fires(UPDATES)
+        && [(ROWS, 1), (UPDATES, 2)].into_iter().all(has_trigger)
 }

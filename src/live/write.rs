@@ -1,9 +1,9 @@
 //! Writes the results of a refresh: clusters, canonical rows, log.
 
 use crate::live::rows::{After, TrackedRows};
+use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
 use crate::pg::error::OrRaise;
-use crate::pg::names;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Statement, text_array};
 use crate::pg::value::in_memory_of_its_own;
@@ -22,7 +22,7 @@ pub fn clusters(
     rows: &TrackedRows,
     numbers: &ClusterNumbers,
 ) -> i64 {
-    let (table, type_) = (tracker.clusters(), tracker.key_type());
+    let (table, type_) = (tracker.table(Own::Clusters), tracker.key_type());
     let put = connection.prepare_kept(
         &format!(
             "INSERT INTO {table} AS m (key, cluster, canonical, similarity)
@@ -44,7 +44,16 @@ pub fn clusters(
         .iter()
         .filter(|(_, row)| row.after == After::Gone && row.before.is_some())
         .map(|(number, _)| rows.key(number));
-    delete(connection, tracker, &table, gone.inspect(|_| added -= 1));
+    let delete = connection.prepare_kept(
+        &format!(
+            "DELETE FROM {table} m USING pg_catalog.unnest($1) u (key) WHERE {}",
+            tracker.equal("m.key", &format!("u.key::{type_}"))
+        ),
+        &[pg_sys::TEXTARRAYOID],
+    );
+    run_in_batches(&delete, gone.inspect(|_| added -= 1), |keys| {
+        [Some(text_array(keys.iter().copied()))]
+    });
     let moved = rows.iter().filter_map(|(number, row)| {
         let After::There(near) = row.after else {
             return None;
@@ -84,39 +93,23 @@ fn run_in_batches<T, const N: usize>(
     }
 }
 
-/// Deletes the rows with these keys from a table of the tracker.
-fn delete<'r>(
-    connection: &Connection,
-    tracker: &Tracker,
-    table: &str,
-    keys: impl Iterator<Item = &'r [u8]>,
-) {
-    let key = format!("u.key::{}", tracker.key_type());
-    let delete = connection.prepare_kept(
-        &format!(
-            "DELETE FROM {table} m USING pg_catalog.unnest($1) u (key) WHERE {}",
-            tracker.equal("m.key", &key)
-        ),
-        &[pg_sys::TEXTARRAYOID],
-    );
-    run_in_batches(&delete, keys, |keys| {
-        [Some(text_array(keys.iter().copied()))]
-    });
-}
-
 /// Brings the canonical rows with some keys up to date with clusters and table; all canonical rows where no keys are
 /// given.
 pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: Option<&[&[u8]]>) {
-    let (canonical, base, key) = (tracker.canonical(), tracker.base(), tracker.key_of("b"));
+    let (canonical, base, key) = (
+        tracker.table(Own::Canonical),
+        tracker.base(),
+        tracker.key_of("new"),
+    );
     let columns = format!(
         "{key}, m.cluster, {}{}, {}",
-        tracker.measure.kept(&tracker.value_of("b")),
-        tracker.of_scope(|_, column| format!(", b.{}", column.name)),
-        tracker.order.base_values_sql()
+        tracker.measure.kept(&tracker.value_of("new")),
+        tracker.of_scope(|_, column| format!(", new.{}", column.name)),
+        tracker.order.new_values_sql()
     );
     let are = format!(
-        "{base} b, {} m WHERE {} AND m.similarity IS NOT NULL AND {}",
-        tracker.clusters(),
+        "{base} new, {} m WHERE {} AND m.similarity IS NOT NULL AND {}",
+        tracker.table(Own::Clusters),
         tracker.equal("m.key", "m.canonical"),
         tracker.equal(&key, "m.key")
     );
@@ -164,7 +157,7 @@ pub fn log(connection: &Connection, tracker: &Tracker, rows: &TrackedRows, event
          FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
              pg_catalog.unnest($4), pg_catalog.unnest($5), pg_catalog.unnest($6))
              u (event, origin, target, key, similarity, replaced)",
-        names::relation(tracker.tables.log),
+        tracker.table(Own::Log),
         EventKind::NewCanonical,
         type_ = tracker.key_type()
     );
