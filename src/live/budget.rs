@@ -3,24 +3,29 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Lookups, and rows that they meet, within which a refresh never gives up: a few milliseconds, whatever the clock says.
-const FEW: u32 = 1000;
+/// Lookups, and rows that they meet, for which a refresh never gives up, whatever the clock says. They take a few
+/// milliseconds.
+const FEW: usize = 1000;
 
-/// The share of the time of computing anew after which the first lookups predict the others.
-const FIRST: f64 = 0.1;
+/// Lookups whose mean time predicts that of the others.
+const SAMPLE: usize = 50;
 
-/// The time of a search, beside the time that computing anew would take. Whatever the lookups meet, both together
-/// take little more than twice the shorter one; and little more than it where the first lookups predict the others.
+/// The share of the time of computing anew that a search takes at least before it is predicted.
+const FIRST: f64 = 0.05;
+
+/// The time of a search, compared with the time that computing anew would take. Both together take at most twice the
+/// time of the faster one, whatever the lookups meet, and little more than that time if the first lookups predict the
+/// others.
 pub struct Budget {
     started: Instant,
     /// Seconds of computing everything anew.
     anew: f64,
-    /// The seconds before the first lookup.
+    /// Seconds before the first lookup.
     before: Cell<f64>,
-    /// The number of lookups that have begun.
-    lookups: Cell<u32>,
-    /// That number, and of the rows that they have met.
-    steps: Cell<u32>,
+    /// Lookups that have begun.
+    lookups: Cell<usize>,
+    /// Lookups that have begun, and rows that they have met.
+    steps: Cell<usize>,
     is_spent: Cell<bool>,
 }
 
@@ -37,18 +42,19 @@ impl Budget {
         }
     }
 
-    /// Returns whether there is time for another lookup, of `to_come` that are known to follow: the search has not
-    /// taken as long as computing anew would, nor will it if they take as long as those before.
+    /// Returns whether there is time for another lookup, the first of `to_come` that are known to follow.
     pub fn begin_lookup(&self, to_come: usize) -> bool {
         let spent = self.started.elapsed().as_secs_f64();
         let lookups = self.lookups.get();
         if lookups == 0 {
             self.before.set(spent);
         }
-        let each = (spent - self.before.get()) / f64::from(lookups.max(1));
-        let is_predicted = self.steps.get() > FEW && spent > FIRST * self.anew;
-        if is_predicted && spent + each * to_come as f64 > self.anew {
-            self.give_up();
+        let is_sampled = lookups >= SAMPLE && spent > FIRST * self.anew;
+        if is_sampled && lookups + to_come > FEW {
+            let each = (spent - self.before.get()) / lookups as f64;
+            if spent + each * to_come as f64 > self.anew {
+                self.give_up();
+            }
         }
         self.lookups.set(lookups + 1);
         self.step()
@@ -56,7 +62,7 @@ impl Budget {
 
     /// Counts a row that was met. Returns whether there is time left.
     pub fn step(&self) -> bool {
-        let steps = self.steps.get().saturating_add(1);
+        let steps = self.steps.get() + 1;
         self.steps.set(steps);
         if steps > FEW && self.started.elapsed().as_secs_f64() > self.anew {
             self.give_up();

@@ -13,7 +13,7 @@ use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The table under one snapshot, with its clusters of before.
 struct Neighborhood<'a> {
@@ -28,6 +28,8 @@ struct Neighborhood<'a> {
     rows: RefCell<TrackedRows>,
     /// The places of rows in the order, where they matter.
     places: RefCell<HashMap<u32, OrderPlace>>,
+    /// Rows that have turned out to have no neighbors.
+    alone: RefCell<HashSet<u32>>,
     /// Once it is spent, nothing is looked up, and what is found does not count.
     budget: &'a Budget,
 }
@@ -38,13 +40,14 @@ impl<'a> Neighborhood<'a> {
         Self {
             tracker,
             comparison: OrderComparison::new(&tracker.order),
-            known: lookup(&queries::known(tracker, &queries::itself(tracker))),
-            members: lookup(&queries::known(tracker, &queries::members(tracker))),
+            known: lookup(&queries::itself(tracker)),
+            members: lookup(&queries::members(tracker)),
             canonicals: lookup(&queries::canonicals(tracker)),
             neighbors: lookup(&queries::neighbors(tracker)),
             parameters: Cell::new(TrackedParameters::known(connection, tracker)),
             rows: RefCell::default(),
             places: RefCell::default(),
+            alone: RefCell::default(),
             budget,
         }
     }
@@ -58,10 +61,17 @@ impl<'a> Neighborhood<'a> {
     fn affected(&self, connection: &Connection) -> Vec<AffectedRow> {
         let changed = self.read_queue(connection);
         let mut affected = Vec::new();
-        // Two lookups each.
+        // A row without canonical rows near it becomes one. As long as such rows have no neighbors, these are looked
+        // up at once, so that the first rows predict all lookups of the others.
+        let mut are_strangers = true;
         for (&row, to_come) in changed.iter().zip((1..=changed.len()).rev()) {
-            let present = self.read_known(&self.known, row, 2 * to_come);
-            affected.try_extend(self.search(present)).or_raise();
+            let lookups = if are_strangers { 3 } else { 2 };
+            let present = self.read_known(&self.known, row, lookups * to_come);
+            let found = self.search(present);
+            if are_strangers && found.iter().any(|found| found.canonicals.is_empty()) {
+                are_strangers = self.has_no_neighbors(row);
+            }
+            affected.try_extend(found).or_raise();
         }
         for &canonical in &changed {
             if self.rows.borrow().get(canonical).was_canonical(canonical) {
@@ -69,6 +79,15 @@ impl<'a> Neighborhood<'a> {
             }
         }
         affected
+    }
+
+    /// Returns whether there is no row near another one, and notes it.
+    fn has_no_neighbors(&self, row: u32) -> bool {
+        let mut is_alone = true;
+        self.look_up(&self.neighbors, row, 1, &mut |_| is_alone = false);
+        let mut alone = self.alone.borrow_mut();
+        alone.try_reserve(1).or_raise();
+        is_alone && alone.insert(row)
     }
 
     /// Returns the rows in the queue. Gives up if any row may have changed.
@@ -249,6 +268,9 @@ impl ClusteredRows for Neighborhood<'_> {
 
     fn neighbors(&self, row: u32) -> neardup::Result<Vec<(AffectedRow, f64)>> {
         let mut near = Vec::new();
+        if self.alone.borrow().contains(&row) {
+            return Ok(near);
+        }
         self.look_up(&self.neighbors, row, 1, &mut |tuple| {
             near.try_extend(self.read_neighbor(tuple)).or_raise();
         });

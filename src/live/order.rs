@@ -1,20 +1,23 @@
 //! The order of a table's rows. The first row of a cluster is its canonical row.
 
 use crate::guard::row_condition::parsed;
-use crate::pg::error::{OrRaise, invalid};
+use crate::pg::condition;
+use crate::pg::error::{OrRaise, invalid, raise};
 use crate::pg::names;
 use crate::pg::relation::ColumnType;
 use crate::pg::sort::ValueOrder;
 use crate::pg::statement::{Connection, Tuple};
 use crate::pg::value::Layout;
 use neardup::memory::collected;
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::ffi::CStr;
 
 /// An expression over the columns of a table, in words that do not depend on the search path.
 #[derive(Clone)]
 pub struct Expression {
+    /// The number of the column that it is, or 0.
+    pub number: i16,
     /// Over the columns without an alias.
     pub sql: String,
     /// Over the columns of a row called `new`, as in the condition of a trigger.
@@ -48,6 +51,7 @@ impl Expression {
             let deparsed =
                 |alias: &CStr, is_prefixed| names::expression(node, table, alias, is_prefixed);
             Self {
+                number: condition::column(node).unwrap_or(0),
                 sql: deparsed(c"new", false),
                 new_sql: deparsed(c"new", true),
                 type_: ColumnType {
@@ -57,6 +61,37 @@ impl Expression {
                 },
             }
         }
+    }
+
+    /// Returns a column of a table.
+    pub fn column(table: pg_sys::Oid, number: i16) -> Self {
+        let sql = names::identifier(&names::column(table, number).unwrap_or_default());
+        let type_ = ColumnType::of(table, number);
+        let new_sql = format!("new.{sql}");
+        Self {
+            number,
+            sql,
+            new_sql,
+            type_,
+        }
+    }
+
+    /// Returns the operator that tells whether two values are equal.
+    ///
+    /// # Errors
+    /// ERROR `undefined_function` for a type without one.
+    pub fn equality(&self) -> String {
+        names::equality(self.type_.type_).unwrap_or_else(|| {
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+                &format!(
+                    "near_dup_track cannot compare column {}: type {} has no equality",
+                    self.sql,
+                    self.type_.name()
+                ),
+                "Use columns of types with a default B-tree or hash operator class.",
+            )
+        })
     }
 }
 

@@ -10,23 +10,7 @@ pub fn queue(tracker: &Tracker) -> String {
     format!("SELECT DISTINCT q.key::pg_catalog.text FROM {queue} q")
 }
 
-/// Returns the key that is the argument.
-pub fn itself(tracker: &Tracker) -> String {
-    format!("(SELECT {} AS key)", argument(tracker))
-}
-
-/// Returns the keys of the members of the canonical row whose key is the argument.
-pub fn members(tracker: &Tracker) -> String {
-    let argument = argument(tracker);
-    let (clusters, is_canonical, is_itself) = (
-        tracker.table(Own::Clusters),
-        tracker.equal("c.canonical", &argument),
-        tracker.equal("c.key", &argument),
-    );
-    format!("(SELECT c.key FROM {clusters} c WHERE {is_canonical} AND NOT {is_itself})")
-}
-
-/// The columns of [`known`].
+/// The columns of [`itself`] and [`members`].
 pub mod known {
     pub const KEY: usize = 1;
     /// The key in the clusters, and in the table; NULL in the table for a row that is gone.
@@ -42,19 +26,36 @@ pub mod known {
     pub const PLACE: usize = 9;
 }
 
+/// Returns a query for the row whose key is the argument, as it was and as it is.
+pub fn itself(tracker: &Tracker) -> String {
+    let keys = format!("(SELECT {} AS key)", argument(tracker));
+    let signature = match tracker.measure.kind {
+        Kind::Minhash => tracker.value_of("new"),
+        _ => "NULL".to_owned(),
+    };
+    known(tracker, &keys, &tracker.joins(), &signature)
+}
+
+/// Returns a query for the members of the canonical row whose key is the argument. An unchanged member can still be
+/// near others.
+pub fn members(tracker: &Tracker) -> String {
+    let argument = argument(tracker);
+    let (clusters, is_canonical, is_itself) = (
+        tracker.table(Own::Clusters),
+        tracker.equal("c.canonical", &argument),
+        tracker.equal("c.key", &argument),
+    );
+    let keys = format!("(SELECT c.key FROM {clusters} c WHERE {is_canonical} AND NOT {is_itself})");
+    known(tracker, &keys, "true", "NULL")
+}
+
 /// Returns a query for the rows with some keys, as they were and as they are.
-pub fn known(tracker: &Tracker, keys: &str) -> String {
-    let value = tracker.value_of("new");
+fn known(tracker: &Tracker, keys: &str, joins: &str, signature: &str) -> String {
     let key = tracker.key_of("new");
     format!(
         "SELECT h.key::pg_catalog.text, m.key::pg_catalog.text, {key}::pg_catalog.text,
              m.cluster, m.canonical::pg_catalog.text, m.similarity, {joins}, {signature}, {place}
          FROM {keys} h LEFT JOIN {clusters} m ON {same_key} LEFT JOIN {base} new ON {matches}",
-        joins = tracker.joins(),
-        signature = match tracker.measure.kind {
-            Kind::Minhash => &*value,
-            _ => "NULL",
-        },
         place = tracker.order.new_values_sql(),
         clusters = tracker.table(Own::Clusters),
         same_key = tracker.equal("m.key", "h.key"),
@@ -116,7 +117,7 @@ pub fn neighbors(tracker: &Tracker) -> String {
         place = tracker.order.new_values_sql(),
         canonical_place = tracker.order.canonical_values_sql("ca"),
         near = measure.near(&value, &tracker.value_of("y")),
-        scope = tracker.in_scope(|_, column| format!("y.{}", column.name)),
+        scope = tracker.in_scope(|_, column| format!("y.{}", column.sql)),
         excepted = tracker.not_excepted(&key, &tracker.key_of("y")),
         is_itself = tracker.equal(&key, &argument),
         is_this = tracker.equal(&tracker.key_of("y"), &argument),

@@ -57,7 +57,7 @@ fn query(tracker: &Tracker) -> String {
     let scope = tracker
         .scope
         .iter()
-        .map(|column| format!("new.{}", column.name));
+        .map(|column| format!("new.{}", column.sql));
     let scope = match &scope.collect::<Vec<_>>()[..] {
         [] => "1::pg_catalog.int8".to_owned(),
         columns => format!(

@@ -122,7 +122,7 @@ impl<'a> Refresh<'a> {
                 row.after != After::Same && (was != is || row.is_changed && is)
             });
             let keys = collected(touched.map(|(number, _)| rows.key(number))).or_raise();
-            write::canonicals(self.connection, self.tracker, Some(&keys));
+            write::canonicals(self.connection, self.tracker, &keys);
             changes
         });
         settings.restore();
@@ -133,11 +133,11 @@ impl<'a> Refresh<'a> {
     pub fn rebuild(&mut self, is_logged: bool) -> Changes {
         let started = Instant::now();
         let (rows, order) = rebuild::run(self.connection, self.tracker);
-        let computed = started.elapsed();
+        let computing = started.elapsed();
+        // A search would write the same changes.
         let changes = self.write(&rows, &order, is_logged);
-        let started = Instant::now();
-        write::canonicals(self.connection, self.tracker, None);
-        let seconds = (computed + started.elapsed()).as_secs_f64();
+        let comparing = write::all_canonicals(self.connection, self.tracker);
+        let seconds = (computing + comparing).as_secs_f64();
         self.state.anew = Some(seconds / order.len().max(1) as f64);
         renew_links(self.connection, self.tracker);
         changes

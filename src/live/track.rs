@@ -1,6 +1,6 @@
 //! `near_dup_track` and `near_dup_untrack`: begin and end keeping clusters.
 
-use crate::guard::columns::only_key_column;
+use crate::guard::columns::{column_number, only_key_column};
 use crate::guard::exceptions::{VALID_EXCEPTIONS, open_exceptions};
 use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::{RowCondition, parsed_condition};
@@ -12,7 +12,7 @@ use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order};
 use crate::live::refresh::{Refresh, rights_for};
 use crate::live::tables::{self, OpenTables, Own, Tables};
-use crate::live::tracker::{TrackedColumn, Tracker, note_function};
+use crate::live::tracker::{Tracker, note_function};
 use crate::live::triggers::{self, for_updates, name_of};
 use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
@@ -87,11 +87,12 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
             |number| call.optional_argument(number).map(|name| names::name(name)),
         )
     };
-    let column = |name: &String| TrackedColumn::named(relation, name);
+    let column =
+        |name: &String| Expression::column(relation, column_number(relation, &server_text(name)));
     let table = Relation::open_table(relation);
     let key = match name(6) {
         Some(key) => column(&key),
-        None => TrackedColumn::find(relation, only_key_column(&table)).expect("keys have columns"),
+        None => Expression::column(relation, only_key_column(&table)),
     };
     key.equality();
     let value = column(&name(1).unwrap_or_default());
@@ -110,7 +111,7 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
         },
         measure: requested_measure(call, &value),
         scope: scope.iter().flatten().map(column).collect(),
-        order: Order::named(connection, relation, text(3).as_deref(), &key.expression()),
+        order: Order::named(connection, relation, text(3).as_deref(), &key),
         // SAFETY: the condition is over the table alone.
         condition: condition.map(|node| unsafe { Expression::new(node, relation) }),
         note: note_function(call.function()),
@@ -168,8 +169,8 @@ fn check_table(relation: pg_sys::Oid) {
 /// # Errors
 /// ERROR `datatype_mismatch` for a column of another type, `invalid_parameter_value` for arguments out of
 /// range, and for arguments that do not fit the type.
-fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
-    let (name, type_name) = (&column.name, column.type_.name());
+fn requested_measure(call: &Call, column: &Expression) -> Measure {
+    let (name, type_name) = (&column.sql, column.type_.name());
     let Some(kind) = Kind::of_type(column.type_.type_, call.schema()) else {
         wrong_type(
             &format!("near_dup_track cannot compare column {name} of type {type_name}"),
@@ -200,7 +201,7 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
 /// ERROR `object_not_in_prerequisite_state` if a table with rows lacks an index that finds near values within the scope.
 fn check_index(tracker: &Tracker, condition: Option<RowCondition>) {
     let measure = &tracker.measure;
-    let name = |column: &TrackedColumn| {
+    let name = |column: &Expression| {
         server_text(&names::column(tracker.relation, column.number).unwrap_or_default())
     };
     let rule = Rule {

@@ -7,7 +7,6 @@
 //! Everybody may put such a trigger on a table of his own. It counts only if the owner of its table owns all tables
 //! that it names, and if the tracker's state does not name another table.
 
-use crate::guard::columns::column_number;
 use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order, Term};
@@ -17,68 +16,13 @@ use crate::options::{CUT, with_text};
 use crate::pg::call::Call;
 use crate::pg::catalog::function_beside;
 use crate::pg::encoding::utf8;
-use crate::pg::error::{not_ready, raise};
-use crate::pg::relation::{self, ColumnType, Relation};
+use crate::pg::error::not_ready;
+use crate::pg::relation::{self, Relation};
 use crate::pg::rights::{OwnerRights, check_owner};
-use crate::pg::statement::{Connection, server_text};
+use crate::pg::statement::Connection;
 use crate::pg::{condition, names};
 use neardup::shingle::Shingling;
-use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
-
-/// A column of the tracked table.
-#[derive(Clone)]
-pub struct TrackedColumn {
-    pub number: i16,
-    /// Its name as SQL writes it.
-    pub name: String,
-    pub type_: ColumnType,
-}
-
-impl TrackedColumn {
-    /// # Errors
-    /// As for [`column_number`].
-    pub fn named(table: pg_sys::Oid, name: &str) -> Self {
-        let number = column_number(table, &server_text(name));
-        Self::find(table, number).expect("the table has the column")
-    }
-
-    /// Returns a column of a table that is no system column; None if there is no such column.
-    pub fn find(table: pg_sys::Oid, number: i16) -> Option<Self> {
-        let name = (number > 0).then(|| names::column(table, number))??;
-        Some(Self {
-            number,
-            name: names::identifier(&name),
-            type_: ColumnType::of(table, number),
-        })
-    }
-
-    /// Returns the operator that tells whether two values are equal.
-    ///
-    /// # Errors
-    /// ERROR `undefined_function` for a type without one.
-    pub fn equality(&self) -> String {
-        names::equality(self.type_.type_).unwrap_or_else(|| {
-            raise(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
-                &format!(
-                    "near_dup_track cannot compare column {}: type {} has no equality",
-                    self.name,
-                    self.type_.name()
-                ),
-                "Use columns of types with a default B-tree or hash operator class.",
-            )
-        })
-    }
-
-    /// Returns the column as an expression of an order.
-    pub fn expression(&self) -> Expression {
-        Expression {
-            sql: self.name.clone(),
-            new_sql: format!("new.{}", self.name),
-            type_: self.type_,
-        }
-    }
-}
+use pgrx::{IntoDatum, pg_sys};
 
 /// A tracker: its tables, the table that it follows, and what it compares there.
 pub struct Tracker {
@@ -87,10 +31,10 @@ pub struct Tracker {
     pub owner: pg_sys::Oid,
     pub tables: Tables,
     /// The column whose values name the rows.
-    pub key: TrackedColumn,
+    pub key: Expression,
     /// The column whose values are compared.
-    pub value: TrackedColumn,
-    pub scope: Vec<TrackedColumn>,
+    pub value: Expression,
+    pub scope: Vec<Expression>,
     pub measure: Measure,
     pub order: Order,
     /// Rows that do not satisfy it are as if they were not there.
@@ -122,7 +66,8 @@ impl Tracker {
             };
             let mut kept = condition::kept(trigger.tgqual)?.into_iter();
             let own = table.oid();
-            let mut column = || TrackedColumn::find(own, condition::column(kept.next()?)?);
+            let mut next = || kept.next().map(|node| Expression::new(node, own));
+            let mut column = || next().filter(|column| column.number > 0);
             let (key, value) = (column()?, column()?);
             let scope = (0..scopes.parse::<u8>().ok()?).map(|_| column());
             let scope = scope.collect::<Option<Vec<_>>>()?;
@@ -133,21 +78,18 @@ impl Tracker {
             let shingling = cut.try_fold(Shingling::default(), with_text).ok();
             let measure = Measure::new(kind, threshold.parse().ok()?, shingling, schema)?;
             let term = match direction.first() {
-                Some(direction) => Some(Term::directed(
-                    Expression::new(kept.next()?, own),
-                    direction,
-                )?),
+                Some(direction) => Some(Term::directed(next()?, direction)?),
                 None => None,
             };
             let condition = match &**conditions {
-                "1" => Some(Expression::new(kept.next()?, own)),
+                "1" => Some(next()?),
                 _ => None,
             };
             Some(Self {
                 relation: own,
                 owner: table.owner(),
                 tables: Tables::of(trigger)?,
-                order: Order::new(term, &key.expression()),
+                order: Order::new(term, &key),
                 key,
                 value,
                 scope,
@@ -259,7 +201,7 @@ impl Tracker {
 
     /// Returns the key of the table's row `alias`.
     pub fn key_of(&self, alias: &str) -> String {
-        format!("{alias}.{}", self.key.name)
+        format!("{alias}.{}", self.key.sql)
     }
 
     /// Returns the condition that two keys are equal.
@@ -269,11 +211,11 @@ impl Tracker {
 
     /// Returns the value of the table's row `alias` that is compared.
     pub fn value_of(&self, alias: &str) -> String {
-        format!("{alias}.{}", self.value.name)
+        format!("{alias}.{}", self.value.sql)
     }
 
     /// Returns a text of each scope column, made of its number from 1 on and the column.
-    pub fn of_scope(&self, text: impl Fn(usize, &TrackedColumn) -> String) -> String {
+    pub fn of_scope(&self, text: impl Fn(usize, &Expression) -> String) -> String {
         let numbered = (1..).zip(&self.scope);
         let texts = numbered.map(|(number, column)| text(number, column));
         texts.collect()
@@ -283,16 +225,16 @@ impl Tracker {
     /// near itself, which no empty one is, and its scope columns are there.
     pub fn joins(&self) -> String {
         let value = self.value_of("new");
-        let scope = self.of_scope(|_, column| format!(" AND new.{} IS NOT NULL", column.name));
+        let scope = self.of_scope(|_, column| format!(" AND new.{} IS NOT NULL", column.sql));
         let near = self.measure.near(&value, &value);
         format!("({near} IS TRUE{scope})")
     }
 
     /// Returns the condition, beginning with AND, that the table's row `new` and another one are in one scope; `other`
     /// returns that one's value for a scope column and its number.
-    pub fn in_scope(&self, other: impl Fn(usize, &TrackedColumn) -> String) -> String {
+    pub fn in_scope(&self, other: impl Fn(usize, &Expression) -> String) -> String {
         self.of_scope(|number, column| {
-            let (name, equality) = (&column.name, column.equality());
+            let (name, equality) = (&column.sql, column.equality());
             format!(" AND {} {equality} new.{name}", other(number, column))
         })
     }

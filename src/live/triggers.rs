@@ -54,11 +54,9 @@ fn keeping(tracker: &Tracker) -> String {
     let columns = [&tracker.key, &tracker.value]
         .into_iter()
         .chain(&tracker.scope);
-    let columns = columns.map(|column| format!("NEW.{}", column.name));
     let keep = named_term(tracker).map(|term| &term.expression);
-    let expressions = keep.into_iter().chain(&tracker.condition);
-    let expressions = expressions.map(|expression| expression.new_sql.clone());
-    let kept: Vec<String> = columns.chain(expressions).collect();
+    let kept = columns.chain(keep).chain(&tracker.condition);
+    let kept: Vec<String> = kept.map(|kept| kept.new_sql.clone()).collect();
     format!(" AND {}", condition::keeping(&kept))
 }
 
@@ -79,7 +77,7 @@ fn arguments(tracker: &Tracker) -> String {
 /// Returns the term of the order that the user has named; the key follows it.
 fn named_term(tracker: &Tracker) -> Option<&crate::live::order::Term> {
     let first = tracker.order.terms.first()?;
-    let is_key = first.expression.sql == tracker.key.name && first.direction().is_empty();
+    let is_key = first.expression.sql == tracker.key.sql && first.direction().is_empty();
     (!is_key).then_some(first)
 }
 

@@ -10,6 +10,7 @@ use crate::pg::value::in_memory_of_its_own;
 use neardup::cluster::live::{ClusterNumbers, Event, EventKind};
 use neardup::memory::collected;
 use pgrx::{IntoDatum, pg_sys};
+use std::time::{Duration, Instant};
 
 /// Rows that one statement writes.
 const BATCH: usize = 10_000;
@@ -93,59 +94,65 @@ fn run_in_batches<T, const N: usize>(
     }
 }
 
-/// Brings the canonical rows with some keys up to date with clusters and table; all canonical rows where no keys are
-/// given.
-pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: Option<&[&[u8]]>) {
-    let (canonical, base, key) = (
-        tracker.table(Own::Canonical),
-        tracker.base(),
-        tracker.key_of("new"),
-    );
-    let columns = format!(
-        "{key}, m.cluster, {}{}, {}",
-        tracker.measure.kept(&tracker.value_of("new")),
-        tracker.of_scope(|_, column| format!(", new.{}", column.name)),
-        tracker.order.new_values_sql()
-    );
-    let are = format!(
-        "{base} new, {} m WHERE {} AND m.similarity IS NOT NULL AND {}",
-        tracker.table(Own::Clusters),
-        tracker.equal("m.key", "m.canonical"),
-        tracker.equal(&key, "m.key")
-    );
-    let is_given = |key: &str| match keys {
-        None => String::new(),
-        Some(_) => format!(
-            " AND {key} IN (SELECT u.key::{} FROM pg_catalog.unnest($1) u (key))",
-            tracker.key_type()
-        ),
+/// Brings the canonical rows with some keys up to date with clusters and table.
+pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: &[&[u8]]) {
+    let is_given = |key: &str| {
+        let type_ = tracker.key_type();
+        format!("AND {key} IN (SELECT u.key::{type_} FROM pg_catalog.unnest($1) u (key))")
     };
-    let delete = format!(
-        "DELETE FROM {canonical} ca WHERE NOT EXISTS (SELECT FROM {are} AND {}
-             AND NOT pg_catalog.record_image_ne(ROW(ca.*), ROW({columns}))){}",
-        tracker.equal("m.key", "ca.key"),
-        is_given("ca.key")
-    );
-    let insert = format!(
-        "INSERT INTO {canonical} SELECT {columns} FROM {are}
-             AND NOT EXISTS (SELECT FROM {canonical} ca WHERE {}){}",
-        tracker.equal("ca.key", "m.key"),
-        is_given("m.key")
-    );
-    let Some(keys) = keys else {
-        // Planned while the table is empty, a nested loop would scan it for each row that it inserts.
-        let settings = Settings::begin();
-        settings.set(c"enable_nestloop", c"off");
-        connection.execute(&delete);
-        connection.execute(&insert);
-        return settings.restore();
-    };
-    for sql in [delete, insert] {
+    for sql in updates_of_canonicals(tracker, is_given) {
         let statement = connection.prepare_kept(&sql, &[pg_sys::TEXTARRAYOID]);
         run_in_batches(&statement, keys.iter(), |batch| {
             [Some(text_array(batch.iter().map(|key| **key)))]
         });
     }
+}
+
+/// Brings all canonical rows up to date with clusters and table. Returns how long comparing them took.
+pub fn all_canonicals(connection: &Connection, tracker: &Tracker) -> Duration {
+    let [delete, insert] = updates_of_canonicals(tracker, |_| String::new());
+    // Planned while the table is empty, a nested loop would scan it for each row that it inserts.
+    let settings = Settings::begin();
+    settings.set(c"enable_nestloop", c"off");
+    let started = Instant::now();
+    connection.execute(&delete);
+    let compared = started.elapsed();
+    connection.execute(&insert);
+    settings.restore();
+    compared
+}
+
+/// Returns statements that delete and insert canonical rows to match clusters and table. `is_given` returns a condition
+/// on a key, beginning with AND.
+fn updates_of_canonicals(tracker: &Tracker, is_given: impl Fn(&str) -> String) -> [String; 2] {
+    let canonical = tracker.table(Own::Canonical);
+    let key = tracker.key_of("new");
+    let columns = format!(
+        "{key}, m.cluster, {}{}, {}",
+        tracker.measure.kept(&tracker.value_of("new")),
+        tracker.of_scope(|_, column| format!(", new.{}", column.sql)),
+        tracker.order.new_values_sql()
+    );
+    let are = format!(
+        "{} new, {} m WHERE {} AND m.similarity IS NOT NULL AND {}",
+        tracker.base(),
+        tracker.table(Own::Clusters),
+        tracker.equal("m.key", "m.canonical"),
+        tracker.equal(&key, "m.key")
+    );
+    let delete = format!(
+        "DELETE FROM {canonical} ca WHERE NOT EXISTS (SELECT FROM {are} AND {}
+             AND NOT pg_catalog.record_image_ne(ROW(ca.*), ROW({columns}))) {}",
+        tracker.equal("m.key", "ca.key"),
+        is_given("ca.key")
+    );
+    let insert = format!(
+        "INSERT INTO {canonical} SELECT {columns} FROM {are}
+             AND NOT EXISTS (SELECT FROM {canonical} ca WHERE {}) {}",
+        tracker.equal("ca.key", "m.key"),
+        is_given("m.key")
+    );
+    [delete, insert]
 }
 
 /// Writes events to the log.

@@ -1,38 +1,47 @@
 //! Points between the reads of a session and the lock under which it acts on them, where tests hold
 //! sessions so that others come in between.
 
-use crate::pg::error::check_interrupts;
-use pgrx::pg_sys;
-use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+#[cfg(feature = "holds")]
+pub use with_feature::point;
 
-/// The directory that `NEARDUP_HOLDS` in the server's environment names.
-static DIRECTORY: LazyLock<Option<PathBuf>> =
-    LazyLock::new(|| std::env::var_os("NEARDUP_HOLDS").map(PathBuf::from));
+/// Does nothing without the feature `holds`.
+#[cfg(not(feature = "holds"))]
+#[inline(always)]
+pub fn point(_name: &str) {}
 
-/// Waits while a test holds this session at a point. The session has no page locked.
-#[inline]
-pub fn point(name: &str) {
-    if let Some(directory) = &*DIRECTORY {
-        wait(directory, name);
+#[cfg(feature = "holds")]
+mod with_feature {
+    use crate::pg::error::check_interrupts;
+    use pgrx::pg_sys;
+    use std::path::{Path, PathBuf};
+    use std::sync::LazyLock;
+
+    /// The directory that `NEARDUP_HOLDS` in the server's environment names.
+    static DIRECTORY: LazyLock<Option<PathBuf>> =
+        LazyLock::new(|| std::env::var_os("NEARDUP_HOLDS").map(PathBuf::from));
+
+    /// Waits while a test holds this session at a point. The session has no page locked.
+    pub fn point(name: &str) {
+        if let Some(directory) = &*DIRECTORY {
+            wait(directory, name);
+        }
     }
-}
 
-/// Waits while there is a file `PID.NAME`. Other sessions see the wait event `Extension`, by which tests know that the
-/// session is held.
-#[cold]
-fn wait(directory: &Path, name: &str) {
-    const MILLISECOND: i64 = 1;
-    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-    // SAFETY: reads the backend's own state.
-    let file = directory.join(format!("{}.{name}", unsafe { pg_sys::MyProcPid }));
-    while file.exists() {
-        check_interrupts();
-        // SAFETY: the latch is this backend's own.
-        unsafe {
-            let (latch, event) = (pg_sys::MyLatch, pg_sys::PG_WAIT_EXTENSION);
-            pg_sys::WaitLatch(latch, events as i32, MILLISECOND as _, event);
-            pg_sys::ResetLatch(latch);
+    /// Waits while there is a file `PID.NAME`. Other sessions see the wait event `Extension`, by which tests know that the
+    /// session is held.
+    fn wait(directory: &Path, name: &str) {
+        const MILLISECOND: i64 = 1;
+        let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+        // SAFETY: reads the backend's own state.
+        let file = directory.join(format!("{}.{name}", unsafe { pg_sys::MyProcPid }));
+        while file.exists() {
+            check_interrupts();
+            // SAFETY: the latch is this backend's own.
+            unsafe {
+                let (latch, event) = (pg_sys::MyLatch, pg_sys::PG_WAIT_EXTENSION);
+                pg_sys::WaitLatch(latch, events as i32, MILLISECOND as _, event);
+                pg_sys::ResetLatch(latch);
+            }
         }
     }
 }

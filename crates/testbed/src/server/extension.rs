@@ -18,17 +18,23 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// alone, so that what it is made of serves the Python package too.
 const KEEP_SCHEMA: [&str; 2] = ["-C", "link-arg=-Wl,--no-gc-sections"];
 
-/// Builds the extension and adds it to the installation; fast if nothing has changed.
+/// Builds the extension with the points at which tests hold sessions, and adds it to the installation; fast if nothing
+/// has changed.
 pub fn install(installation: &Installation, pg: &PgConfig) -> Result<()> {
-    let Some(root) = &installation.private_root else {
-        return install_into_system(pg);
-    };
-    overlay(&package(pg)?, root)
+    let package = package_with(pg, &format!("{} holds", pg.feature()))?;
+    match &installation.private_root {
+        Some(root) => overlay(&package, root),
+        None => copy_into_system(&package, pg),
+    }
 }
 
 /// Builds the extension. Returns a directory with its files, at the same paths as below `/`.
 pub fn package(pg: &PgConfig) -> Result<PathBuf> {
-    let library = build(pg)?;
+    package_with(pg, &pg.feature())
+}
+
+fn package_with(pg: &PgConfig, features: &str) -> Result<PathBuf> {
+    let library = build(pg, features)?;
     let package = workspace::scratch_dir().join(format!("package-{}", pg.feature()));
     if package.exists() {
         fs::remove_dir_all(&package)?;
@@ -56,13 +62,13 @@ pub fn package(pg: &PgConfig) -> Result<PathBuf> {
 }
 
 /// Builds the library and returns it.
-fn build(pg: &PgConfig) -> Result<PathBuf> {
+fn build(pg: &PgConfig, features: &str) -> Result<PathBuf> {
     let mut command = pg.cargo();
     command.args(["rustc", "--release", "--lib"]);
     command.args(workspace::ignoring_rust_version());
     command.args(["--package", "pg_neardup", "--no-default-features"]);
     command
-        .args(["--features", &pg.feature(), "--"])
+        .args(["--features", features, "--"])
         .args(KEEP_SCHEMA);
     let what = format!("Building the extension for {}", pg.version);
     shell::run_with_progress(&what, &mut command)?;
@@ -71,18 +77,21 @@ fn build(pg: &PgConfig) -> Result<PathBuf> {
 
 /// Installs the extension into the server's own directories, through sudo if necessary.
 pub fn install_into_system(pg: &PgConfig) -> Result<()> {
-    let package = package(pg)?;
+    copy_into_system(&package(pg)?, pg)
+}
+
+fn copy_into_system(package: &Path, pg: &PgConfig) -> Result<()> {
     if is_writable(&pg.pkglibdir) {
-        return overlay(&package, Path::new("/"));
+        return overlay(package, Path::new("/"));
     }
-    for entry in WalkDir::new(&package) {
+    for entry in WalkDir::new(package) {
         let entry = entry?;
         if entry.file_type().is_file() {
             let mut command = Command::new("sudo");
             command
                 .args(["install", "-D", "--mode=644"])
                 .arg(entry.path());
-            shell::run(command.arg(Path::new("/").join(entry.path().strip_prefix(&package)?)))?;
+            shell::run(command.arg(Path::new("/").join(entry.path().strip_prefix(package)?)))?;
         }
     }
     Ok(())

@@ -91,8 +91,8 @@ fn clippy(pg: &PgConfig) -> Command {
     let mut command = pg.cargo();
     command.args(["clippy", "--release", "--workspace", "--all-targets"]);
     command.args(workspace::ignoring_rust_version());
-    let feature = format!("pg_neardup/{}", pg.feature());
-    command.args(["--no-default-features", "--features", &feature]);
+    let features = format!("pg_neardup/{} pg_neardup/holds", pg.feature());
+    command.args(["--no-default-features", "--features", &features]);
     command.args(["--", "--deny", "warnings"]);
     command
 }
