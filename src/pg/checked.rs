@@ -92,10 +92,10 @@ impl CheckedTable {
         // Checked before the lock: another owner could make us wait for it.
         let owner = names::owner(table);
         if owner.is_some_and(|owner| owner != created.owner) {
-            return Err(altered(table, "it has another owner"));
+            return Err(altered(table, "it has a different owner"));
         }
         let Some(relation) = Relation::try_open(table, lock) else {
-            return Err(Altered("a table of the extension's was dropped".into()));
+            return Err(Altered("a table that the extension uses was dropped".into()));
         };
         match difference(&relation, created) {
             Some(difference) => Err(altered(table, &difference)),
@@ -111,7 +111,7 @@ impl CheckedTable {
 fn altered(table: pg_sys::Oid, difference: &str) -> Altered {
     let name = names::find_relation(table).unwrap_or_default();
     Altered(format!(
-        "table {name} is not as it was created: {difference}"
+        "table {name} cannot be used: {difference}"
     ))
 }
 
@@ -124,23 +124,23 @@ fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
         && !form.relispartition;
     let is_changed_by_others = form.relhasrules || table.triggers().iter().any(changes_rows);
     let differences = [
-        (form.relowner != created.owner, "it has another owner"),
-        (!is_plain, "it is no plain table"),
+        (form.relowner != created.owner, "it has a different owner"),
+        (!is_plain, "it is not an ordinary table"),
         (
             form.relpersistence as u8 != created.persistence,
-            "it is logged, or unlogged, otherwise than its table",
+            "its persistence (logged or unlogged) is not that of its table",
         ),
         (
             form.relhassubclass,
-            "tables inherit from it, or did before its last ANALYZE",
+            "other tables inherit from it, or did before its last ANALYZE",
         ),
         (
             is_changed_by_others,
-            "a rule or a trigger changes what is written",
+            "a rule or a trigger changes the rows written to it",
         ),
         (
             form.relforcerowsecurity,
-            "row security is forced on its owner",
+            "row-level security is forced on its owner",
         ),
         (
             !has_rights(table, created),
@@ -148,7 +148,7 @@ fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
         ),
         (
             !created.key.is_none_or(|key| has_key(table, key)),
-            "it has another primary key",
+            "its primary key or its indexes are different",
         ),
     ];
     if let Some((_, difference)) = differences.iter().find(|(is_so, _)| *is_so) {
@@ -213,11 +213,11 @@ fn different_column(
     let name = names::of_column(column);
     if name != created.name {
         let (name, wanted) = (names::identifier(&name), names::identifier(&created.name));
-        return Some(format!("column {wanted} is called {name}"));
+        return Some(format!("column {wanted} was renamed to {name}"));
     }
     let is_other = column.attnotnull != created.is_not_null || column.attgenerated != 0;
     different_type(column, created)
-        .or_else(|| is_other.then(|| format!("column {name} takes other values")))
+        .or_else(|| is_other.then(|| format!("column {name} is generated, or differs in NOT NULL")))
 }
 
 fn different_type(
