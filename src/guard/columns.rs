@@ -35,7 +35,7 @@ impl ScopeColumn {
         if unsafe { (*equality).eq_opr_finfo.fn_oid } == pg_sys::InvalidOid {
             raise(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
-                "near_dup_guard cannot compare a scope column whose type has no equality",
+                "a scope column cannot be compared: its type has no equality",
                 "Use columns of types with a default B-tree or hash operator class.",
             );
         }

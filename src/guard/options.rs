@@ -194,7 +194,10 @@ impl GuardOptions {
     /// values that are no documents.
     pub fn bound(&self, kind: Kind) -> Bound {
         if kind != Kind::Documents && self.shingling != Shingling::default() {
-            invalid("k, unit and fold are for a column of documents", SHAPE);
+            invalid(
+                "k, unit and fold do not fit a column that is not of type text",
+                "They say how documents are cut into shingles.",
+            );
         }
         match kind {
             Kind::Minhash => Bound::Threshold(options::threshold_in(&self.bound)),

@@ -309,7 +309,7 @@ impl<'p> Passing<'p> {
                 // SAFETY: a transaction is running.
                 unsafe { pg_sys::LockRelationOid(notes.table, pg_sys::RowExclusiveLock as i32) };
             }
-            let (tables, partitioned) = guard.rule.tables_and_parents(self.root, reach);
+            let (tables, partitioned) = guard.rule.tables(self.root, reach);
             guard.partitioned = partitioned;
             for mut table in tables {
                 if guard.rule.options.notes.is_some() {

@@ -71,7 +71,7 @@ impl Rule {
             let column = names::identifier(&utf8(&options.column));
             let value_type = names::type_(value);
             wrong_type(
-                &format!("near_dup_guard cannot compare column {column} of type {value_type}"),
+                &format!("column {column} of type {value_type} cannot be compared"),
                 COLUMN_TYPES,
             );
         };
@@ -83,19 +83,11 @@ impl Rule {
         }
     }
 
-    /// Returns the tables under a root that can have rows of a span.
+    /// Returns the tables under a root that can have rows of a span, and the partitioned ones above them.
     ///
     /// # Errors
     /// ERROR for a table that the options do not fit, and `wrong_object_type` for a foreign table.
-    pub fn tables(&self, root: pg_sys::Oid, span: Span) -> Vec<SearchedTable> {
-        self.tables_and_parents(root, span).0
-    }
-
-    /// Returns the tables that [`Self::tables`] returns, and the partitioned ones above them.
-    ///
-    /// # Errors
-    /// Those of [`Self::tables`].
-    pub fn tables_and_parents(
+    pub fn tables(
         &self,
         root: pg_sys::Oid,
         span: Span,
@@ -158,10 +150,9 @@ impl Rule {
                 return None;
             }
             let index = Relation::open_index(oid);
-            let is_complete = index.description().indisvalid && index.description().indisready;
-            let is_usable = is_complete
-                && self.is_ours(&index, in_front.len())
-                && self.is_served(&index, table, in_front.len());
+            let (state, place) = (index.description(), in_front.len());
+            let is_usable =
+                state.indisvalid && state.indisready && self.is_served(&index, table, place);
             let scope = is_usable.then(|| scope_in_front(&index, in_front, columns))??;
             Some(UsableIndex { index, scope })
         });
@@ -171,26 +162,22 @@ impl Rule {
         })
     }
 
-    /// Returns whether an index has the kind's operator class for the key at a place.
-    fn is_ours(&self, index: &Relation, place: usize) -> bool {
-        // SAFETY: the index has a family for each key.
-        let family = unsafe { *(*index.as_ptr()).rd_opfamily.add(place) };
-        self.kind.has_family(family, self.objects.value_type)
-    }
-
-    /// Returns whether an index of ours that has the value in that place finds everything within the bound.
+    /// Returns whether an index that has the value in that place is of the access method, and finds everything within
+    /// the bound.
     fn is_served(&self, index: &Relation, table: &Relation, place: usize) -> bool {
         let index = index.as_ptr();
-        // SAFETY: the index is open, and has options for each column.
+        // SAFETY: the index is open, and has a family and options for each column.
         unsafe {
-            let options = *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
+            let family = *(*index).rd_opfamily.add(place);
             let predicate = pg_sys::RelationGetIndexPredicate(index);
             let condition = self.options.condition.as_ref();
             let has_all = predicate.is_null()
                 || condition.is_some_and(|condition| {
                     pg_sys::predicate_implied_by(predicate, condition.conjuncts(table), false)
                 });
-            has_all && self.bound.is_served(options, None)
+            let is_ours = self.kind.has_family(family, self.objects.value_type);
+            let options = || *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
+            has_all && is_ours && self.bound.is_served(options(), None)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rows near others: the table under one snapshot, with its clusters of before.
 
 use crate::live::budget::Budget;
-use crate::live::order::{OrderComparison, OrderPlace};
+use crate::live::order::OrderPlace;
 use crate::live::queries::{self, canonicals, known, neighbors};
 use crate::live::rows::{After, TrackedParameters, TrackedRows, duplicate_key};
 use crate::live::tracker::Tracker;
@@ -18,7 +18,6 @@ use std::collections::{HashMap, HashSet};
 /// The table under one snapshot, with its clusters of before.
 struct Neighborhood<'a> {
     tracker: &'a Tracker,
-    comparison: OrderComparison,
     /// Queries for the key of a row.
     known: Statement<'a>,
     members: Statement<'a>,
@@ -39,7 +38,6 @@ impl<'a> Neighborhood<'a> {
         let lookup = |sql: &str| connection.prepare_kept(sql, &[pg_sys::TEXTOID]);
         Self {
             tracker,
-            comparison: OrderComparison::new(&tracker.order),
             known: lookup(&queries::itself(tracker)),
             members: lookup(&queries::members(tracker)),
             canonicals: lookup(&queries::canonicals(tracker)),
@@ -166,7 +164,7 @@ impl<'a> Neighborhood<'a> {
         let places = &mut *self.places.borrow_mut();
         places.try_reserve(1).or_raise();
         // SAFETY: the statement has the order's values in these columns.
-        let place = || unsafe { self.comparison.place(tuple, first) };
+        let place = || unsafe { self.tracker.order.place(tuple, first) };
         places.entry(number).or_insert_with(place);
     }
 
@@ -259,7 +257,7 @@ impl ClusteredRows for Neighborhood<'_> {
     fn compare(&self, a: u32, b: u32) -> Ordering {
         let places = self.places.borrow();
         let place = |number: u32| places.get(&number).expect("its place is known");
-        self.comparison.compare(place(a), place(b))
+        self.tracker.order.compare(place(a), place(b))
     }
 
     fn members(&self, canonical: u32) -> neardup::Result<Vec<AffectedRow>> {

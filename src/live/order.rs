@@ -156,6 +156,28 @@ impl Order {
         self.listed(|term| term.expression.new_sql.clone())
     }
 
+    /// Returns a copy of the place whose values a tuple has in `first` and the columns after it, in the current memory
+    /// context.
+    ///
+    /// # Safety
+    /// The values are of the order's types.
+    pub unsafe fn place(&self, tuple: &Tuple<'_>, first: usize) -> OrderPlace {
+        let values = self.terms.iter().zip(first..).map(|(term, number)| {
+            let layout = Layout::of(term.expression.type_.type_);
+            // SAFETY: vouched for by the caller.
+            Some(unsafe { layout.copy(tuple.datum(number)?) })
+        });
+        collected(values).or_raise()
+    }
+
+    /// Compares two places as PostgreSQL's sort does.
+    pub fn compare(&self, a: &OrderPlace, b: &OrderPlace) -> Ordering {
+        let terms = self.terms.iter().zip(a.iter().zip(b));
+        let mut orderings = terms.map(|(term, (a, b))| term.compare(*a, *b));
+        let difference = orderings.find(|ordering| ordering.is_ne());
+        difference.unwrap_or(Ordering::Equal)
+    }
+
     /// Returns the columns of the table of canonical rows that hold the values, as a list.
     pub fn canonical_values_sql(&self, alias: &str) -> String {
         let columns = (1..=self.terms.len()).map(|number| format!("{alias}.order{number}"));
@@ -188,6 +210,16 @@ impl Term {
         Self::new(expression, is_descending, is_nulls_first)
     }
 
+    fn compare(&self, a: Option<pg_sys::Datum>, b: Option<pg_sys::Datum>) -> Ordering {
+        let order = ValueOrder::of_column(self.expression.type_);
+        match (a, b) {
+            (Some(a), Some(b)) if self.is_descending => order.compare(b, a),
+            (Some(a), Some(b)) => order.compare(a, b),
+            (a, b) if self.is_nulls_first => a.is_some().cmp(&b.is_some()),
+            (a, b) => a.is_none().cmp(&b.is_none()),
+        }
+    }
+
     /// Returns the direction that follows the expression in the list.
     pub fn direction(&self) -> &'static str {
         match (self.is_descending, self.is_nulls_first) {
@@ -201,58 +233,3 @@ impl Term {
 
 /// The values of a row in the order, NULLs as None.
 pub type OrderPlace = Vec<Option<pg_sys::Datum>>;
-
-/// Compares places in an order, as PostgreSQL's sort does.
-pub struct OrderComparison(Vec<SortedColumn>);
-
-struct SortedColumn {
-    order: ValueOrder,
-    layout: Layout,
-    is_descending: bool,
-    is_nulls_first: bool,
-}
-
-impl OrderComparison {
-    pub fn new(order: &Order) -> Self {
-        let column = |term: &Term| SortedColumn {
-            order: ValueOrder::of_column(term.expression.type_),
-            layout: Layout::of(term.expression.type_.type_),
-            is_descending: term.is_descending,
-            is_nulls_first: term.is_nulls_first,
-        };
-        Self(order.terms.iter().map(column).collect())
-    }
-
-    /// Returns a copy of the place whose values a tuple has from column `first` on, in the current memory context.
-    ///
-    /// # Safety
-    /// The values are of the order's types.
-    pub unsafe fn place(&self, tuple: &Tuple<'_>, first: usize) -> OrderPlace {
-        let values = self.0.iter().zip(first..).map(|(column, number)| {
-            // SAFETY: vouched for by the caller.
-            Some(unsafe { column.layout.copy(tuple.datum(number)?) })
-        });
-        collected(values).or_raise()
-    }
-
-    /// Compares two places of the order.
-    pub fn compare(&self, a: &OrderPlace, b: &OrderPlace) -> Ordering {
-        let mut columns = self.0.iter().zip(a.iter().zip(b));
-        let difference = columns.find_map(|(column, (a, b))| {
-            let ordering = column.compare(*a, *b);
-            ordering.is_ne().then_some(ordering)
-        });
-        difference.unwrap_or(Ordering::Equal)
-    }
-}
-
-impl SortedColumn {
-    fn compare(&self, a: Option<pg_sys::Datum>, b: Option<pg_sys::Datum>) -> Ordering {
-        match (a, b) {
-            (Some(a), Some(b)) if self.is_descending => self.order.compare(b, a),
-            (Some(a), Some(b)) => self.order.compare(a, b),
-            (a, b) if self.is_nulls_first => a.is_some().cmp(&b.is_some()),
-            (a, b) => a.is_none().cmp(&b.is_none()),
-        }
-    }
-}

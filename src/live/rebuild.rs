@@ -3,7 +3,8 @@
 use crate::collection::exceptions::Exceptions;
 use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
-use crate::index::kind::{Bound, Kind};
+use crate::index::kind::Kind;
+use crate::live::measure::Measure;
 use crate::live::rows::{After, TrackedParameters, TrackedRows, duplicate_key};
 use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
@@ -34,9 +35,7 @@ mod column {
 /// ERROR `invalid_parameter_value` where signatures were made with different parameters.
 pub fn run(connection: &Connection, tracker: &Tracker) -> (TrackedRows, Vec<u32>) {
     let mut rebuild = Rebuild {
-        kind: tracker.measure.kind,
-        bound: tracker.measure.bound,
-        signature_type: type_named(tracker.measure.schema, c"minhash_signature"),
+        measure: tracker.measure,
         rows: TrackedRows::default(),
         order: Vec::new(),
         parameters: TrackedParameters::default(),
@@ -116,9 +115,7 @@ fn null_key() -> ! {
 }
 
 struct Rebuild {
-    kind: Kind,
-    bound: Bound,
-    signature_type: pg_sys::Oid,
+    measure: Measure,
     rows: TrackedRows,
     /// The rows in the order of the table.
     order: Vec<u32>,
@@ -154,7 +151,7 @@ impl Rebuild {
         // Unless it is found in a cluster.
         self.rows.get_mut(number).after = After::There(None);
         let value = tuple.datum(column::VALUE);
-        if self.kind == Kind::Minhash {
+        if self.measure.kind == Kind::Minhash {
             self.parameters.check(value);
         }
         if let Some(scope) = tuple.get(column::SCOPE) {
@@ -167,7 +164,9 @@ impl Rebuild {
             self.place_scope();
             self.scope = Some(scope);
         }
-        let new = || Collection::of_bound(pg_sys::INT8OID, self.bound, self.signature_type);
+        let Measure { bound, schema, .. } = self.measure;
+        let signature_type = type_named(schema, c"minhash_signature");
+        let new = || Collection::of_bound(pg_sys::INT8OID, bound, signature_type);
         let collection = self.collection.get_or_insert_with(new);
         collection.push(i64::from(number).into_datum(), value);
     }

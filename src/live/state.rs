@@ -19,35 +19,12 @@ pub struct State {
     pub anew: Option<f64>,
 }
 
-/// Returns the table that the state names; None where there is no state.
-pub fn tracked(connection: &Connection, tracker: &Tracker) -> Option<pg_sys::Oid> {
-    let sql = format!(
-        "SELECT s.relation::pg_catalog.oid FROM {} s",
-        tracker.table(Own::State)
-    );
-    connection.prepare(&sql, &[]).oids(&[]).first().copied()
-}
-
 impl State {
     /// Locks a tracker against other refreshes until the end of the transaction, and returns its state.
     pub fn lock(connection: &Connection, tracker: &Tracker) -> Self {
-        Self::read(connection, tracker, "FOR UPDATE").unwrap_or_else(|| {
-            let insert = format!(
-                "INSERT INTO {} (singleton, relation, next_cluster, rows) VALUES (true, $1, 1, 0) ON CONFLICT DO NOTHING",
-                tracker.table(Own::State)
-            );
-            let insert = connection.prepare(&insert, &[pg_sys::REGCLASSOID]);
-            insert.execute(&[tracker.relation.into_datum()]);
-            Self::lock(connection, tracker)
-        })
-    }
-
-    /// Returns the state of a tracker with the row locked as `locking` says, or None without a row.
-    pub fn read(connection: &Connection, tracker: &Tracker, locking: &str) -> Option<Self> {
-        let sql = format!(
-            "SELECT s.next_cluster, s.rows, s.noted, s.anew FROM {} s {locking}",
-            tracker.table(Own::State)
-        );
+        let table = tracker.table(Own::State);
+        let sql =
+            format!("SELECT s.next_cluster, s.rows, s.noted, s.anew FROM {table} s FOR UPDATE");
         let mut state = None;
         connection.prepare_kept(&sql, &[]).run(&[], &mut |row| {
             state = Some(Self {
@@ -57,7 +34,14 @@ impl State {
                 anew: row.get(4),
             });
         });
-        state
+        state.unwrap_or_else(|| {
+            let insert = format!(
+                "INSERT INTO {table} (singleton, relation, next_cluster, rows) VALUES (true, $1, 1, 0) ON CONFLICT DO NOTHING"
+            );
+            let insert = connection.prepare(&insert, &[pg_sys::REGCLASSOID]);
+            insert.execute(&[tracker.relation.into_datum()]);
+            Self::lock(connection, tracker)
+        })
     }
 
     /// Notes what a refresh has found to note the changes of the rows that it reads. Returns whether every change

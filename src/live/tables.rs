@@ -127,7 +127,14 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
         // SAFETY: the name is NUL-terminated.
         let other = unsafe { pg_sys::get_relname_relid(server_text(&bare).as_ptr(), schema) };
         if other != pg_sys::InvalidOid {
-            in_the_way(&names::relation(other));
+            let other = names::relation(other);
+            raise(
+                PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
+                &format!("near_dup_track cannot make {other}, which exists already"),
+                &format!(
+                    "If a table that was tracked has left it: DROP TABLE {other}; if a tracker keeps it, end that by near_dup_untrack before. Or name other clusters: clusters => 'other_clusters'."
+                ),
+            );
         }
         created(&tracked, (name, &columns)).create(connection, schema, &bare)
     });
@@ -154,16 +161,6 @@ fn created<'c>(
         columns,
         key: Some(if name == "queue" { &[] } else { &[1] }),
     }
-}
-
-fn in_the_way(table: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
-        &format!("near_dup_track cannot make {table}, which exists already"),
-        &format!(
-            "If a table that was tracked has left it: DROP TABLE {table}; if a tracker keeps it, end that by near_dup_untrack before. Or name other clusters: clusters => 'other_clusters'."
-        ),
-    )
 }
 
 /// The tables of a tracker, open and as they were created, and its open table.

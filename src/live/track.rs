@@ -6,25 +6,23 @@ use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::{RowCondition, parsed_condition};
 use crate::guard::table::Rule;
 use crate::guard::window::Span;
-use crate::index::kind::{COLUMN_TYPES, Kind};
 use crate::live::create::{create_index, renew_links, share};
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order};
 use crate::live::refresh::{Refresh, rights_for};
 use crate::live::tables::{self, OpenTables, Own, Tables};
 use crate::live::tracker::{Tracker, note_function};
-use crate::live::triggers::{self, for_updates, name_of};
+use crate::live::triggers;
 use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::encoding::in_utf8;
-use crate::pg::error::{OrRaise, invalid, raise, wrong_type};
+use crate::pg::error::{OrRaise, invalid, raise};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::{OwnerRights, check_owner};
 use crate::pg::statement::{Connection, server_text};
 use crate::pg::varlena::Varlena;
-use neardup::bands::MAX_BLOCKS;
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 
@@ -74,8 +72,9 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
 /// Returns the tracker that a call of `near_dup_track` asks for, without its tables.
 ///
 /// # Errors
-/// ERROR `undefined_column`, `object_not_in_prerequisite_state` for a table without a key, and the errors of
-/// [`requested_measure`], [`Order::named`], [`parsed_condition`], [`check_index`] and [`open_exceptions`].
+/// ERROR `object_not_in_prerequisite_state` for a table without a key or a usable index, `invalid_parameter_value` for
+/// arguments out of range, and the errors of [`column_number`], [`Rule::new`], [`Order::named`], [`parsed_condition`]
+/// and [`open_exceptions`].
 fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tracker {
     // SAFETY: the arguments are of the declared types.
     let (text, name) = unsafe {
@@ -95,13 +94,24 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
         None => Expression::column(relation, only_key_column(&table)),
     };
     key.equality();
-    let value = column(&name(1).unwrap_or_default());
+    let value = name(1).unwrap_or_default();
     let scope = call.optional_argument(5);
     // SAFETY: as above.
-    let scope = scope.map(|scope| unsafe { names_in(scope) });
+    let scope = scope.map_or_else(Vec::new, |scope| unsafe { names_in(scope) });
     let condition = text(7).map(|text| parsed_condition(connection, relation, &text));
     let exceptions = call.optional_argument(8);
     let exceptions = exceptions.map(|table| pg_sys::Oid::from(table.value() as u32));
+    let mut cut = options::cut_arguments(call, 9);
+    let options = GuardOptions {
+        column: server_text(&value),
+        bound: f64::from_bits(call.argument(2, "threshold").value() as u64).to_string(),
+        shingling: cut.try_fold(Shingling::default(), with_text).or_raise(),
+        scope: scope.iter().map(|name| server_text(name)).collect(),
+        // SAFETY: the condition is over the table alone.
+        condition: condition.and_then(|node| unsafe { RowCondition::new(node, &table) }),
+        ..GuardOptions::default()
+    };
+    let rule = Rule::new(&table, options, call.function());
     let tracker = Tracker {
         relation,
         owner: table.owner(),
@@ -109,18 +119,22 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
             exceptions,
             ..Tables::default()
         },
-        measure: requested_measure(call, &value),
-        scope: scope.iter().flatten().map(column).collect(),
+        measure: Measure {
+            kind: rule.kind,
+            bound: rule.bound,
+            schema: call.schema(),
+        },
+        value: column(&value),
+        scope: scope.iter().map(column).collect(),
         order: Order::named(connection, relation, text(3).as_deref(), &key),
-        // SAFETY: the condition is over the table alone.
+        // SAFETY: as above.
         condition: condition.map(|node| unsafe { Expression::new(node, relation) }),
         note: note_function(call.function()),
         key,
-        value,
     };
-    // SAFETY: as above.
-    let condition = condition.and_then(|node| unsafe { RowCondition::new(node, &table) });
-    check_index(&tracker, condition);
+    for table in rule.tables(relation, Span::ALWAYS).0 {
+        table.check_index(&rule, "near_dup_track", scope.len());
+    }
     if let Some(exceptions) = exceptions {
         if exceptions == relation {
             invalid("exceptions are in a table of their own", VALID_EXCEPTIONS);
@@ -164,63 +178,6 @@ fn check_table(relation: pg_sys::Oid) {
     )
 }
 
-/// Returns the measure by which a call compares the values of a column.
-///
-/// # Errors
-/// ERROR `datatype_mismatch` for a column of another type, `invalid_parameter_value` for arguments out of
-/// range, and for arguments that do not fit the type.
-fn requested_measure(call: &Call, column: &Expression) -> Measure {
-    let (name, type_name) = (&column.sql, column.type_.name());
-    let Some(kind) = Kind::of_type(column.type_.type_, call.schema()) else {
-        wrong_type(
-            &format!("near_dup_track cannot compare column {name} of type {type_name}"),
-            COLUMN_TYPES,
-        );
-    };
-    let threshold = match kind {
-        Kind::Hamming => {
-            let distance = options::distance_argument(call, 2) as i32;
-            options::within("threshold", distance, 0, MAX_BLOCKS as i32 - 1).into()
-        }
-        _ => options::threshold_argument(call, 2),
-    };
-    let mut cut = options::cut_arguments(call, 9);
-    let shingling =
-        (kind == Kind::Documents).then(|| cut.try_fold(Shingling::default(), with_text).or_raise());
-    if shingling.is_none() && cut.next().is_some() {
-        invalid(
-            &format!("k, unit and fold do not fit column {name} of type {type_name}"),
-            "They say how documents in a column of type text are cut into shingles.",
-        );
-    }
-    let measure = Measure::new(kind, threshold, shingling, call.schema());
-    measure.expect("the arguments have been checked")
-}
-
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state` if a table with rows lacks an index that finds near values within the scope.
-fn check_index(tracker: &Tracker, condition: Option<RowCondition>) {
-    let measure = &tracker.measure;
-    let name = |column: &Expression| {
-        server_text(&names::column(tracker.relation, column.number).unwrap_or_default())
-    };
-    let rule = Rule {
-        options: GuardOptions {
-            column: name(&tracker.value),
-            bound: measure.threshold().to_string(),
-            scope: tracker.scope.iter().map(name).collect(),
-            condition,
-            ..GuardOptions::default()
-        },
-        kind: measure.kind,
-        bound: measure.bound,
-        objects: measure.kind.objects(tracker.note),
-    };
-    for table in rule.tables(tracker.relation, Span::ALWAYS) {
-        table.check_index(&rule, "near_dup_track", tracker.scope.len());
-    }
-}
-
 /// Implements `near_dup_untrack(clusters)`: drops the triggers and all tables of a tracker but the clusters
 /// and their log, which stay as they are.
 ///
@@ -235,23 +192,10 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     let connection = Connection::open();
     // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
     let rights = OwnerRights::assume(tracker.owner);
-    renew_links(&connection, &tracker);
-    let table = Relation::open_table(tracker.relation);
-    let trigger = for_updates(tracker.note, &table, &tracker.tables).map(name_of);
-    // An open table cannot be altered.
-    drop(table);
-    if let Some(trigger) = trigger {
-        let table = names::relation(tracker.relation);
-        let trigger = names::identifier(&trigger);
-        connection.execute(&format!("DROP TRIGGER {trigger} ON {table}"));
-    }
-    for table in [
-        tracker.table(Own::Canonical),
-        tracker.table(Own::Queue),
-        tracker.table(Own::State),
-    ] {
-        // Others' objects may depend on them.
-        connection.execute(&format!("DROP TABLE {table} CASCADE"));
+    rights.set(c"client_min_messages", c"warning");
+    for table in [Own::Canonical, Own::Queue, Own::State] {
+        // The triggers depend on these tables; so may objects of others.
+        connection.execute(&format!("DROP TABLE {} CASCADE", tracker.table(table)));
     }
     connection.close();
     rights.resign();

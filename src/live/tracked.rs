@@ -1,6 +1,5 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
-use crate::live::state::State;
 use crate::live::tables::{OpenTables, Own};
 use crate::live::tracker::{Tracker, note_function};
 use crate::live::triggers::noted;
@@ -41,19 +40,17 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     // The number of rows in the queue, and the time, duration and rows of the last refresh.
     let mut last = [None; 4];
     if opened.is_ok() {
-        let is_noted = noted(connection, tracker);
-        let state = State::read(connection, tracker, "");
-        let is_noted = is_noted.is_some() && state.is_some_and(|state| state.noted == is_noted);
+        let noted = noted(connection, tracker);
         let sql = format!(
-            "SELECT (SELECT pg_catalog.count(*) FROM {queue}), s.refreshed_at, s.seconds, s.changed
+            "SELECT (SELECT pg_catalog.count(*) FROM {queue}), s.refreshed_at, s.seconds, s.changed, s.noted
              FROM (VALUES (1)) v LEFT JOIN {state} s ON true",
             queue = tracker.table(Own::Queue),
             state = tracker.table(Own::State),
         );
         connection.prepare(&sql, &[]).run(&[], &mut |row| {
             last = [1, 2, 3, 4].map(|column| row.datum(column));
+            last[0].take_if(|_| noted.is_none() || noted != row.name(5));
         });
-        last[0] = last[0].filter(|_| is_noted);
     }
     let text = |text: &str| Some(text_datum(server_text(text).to_bytes()));
     let bare = |number| names::column(tracker.relation, number).unwrap_or_default();

@@ -10,7 +10,6 @@
 use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order, Term};
-use crate::live::state;
 use crate::live::tables::{Own, Tables, open_state};
 use crate::options::{CUT, with_text};
 use crate::pg::call::Call;
@@ -134,9 +133,13 @@ impl Tracker {
             return true;
         };
         let rights = OwnerRights::assume(self.owner);
-        let linked = state::tracked(connection, self);
+        let sql = format!(
+            "SELECT s.relation::pg_catalog.oid FROM {} s",
+            self.table(Own::State)
+        );
+        let linked = connection.prepare(&sql, &[]).oids(&[]);
         rights.resign();
-        linked.is_none_or(|linked| linked == self.relation)
+        linked.iter().all(|&linked| linked == self.relation)
     }
 
     /// Returns the tracker that keeps the table of clusters named by an argument of a call.

@@ -180,7 +180,11 @@ pub fn log(connection: &Connection, tracker: &Tracker, rows: &TrackedRows, event
     run_in_batches(&insert, events.into_iter(), |batch| {
         let from = collected(batch.iter().map(|event| event.from)).or_raise();
         let to = collected(batch.iter().map(|event| event.to)).or_raise();
-        let similarities = batch.iter().map(|event| similarity(rows, event));
+        // Of a row that joined, to the canonical row.
+        let similarities = batch.iter().map(|event| match rows.get(event.row).after {
+            After::There(near) if event.kind == EventKind::Joined => Some(near?.similarity),
+            _ => None,
+        });
         let names = batch
             .iter()
             .map(|event| <&str>::from(event.kind).as_bytes());
@@ -195,12 +199,4 @@ pub fn log(connection: &Connection, tracker: &Tracker, rows: &TrackedRows, event
             Some(text_array(replaced)),
         ]
     });
-}
-
-/// Returns the similarity of a row that joined a cluster to the canonical row; None for other events.
-fn similarity(rows: &TrackedRows, event: &Event) -> Option<f64> {
-    match (event.kind, rows.get(event.row).after) {
-        (EventKind::Joined, After::There(near)) => near.map(|near| near.similarity),
-        _ => None,
-    }
 }

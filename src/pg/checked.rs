@@ -95,7 +95,9 @@ impl CheckedTable {
             return Err(altered(table, "it has a different owner"));
         }
         let Some(relation) = Relation::try_open(table, lock) else {
-            return Err(Altered("a table that the extension uses was dropped".into()));
+            return Err(Altered(
+                "a table that the extension uses was dropped".into(),
+            ));
         };
         match difference(&relation, created) {
             Some(difference) => Err(altered(table, &difference)),
@@ -110,9 +112,7 @@ impl CheckedTable {
 
 fn altered(table: pg_sys::Oid, difference: &str) -> Altered {
     let name = names::find_relation(table).unwrap_or_default();
-    Altered(format!(
-        "table {name} cannot be used: {difference}"
-    ))
+    Altered(format!("table {name} cannot be used: {difference}"))
 }
 
 /// Returns the first difference between `table` and `created`.
