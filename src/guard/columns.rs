@@ -51,12 +51,10 @@ impl ScopeColumn {
     /// # Safety
     /// The index is open, and has that column, counted from 0.
     pub unsafe fn is_compared_by(&self, index: pg_sys::Relation, place: usize) -> bool {
-        // SAFETY: vouched for by the caller; cache entries are never freed.
-        unsafe {
-            let family = *(*index).rd_opfamily.add(place);
-            pg_sys::op_in_opfamily((*self.equality).eq_opr, family)
-                && *(*index).rd_indcollation.add(place) == self.collation
-        }
+        // Cache entries are never freed.
+        let family = *(*index).rd_opfamily.add(place);
+        pg_sys::op_in_opfamily((*self.equality).eq_opr, family)
+            && *(*index).rd_indcollation.add(place) == self.collation
     }
 
     /// Returns whether two values are equal, or both NULL.
@@ -65,11 +63,10 @@ impl ScopeColumn {
     /// Both values are of the column's type.
     pub unsafe fn same(&self, a: Option<pg_sys::Datum>, b: Option<pg_sys::Datum>) -> bool {
         match (a, b) {
-            // SAFETY: vouched for by the caller.
-            (Some(a), Some(b)) => unsafe {
+            (Some(a), Some(b)) => {
                 let function = &mut (*self.equality).eq_opr_finfo;
                 pg_sys::FunctionCall2Coll(function, self.collation, a, b).value() != 0
-            },
+            }
             (None, None) => true,
             _ => false,
         }
@@ -114,8 +111,7 @@ impl GuardColumns {
     /// The slot holds a row of the table.
     pub unsafe fn counts(&self, slot: *mut pg_sys::TupleTableSlot) -> bool {
         let condition = self.condition.as_ref();
-        // SAFETY: vouched for by the caller.
-        condition.is_none_or(|condition| unsafe { condition.holds(slot) })
+        condition.is_none_or(|condition| condition.holds(slot))
     }
 
     /// Returns whether two versions of a row have the same bits in all columns that a guard reads, and count alike. An
@@ -131,11 +127,8 @@ impl GuardColumns {
         let scope = self.scope.iter().map(|column| column.number);
         let window = self.window.map(|window| window.number);
         let mut columns = scope.chain(window).chain(self.key).chain([self.value]);
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            self.counts(old) == self.counts(new)
-                && columns.all(|column| have_same_bits(old, new, &[column]))
-        }
+        self.counts(old) == self.counts(new)
+            && columns.all(|column| have_same_bits(old, new, &[column]))
     }
 
     /// Returns the window of time.
@@ -156,20 +149,17 @@ impl GuardColumns {
     /// The slot holds a row of the table.
     pub unsafe fn primary_key(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<CString> {
         let (index, columns) = self.primary_key.as_ref()?;
-        // SAFETY: vouched for by the caller; a primary key has no NULLs; the function checks the
-        // privileges and returns a new string.
-        unsafe {
-            let value = |column: &i16| get(slot, *column).expect("keys are not NULL");
-            let mut values: Vec<_> = columns.iter().map(value).collect();
-            let mut nulls = vec![false; values.len()];
-            let index = Relation::open_index(*index);
-            let text = pg_sys::BuildIndexValueDescription(
-                index.as_ptr(),
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
-            (!text.is_null()).then(|| CStr::from_ptr(text).to_owned())
-        }
+        // A primary key has no NULLs; the function checks the privileges and returns a new string.
+        let value = |column: &i16| get(slot, *column).expect("keys are not NULL");
+        let mut values: Vec<_> = columns.iter().map(value).collect();
+        let mut nulls = vec![false; values.len()];
+        let index = Relation::open_index(*index);
+        let text = pg_sys::BuildIndexValueDescription(
+            index.as_ptr(),
+            values.as_mut_ptr(),
+            nulls.as_mut_ptr(),
+        );
+        (!text.is_null()).then(|| CStr::from_ptr(text).to_owned())
     }
 
     /// Returns the one value by which a program finds a row, as text: that of the guard's key, or of a primary key of one
@@ -183,8 +173,7 @@ impl GuardColumns {
             [column] => self.key.unwrap_or(column),
             _ => self.key?,
         };
-        // SAFETY: vouched for by the caller.
-        let value = unsafe { text_of(slot, key) };
+        let value = text_of(slot, key);
         value.filter(|_| columns.contains(&key)).map(CStr::to_owned)
     }
 
@@ -193,8 +182,7 @@ impl GuardColumns {
     /// # Safety
     /// The slot holds a row of the table.
     pub unsafe fn key_text<'c>(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<&'c CStr> {
-        // SAFETY: vouched for by the caller.
-        unsafe { text_of(slot, self.key?) }
+        text_of(slot, self.key?)
     }
 }
 

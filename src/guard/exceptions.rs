@@ -70,8 +70,7 @@ impl Exceptions {
         b: (&GuardColumns, *mut pg_sys::TupleTableSlot),
     ) -> bool {
         as_owner(self.table.relation(), |connection| {
-            // SAFETY: vouched for by the caller.
-            let keys = unsafe { a.0.key_text(a.1).zip(b.0.key_text(b.1)) };
+            let keys = a.0.key_text(a.1).zip(b.0.key_text(b.1));
             keys.is_some_and(|(a, b)| run_for_pair(connection, &self.find, [a, b]) > 0)
         })
     }
@@ -83,36 +82,34 @@ impl Exceptions {
 /// # Safety
 /// The data belong to the running call, for a row that has come.
 pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
-    // SAFETY: vouched for by the caller; a table is open while its triggers run.
-    unsafe {
-        let trigger = &*data.tg_trigger;
-        let [notes, guarded] = condition::named(trigger.tgqual)[..] else {
-            return;
-        };
-        let Some(guarded) = Relation::try_open_table(guarded) else {
-            return;
-        };
-        let Some(options) = noting(&guarded, notes, trigger.tgfoid) else {
-            return;
-        };
-        let table = (*data.tg_relation).rd_id;
-        if options.exceptions != Some(table) {
-            return;
-        }
-        let columns = GuardColumns::of(&guarded, &options);
-        Exceptions::open(table, &guarded, &columns);
-        let new = match data.tg_newslot.is_null() {
-            true => data.tg_trigslot,
-            false => data.tg_newslot,
-        };
-        // Waits for transactions that may have written the note, or do so having read the exceptions before.
-        let notes = NotesTable::open(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
-        notes.write(|connection| {
-            let number = |name: &CStr| names::column_number(table, name);
-            let [a, b] = [c"a", c"b"].map(|name| text_of(new, number(name)?));
-            if let Some((a, b)) = a.zip(b) {
-                notes.remove_pair(connection, [a, b]);
-            }
-        });
+    // A table is open while its triggers run.
+    let trigger = &*data.tg_trigger;
+    let [notes, guarded] = condition::named(trigger.tgqual)[..] else {
+        return;
+    };
+    let Some(guarded) = Relation::try_open_table(guarded) else {
+        return;
+    };
+    let Some(options) = noting(&guarded, notes, trigger.tgfoid) else {
+        return;
+    };
+    let table = (*data.tg_relation).rd_id;
+    if options.exceptions != Some(table) {
+        return;
     }
+    let columns = GuardColumns::of(&guarded, &options);
+    Exceptions::open(table, &guarded, &columns);
+    let new = match data.tg_newslot.is_null() {
+        true => data.tg_trigslot,
+        false => data.tg_newslot,
+    };
+    // Waits for transactions that may have written the note, or do so having read the exceptions before.
+    let notes = NotesTable::open(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
+    notes.write(|connection| {
+        let number = |name: &CStr| names::column_number(table, name);
+        let [a, b] = [c"a", c"b"].map(|name| text_of(new, number(name)?));
+        if let Some((a, b)) = a.zip(b) {
+            notes.remove_pair(connection, [a, b]);
+        }
+    });
 }

@@ -57,8 +57,7 @@ impl Guard {
         b: (&GuardColumns, *mut pg_sys::TupleTableSlot),
     ) -> bool {
         let exceptions = self.exceptions.as_ref();
-        // SAFETY: vouched for by the caller.
-        exceptions.is_some_and(|exceptions| unsafe { exceptions.have(a, b) })
+        exceptions.is_some_and(|exceptions| exceptions.have(a, b))
     }
 }
 
@@ -74,25 +73,22 @@ impl Passing<'_> {
         // A near-duplicate that the same statement writes is rolled back with the row: it is named
         // only where there is no other.
         let mut companion = None;
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            self.for_each_obstacle(attempt, number, false, &mut |attempt, row, similar| {
-                if let Some(notes) = self.guards[row.source.guard].notes() {
-                    if self.is_earlier(&similar, (number, row)) {
-                        let earlier = &mut attempt.rows[number].earlier;
-                        EarlierRow::new(&similar).add_to(earlier, notes.most);
-                    }
-                    return true;
+        self.for_each_obstacle(attempt, number, false, &mut |attempt, row, similar| {
+            if let Some(notes) = self.guards[row.source.guard].notes() {
+                if self.is_earlier(&similar, (number, row)) {
+                    let earlier = &mut attempt.rows[number].earlier;
+                    EarlierRow::new(&similar).add_to(earlier, notes.most);
                 }
-                let is_companion = is_of_same_command(row.slot, similar.slot);
-                if is_companion {
-                    companion.get_or_insert_with(|| Rejection::new(row, &similar, true));
-                } else {
-                    duplicate = Some(Rejection::new(row, &similar, false));
-                }
-                is_companion
-            });
-        }
+                return true;
+            }
+            let is_companion = is_of_same_command(row.slot, similar.slot);
+            if is_companion {
+                companion.get_or_insert_with(|| Rejection::new(row, &similar, true));
+            } else {
+                duplicate = Some(Rejection::new(row, &similar, false));
+            }
+            is_companion
+        });
         duplicate.or(companion)
     }
 
@@ -106,22 +102,19 @@ impl Passing<'_> {
         for (number, guard) in self.guards.iter().enumerate() {
             let rows = self.order.iter().filter(|row| row.0 == number);
             let added: u64 = guard.tables.iter().map(SearchedTable::added).sum();
-            // SAFETY: vouched for by the caller.
-            unsafe {
-                if added < rows.clone().count() as u64 {
-                    for table in guard.tables.iter().filter(|table| table.added() > 0) {
-                        has_found |= self.look_from_added(attempt, number, table);
-                    }
-                    continue;
+            if added < rows.clone().count() as u64 {
+                for table in guard.tables.iter().filter(|table| table.added() > 0) {
+                    has_found |= self.look_from_added(attempt, number, table);
                 }
-                for &(.., row) in rows.filter(|_| added > 0) {
-                    check_interrupts();
-                    self.for_each_obstacle(attempt, row, true, &mut |attempt, _, _| {
-                        attempt.rows[row].is_open = true;
-                        has_found = true;
-                        false
-                    });
-                }
+                continue;
+            }
+            for &(.., row) in rows.filter(|_| added > 0) {
+                check_interrupts();
+                self.for_each_obstacle(attempt, row, true, &mut |attempt, _, _| {
+                    attempt.rows[row].is_open = true;
+                    has_found = true;
+                    false
+                });
             }
         }
         has_found
@@ -148,8 +141,8 @@ impl Passing<'_> {
             &KeySearch::Everything,
             table.from.get(),
             &mut |slot, pending| {
-                // SAFETY: the slots hold rows of their tables; the places are vouched for by the caller.
-                in_memory_of_its_own(|| unsafe {
+                // The slots hold rows of their tables; the places are vouched for by the caller.
+                in_memory_of_its_own(|| {
                     let added = (!is_own(slot))
                         .then(|| RowVersion::new(rule, &table.columns, slot))
                         .flatten();
@@ -188,8 +181,7 @@ impl Passing<'_> {
     /// As for [`pass`](crate::guard::passing::pass).
     unsafe fn meets(&self, attempt: &mut Attempt, number: usize, added: &SimilarRow<'_>) -> bool {
         let place = &self.places[number];
-        // SAFETY: vouched for by the caller.
-        let meets = self.source(place).and_then(|source| unsafe {
+        let meets = self.source(place).and_then(|source| {
             with_row(place, source, |row| {
                 let old = self.old_version(row);
                 self.is_obstacle(attempt, (number, row), old.as_ref(), added)
@@ -215,8 +207,7 @@ impl Passing<'_> {
             return;
         };
         let Guard { rule, tables, .. } = &self.guards[source.guard];
-        // SAFETY: vouched for by the caller.
-        let compare = |row: &Row<'_>| unsafe {
+        let compare = |row: &Row<'_>| {
             let Some(new) = RowVersion::new(rule, &source.columns, row.slot) else {
                 return;
             };
@@ -248,8 +239,7 @@ impl Passing<'_> {
                 });
             }
         };
-        // SAFETY: as above.
-        in_memory_of_its_own(|| unsafe { with_row(place, source, compare) });
+        in_memory_of_its_own(|| with_row(place, source, compare));
     }
 
     /// Returns the version of a row that an UPDATE replaced, where it excuses pairs of the new one.
@@ -259,8 +249,7 @@ impl Passing<'_> {
     unsafe fn old_version<'r>(&'r self, row: &'r Row<'_>) -> Option<RowVersion<'r>> {
         let guard = &self.guards[row.source.guard];
         let old = row.old.filter(|_| guard.notes().is_none())?;
-        // SAFETY: vouched for by the caller.
-        unsafe { RowVersion::new(&guard.rule, &row.source.columns, old) }
+        RowVersion::new(&guard.rule, &row.source.columns, old)
     }
 
     /// Returns whether a similar row counts now. One of a transaction in progress may count later; one that the `old`
@@ -277,11 +266,8 @@ impl Passing<'_> {
     ) -> bool {
         let guard = &self.guards[row.source.guard];
         let theirs = (&similar.table.columns, similar.slot);
-        // SAFETY: vouched for by the caller.
-        let is_excused = unsafe {
-            old.is_some_and(|old| self.is_kept_pair(row.source.guard, old, similar))
-                || guard.excepts((&row.source.columns, row.slot), theirs)
-        };
+        let is_excused = old.is_some_and(|old| self.is_kept_pair(row.source.guard, old, similar))
+            || guard.excepts((&row.source.columns, row.slot), theirs);
         if let Some(pending) = similar.pending.filter(|_| !is_excused) {
             attempt.meet(self.root, (number, row), pending);
         }
@@ -301,21 +287,16 @@ impl Passing<'_> {
     ) -> bool {
         let table = similar.table;
         let is_near = |slot| {
-            // SAFETY: the slot holds a row of the table.
-            unsafe {
-                old.similarity(&table.columns, slot).is_some()
-                    && !self.guards[guard].excepts(old.row(), (&table.columns, slot))
-            }
+            // The slot holds a row of the table.
+            old.similarity(&table.columns, slot).is_some()
+                && !self.guards[guard].excepts(old.row(), (&table.columns, slot))
         };
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let before = || {
-                let number = self.number(guard, table.oid(), tid(similar.slot))?;
-                let place = &self.places[number];
-                version(self.source(place)?, place.old)
-            };
-            is_near(similar.slot) || before().is_some_and(|before| is_near(before.as_ptr()))
-        }
+        let before = || {
+            let number = self.number(guard, table.oid(), tid(similar.slot))?;
+            let place = &self.places[number];
+            version(self.source(place)?, place.old)
+        };
+        is_near(similar.slot) || before().is_some_and(|before| is_near(before.as_ptr()))
     }
 
     /// Returns whether a similar row has passed, or passes, before the row at the place of that number.
@@ -328,16 +309,13 @@ impl Passing<'_> {
         (number, row): (usize, &Row<'_>),
     ) -> bool {
         let (table, source) = (similar.table.oid(), row.source);
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            match self.number(source.guard, table, tid(similar.slot)) {
-                Some(other) => other < number,
-                // Of an INSERT or COPY whose rows pass one by one.
-                None if is_inserted(similar.slot) && is_of_same_command(row.slot, similar.slot) => {
-                    (table.to_u32(), tid(similar.slot)) < (source.table.oid().to_u32(), row.tid)
-                }
-                None => true,
+        match self.number(source.guard, table, tid(similar.slot)) {
+            Some(other) => other < number,
+            // Of an INSERT or COPY whose rows pass one by one.
+            None if is_inserted(similar.slot) && is_of_same_command(row.slot, similar.slot) => {
+                (table.to_u32(), tid(similar.slot)) < (source.table.oid().to_u32(), row.tid)
             }
+            None => true,
         }
     }
 }

@@ -67,8 +67,7 @@ impl EarlierRow {
     pub unsafe fn new(similar: &SimilarRow<'_>) -> Self {
         Self {
             table: similar.number,
-            // SAFETY: vouched for by the caller.
-            tid: unsafe { tid(similar.slot) },
+            tid: tid(similar.slot),
             similarity: similar.similarity.share(),
         }
     }
@@ -89,12 +88,9 @@ impl EarlierRow {
     /// As for [`Self::lock`].
     unsafe fn key<'c>(&self, tables: &[SearchedTable]) -> Option<&'c CStr> {
         let searched = &tables[self.table];
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let slot = Slot::new(searched.table.as_ptr());
-            let is_there = slot.fetch(searched.table.as_ptr(), self.tid);
-            is_there.then(|| searched.columns.key_text(slot.as_ptr()))?
-        }
+        let slot = Slot::new(searched.table.as_ptr());
+        let is_there = slot.fetch(searched.table.as_ptr(), self.tid);
+        is_there.then(|| searched.columns.key_text(slot.as_ptr()))?
     }
 
     /// Locks the row FOR SHARE. Returns whether it is as it was found.
@@ -103,11 +99,8 @@ impl EarlierRow {
     /// The row was found in one of these tables.
     unsafe fn lock(&self, tables: &[SearchedTable]) -> bool {
         let table = tables[self.table].table.as_ptr();
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let slot = Slot::new(table);
-            slot.fetch(table, self.tid) && is_own(slot.as_ptr()) || slot.lock(table, self.tid)
-        }
+        let slot = Slot::new(table);
+        slot.fetch(table, self.tid) && is_own(slot.as_ptr()) || slot.lock(table, self.tid)
     }
 }
 
@@ -126,8 +119,7 @@ impl Passing<'_> {
             check_interrupts();
             let tables = &self.guards[source.guard].tables;
             let mut earlier = row.earlier.iter();
-            // SAFETY: vouched for by the caller.
-            if !in_memory_of_its_own(|| earlier.all(|row| unsafe { row.lock(tables) })) {
+            if !in_memory_of_its_own(|| earlier.all(|row| row.lock(tables))) {
                 row.is_open = true;
                 are_as_found = false;
             }
@@ -141,8 +133,7 @@ impl Passing<'_> {
     /// As for [`Self::lock_earlier`].
     pub unsafe fn remove_notes(&self, rows: &[RowState]) {
         self.write_notes(&|row| rows[row].is_replaced, &|table, connection, rows| {
-            // SAFETY: vouched for by the caller.
-            let keys = rows.iter().filter_map(|&(row, source)| unsafe {
+            let keys = rows.iter().filter_map(|&(row, source)| {
                 let place = &self.places[row];
                 let old = version(source, place.old)?;
                 source.columns.key_text(old.as_ptr())
@@ -162,15 +153,11 @@ impl Passing<'_> {
                 let mut notes = Vec::new();
                 for &(row, source) in noted {
                     let tables = &self.guards[source.guard].tables;
-                    // SAFETY: vouched for by the caller.
-                    let key = unsafe {
-                        with_row(&self.places[row], source, |row| {
-                            source.columns.key_text(row.slot)
-                        })
-                    };
+                    let key = with_row(&self.places[row], source, |row| {
+                        source.columns.key_text(row.slot)
+                    });
                     for earlier in rows[row].earlier.iter().filter(|_| key.is_some()) {
-                        // SAFETY: as above.
-                        let near_key = unsafe { earlier.key(tables) };
+                        let near_key = earlier.key(tables);
                         let note = table.note([key.flatten(), near_key], earlier.similarity);
                         notes.try_push(note).or_raise();
                     }

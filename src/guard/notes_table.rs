@@ -242,15 +242,13 @@ pub struct NewNote<'c> {
 /// The slot holds a row with that column.
 pub unsafe fn text_of<'c>(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<&'c CStr> {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-    // SAFETY: vouched for by the caller; returns a new NUL-terminated string.
-    unsafe {
-        let value = get(slot, column)?;
-        let type_ = pg_sys::SPI_gettypeid((*slot).tts_tupleDescriptor, column.into());
-        pg_sys::getTypeOutputInfo(type_, &mut function, &mut is_varlena);
-        Some(CStr::from_ptr(pg_sys::OidOutputFunctionCall(
-            function, value,
-        )))
-    }
+    // Returns a new NUL-terminated string.
+    let value = get(slot, column)?;
+    let type_ = pg_sys::SPI_gettypeid((*slot).tts_tupleDescriptor, column.into());
+    pg_sys::getTypeOutputInfo(type_, &mut function, &mut is_varlena);
+    Some(CStr::from_ptr(pg_sys::OidOutputFunctionCall(
+        function, value,
+    )))
 }
 
 /// Returns texts as an array.

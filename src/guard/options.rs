@@ -102,36 +102,34 @@ impl GuardOptions {
     /// # Safety
     /// The trigger is the table's.
     pub unsafe fn from_trigger(trigger: &pg_sys::Trigger, table: &Relation) -> Self {
-        // SAFETY: vouched for by the caller. A look into the catalog may replace the trigger: it comes last.
-        unsafe {
-            let arguments = trigger_arguments(trigger);
-            let mut options = Self::parse(&arguments);
-            let mut named = condition::named(trigger.tgqual).into_iter();
-            let kept = condition::kept(trigger.tgqual).unwrap_or_default();
-            let columns = options.columns_mut().count();
-            options.condition = kept
-                .get(columns)
-                .and_then(|&node| RowCondition::new(node, table));
-            let names = kept
-                .into_iter()
-                .map_while(|node| names::column(table.oid(), condition::column(node)?));
-            for (column, name) in options.columns_mut().zip(names) {
-                *column = server_text(&name);
-            }
-            let tables = options.notes.as_mut().map(|notes| &mut notes.table);
-            for table in tables.into_iter().chain(&mut options.exceptions) {
-                *table = named
-                    .next()
-                    .filter(|_| options.key.is_some())
-                    .unwrap_or_else(|| {
-                        invalid(
-                            "near_dup_guard got most or exceptions without tables and their key",
-                            SHAPE,
-                        )
-                    });
-            }
-            options
+        // A look into the catalog may replace the trigger: it comes last.
+        let arguments = trigger_arguments(trigger);
+        let mut options = Self::parse(&arguments);
+        let mut named = condition::named(trigger.tgqual).into_iter();
+        let kept = condition::kept(trigger.tgqual).unwrap_or_default();
+        let columns = options.columns_mut().count();
+        options.condition = kept
+            .get(columns)
+            .and_then(|&node| RowCondition::new(node, table));
+        let names = kept
+            .into_iter()
+            .map_while(|node| names::column(table.oid(), condition::column(node)?));
+        for (column, name) in options.columns_mut().zip(names) {
+            *column = server_text(&name);
         }
+        let tables = options.notes.as_mut().map(|notes| &mut notes.table);
+        for table in tables.into_iter().chain(&mut options.exceptions) {
+            *table = named
+                .next()
+                .filter(|_| options.key.is_some())
+                .unwrap_or_else(|| {
+                    invalid(
+                        "near_dup_guard got most or exceptions without tables and their key",
+                        SHAPE,
+                    )
+                });
+        }
+        options
     }
 
     /// Returns the table of notes that a trigger's condition names first.
@@ -139,14 +137,11 @@ impl GuardOptions {
     /// # Safety
     /// The trigger is one of an open table.
     pub unsafe fn notes_of(trigger: &pg_sys::Trigger) -> Option<pg_sys::Oid> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let arguments = trigger_arguments(trigger);
-            let mut options = arguments.iter().map(|argument| argument.to_bytes());
-            let has_notes = options.any(|option| option.starts_with(b"most="));
-            let named = condition::named(trigger.tgqual);
-            named.first().copied().filter(|_| has_notes)
-        }
+        let arguments = trigger_arguments(trigger);
+        let mut options = arguments.iter().map(|argument| argument.to_bytes());
+        let has_notes = options.any(|option| option.starts_with(b"most="));
+        let named = condition::named(trigger.tgqual);
+        named.first().copied().filter(|_| has_notes)
     }
 
     /// Returns the names of all columns, in the order in which a condition keeps them.

@@ -97,8 +97,7 @@ pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
     let roots = || places.iter().map(|place| place.root.to_u32());
     let mut next = roots().min();
     while let Some(root) = next {
-        // SAFETY: vouched for by the caller.
-        let rejection = unsafe {
+        let rejection = {
             let (mut passing, attempt) = Passing::new(root.into(), places);
             passing.pass(attempt)
         };
@@ -186,14 +185,11 @@ impl<'p> Passing<'p> {
         let mut rows = filled(RowState::default(), places.len()).or_raise();
         for (number, (place, row)) in places.iter().zip(&mut rows).enumerate() {
             check_interrupts();
-            // SAFETY: vouched for by the caller.
-            unsafe {
-                if place.root == root {
-                    if passing.source(place).is_none() {
-                        passing.add_source(place);
-                    }
-                    in_memory_of_its_own(|| passing.add_row(number, row));
+            if place.root == root {
+                if passing.source(place).is_none() {
+                    passing.add_source(place);
                 }
+                in_memory_of_its_own(|| passing.add_row(number, row));
             }
         }
         passing.order.sort_unstable();
@@ -265,18 +261,15 @@ impl<'p> Passing<'p> {
         };
         let (number_of_guard, table) = (source.guard, source.table.oid());
         let rule = &self.guards[number_of_guard].rule;
-        // SAFETY: vouched for by the caller.
-        let newest = unsafe {
-            with_row(place, source, |row| {
-                let columns = &source.columns;
-                let is_kept = row.old.is_some_and(|old| columns.are_same(old, row.slot));
-                let version = (!is_kept).then(|| RowVersion::new(rule, columns, row.slot));
-                (
-                    is_kept,
-                    version.flatten().map(|version| (row.tid, version.span)),
-                )
-            })
-        };
+        let newest = with_row(place, source, |row| {
+            let columns = &source.columns;
+            let is_kept = row.old.is_some_and(|old| columns.are_same(old, row.slot));
+            let version = (!is_kept).then(|| RowVersion::new(rule, columns, row.slot));
+            (
+                is_kept,
+                version.flatten().map(|version| (row.tid, version.span)),
+            )
+        });
         let is_kept = newest.is_some_and(|(is_kept, _)| is_kept);
         row.is_replaced = place.old.is_some() && !is_kept;
         if let Some((tid, span)) = newest.and_then(|(_, version)| version) {
@@ -340,31 +333,28 @@ impl<'p> Passing<'p> {
     /// # Safety
     /// As for [`pass`].
     unsafe fn pass(&mut self, mut attempt: Attempt) -> Option<Rejection> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            self.remove_notes(&attempt.rows);
-            if self.order.is_empty() {
-                return None;
+        self.remove_notes(&attempt.rows);
+        if self.order.is_empty() {
+            return None;
+        }
+        self.open_tables();
+        loop {
+            match self.try_to_pass(&mut attempt) {
+                Verdict::Passed => {
+                    self.add_notes(&attempt.rows);
+                    return None;
+                }
+                Verdict::Rejected(rejection) => return Some(rejection),
+                Verdict::Wait(pending) => pending.wait(),
+                Verdict::Again => {}
             }
-            self.open_tables();
-            loop {
-                match self.try_to_pass(&mut attempt) {
-                    Verdict::Passed => {
-                        self.add_notes(&attempt.rows);
-                        return None;
-                    }
-                    Verdict::Rejected(rejection) => return Some(rejection),
-                    Verdict::Wait(pending) => pending.wait(),
-                    Verdict::Again => {}
-                }
-                if self.has_other_tables() {
-                    self.open_tables();
-                    attempt.has_looked = false;
-                    attempt
-                        .rows
-                        .iter_mut()
-                        .for_each(|row| row.is_open = row.has_to_pass);
-                }
+            if self.has_other_tables() {
+                self.open_tables();
+                attempt.has_looked = false;
+                attempt
+                    .rows
+                    .iter_mut()
+                    .for_each(|row| row.is_open = row.has_to_pass);
             }
         }
     }
@@ -382,19 +372,16 @@ impl<'p> Passing<'p> {
         }
         for _ in 0..MOST_LOOKS {
             let added = self.begin_round();
-            // SAFETY: vouched for by the caller.
-            unsafe {
-                if attempt.has_looked && added > 0 {
-                    self.look_at_added(attempt);
-                }
-                attempt.has_looked = true;
-                for number in 0..attempt.rows.len() {
-                    check_interrupts();
-                    if take(&mut attempt.rows[number].is_open)
-                        && let Some(rejection) = self.look_at_all(attempt, number)
-                    {
-                        return Verdict::Rejected(rejection);
-                    }
+            if attempt.has_looked && added > 0 {
+                self.look_at_added(attempt);
+            }
+            attempt.has_looked = true;
+            for number in 0..attempt.rows.len() {
+                check_interrupts();
+                if take(&mut attempt.rows[number].is_open)
+                    && let Some(rejection) = self.look_at_all(attempt, number)
+                {
+                    return Verdict::Rejected(rejection);
                 }
             }
             if let Some(pending) = attempt.wait {
@@ -404,14 +391,12 @@ impl<'p> Passing<'p> {
                 break;
             }
         }
-        // SAFETY: vouched for by the caller.
-        if !unsafe { self.lock_earlier(&mut attempt.rows) } {
+        if !self.lock_earlier(&mut attempt.rows) {
             return Verdict::Again;
         }
         hold::point("guard_has_searched");
         let gate = Gate::close(self.root);
-        // SAFETY: vouched for by the caller.
-        let verdict = unsafe { self.decide(attempt) };
+        let verdict = self.decide(attempt);
         if let Verdict::Passed = verdict {
             announce(self.root, PassState::Passed);
         }
@@ -434,8 +419,7 @@ impl<'p> Passing<'p> {
         if self.has_other_tables() {
             return Verdict::Again;
         }
-        // SAFETY: vouched for by the caller.
-        let has_found = self.begin_round() > 0 && unsafe { self.look_at_added(attempt) };
+        let has_found = self.begin_round() > 0 && self.look_at_added(attempt);
         match attempt.wait {
             Some(pending) => Verdict::Wait(pending),
             None if has_found => Verdict::Again,

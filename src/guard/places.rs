@@ -72,11 +72,9 @@ unsafe extern "C-unwind" {
 /// Fires a query's last triggers; then its rows pass.
 unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
     let frames = begin();
-    // SAFETY: PostgreSQL's own call, handed on; nothing here needs to be dropped.
-    unsafe {
-        PREVIOUS_FINISH.unwrap_or(standard_ExecutorFinish)(query);
-        end(frames);
-    }
+    // PostgreSQL's own call, handed on; nothing here needs to be dropped.
+    PREVIOUS_FINISH.unwrap_or(standard_ExecutorFinish)(query);
+    end(frames);
 }
 
 /// Runs a command; then the rows of a COPY pass. Other commands that fire triggers run queries, or have tables changed
@@ -91,23 +89,21 @@ unsafe extern "C-unwind" fn utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: PostgreSQL's own call, handed on; nothing here needs to be dropped.
-    unsafe {
-        let is_copy = (*(*statement).utilityStmt).type_ == pg_sys::NodeTag::T_CopyStmt;
-        let frames = is_copy.then(begin);
-        PREVIOUS_UTILITY.unwrap_or(standard_ProcessUtility)(
-            statement,
-            text,
-            is_read_only,
-            context,
-            parameters,
-            environment,
-            receiver,
-            completion,
-        );
-        if let Some(frames) = frames {
-            end(frames);
-        }
+    // PostgreSQL's own call, handed on; nothing here needs to be dropped.
+    let is_copy = (*(*statement).utilityStmt).type_ == pg_sys::NodeTag::T_CopyStmt;
+    let frames = is_copy.then(begin);
+    PREVIOUS_UTILITY.unwrap_or(standard_ProcessUtility)(
+        statement,
+        text,
+        is_read_only,
+        context,
+        parameters,
+        environment,
+        receiver,
+        completion,
+    );
+    if let Some(frames) = frames {
+        end(frames);
     }
 }
 
@@ -145,14 +141,11 @@ unsafe fn end(frames: usize) {
         ended.is_none() && all.len() > frames
     });
     let mut rejection = None;
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        if has_rows {
-            pass_rows(&mut rejection);
-        }
-        if let Some(rejection) = &rejection {
-            rejection::raise(rejection);
-        }
+    if has_rows {
+        pass_rows(&mut rejection);
+    }
+    if let Some(rejection) = &rejection {
+        rejection::raise(rejection);
     }
 }
 
@@ -163,12 +156,10 @@ unsafe fn end(frames: usize) {
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn pass_rows(rejection: *mut Option<Rejection>) {
     let ended = FRAMES.with_borrow_mut(Vec::pop);
-    // SAFETY: vouched for by the caller; after an ERROR the snapshot goes with the transaction.
-    unsafe {
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        *rejection = ended.and_then(|frame| pass(&frame.places));
-        pg_sys::PopActiveSnapshot();
-    }
+    // After an ERROR the snapshot goes with the transaction.
+    pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+    *rejection = ended.and_then(|frame| pass(&frame.places));
+    pg_sys::PopActiveSnapshot();
 }
 
 #[pgrx::pg_guard]
@@ -207,15 +198,13 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     let (mut result, mut has_to_pass, mut rejection) = (pg_sys::Datum::null(), false, None);
-    // SAFETY: vouched for by the caller; nothing here needs to be dropped.
-    unsafe {
-        fire(fcinfo, &mut result, &mut has_to_pass);
-        if has_to_pass {
-            pass_rows(&mut rejection);
-        }
-        if let Some(rejection) = &rejection {
-            rejection::raise(rejection);
-        }
+    // Nothing here needs to be dropped.
+    fire(fcinfo, &mut result, &mut has_to_pass);
+    if has_to_pass {
+        pass_rows(&mut rejection);
+    }
+    if let Some(rejection) = &rejection {
+        rejection::raise(rejection);
     }
     result
 }
@@ -236,42 +225,40 @@ unsafe extern "C-unwind" fn fire(
     const BEFORE_ROW: u32 = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
     const AFTER_ROW: u32 = pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW;
     const AFTER_STATEMENT: u32 = pg_sys::TRIGGER_EVENT_AFTER;
-    // SAFETY: vouched for by the caller; a table is open while its triggers run.
-    unsafe {
-        let data = trigger_data(fcinfo)
-            .unwrap_or_else(|| protocol_violation("near_dup_guard was not called as a trigger"));
-        let is_row = data.tg_event & pg_sys::TRIGGER_EVENT_ROW != 0;
-        if is_row && removes_notes(&*data.tg_trigger) {
-            return remove_note(data);
-        }
-        let root = root(fcinfo, data.tg_relation);
-        let old = || Some(tid(data.tg_trigslot));
-        let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
-        let operation = data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK;
-        let [new, old] = match (data.tg_event & timing, operation) {
-            (BEFORE_ROW, pg_sys::TRIGGER_EVENT_INSERT) if (*data.tg_trigger).tgnargs == 0 => {
-                let function = (*data.tg_trigger).tgfoid;
-                let mut others = triggers(data.tg_relation).iter();
-                if others.any(|main| main.tgfoid == function && is_main(main) && fires(main)) {
-                    announce(root, PassState::WillPass);
-                }
-                *result = data.tg_trigtuple.into();
-                return;
-            }
-            (AFTER_ROW, pg_sys::TRIGGER_EVENT_INSERT) => [old(), None],
-            (AFTER_ROW, pg_sys::TRIGGER_EVENT_UPDATE) => [Some(tid(data.tg_newslot)), old()],
-            (AFTER_ROW, pg_sys::TRIGGER_EVENT_DELETE) => [None, old()],
-            (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => return remove_notes(data),
-            _ => protocol_violation("near_dup_guard was not fired after each row"),
-        };
-        *has_to_pass = await_end(Place {
-            root,
-            table: (*data.tg_relation).rd_id,
-            trigger: (*data.tg_trigger).tgoid,
-            new,
-            old,
-        });
+    // A table is open while its triggers run.
+    let data = trigger_data(fcinfo)
+        .unwrap_or_else(|| protocol_violation("near_dup_guard was not called as a trigger"));
+    let is_row = data.tg_event & pg_sys::TRIGGER_EVENT_ROW != 0;
+    if is_row && removes_notes(&*data.tg_trigger) {
+        return remove_note(data);
     }
+    let root = root(fcinfo, data.tg_relation);
+    let old = || Some(tid(data.tg_trigslot));
+    let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
+    let operation = data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK;
+    let [new, old] = match (data.tg_event & timing, operation) {
+        (BEFORE_ROW, pg_sys::TRIGGER_EVENT_INSERT) if (*data.tg_trigger).tgnargs == 0 => {
+            let function = (*data.tg_trigger).tgfoid;
+            let mut others = triggers(data.tg_relation).iter();
+            if others.any(|main| main.tgfoid == function && is_main(main) && fires(main)) {
+                announce(root, PassState::WillPass);
+            }
+            *result = data.tg_trigtuple.into();
+            return;
+        }
+        (AFTER_ROW, pg_sys::TRIGGER_EVENT_INSERT) => [old(), None],
+        (AFTER_ROW, pg_sys::TRIGGER_EVENT_UPDATE) => [Some(tid(data.tg_newslot)), old()],
+        (AFTER_ROW, pg_sys::TRIGGER_EVENT_DELETE) => [None, old()],
+        (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => return remove_notes(data),
+        _ => protocol_violation("near_dup_guard was not fired after each row"),
+    };
+    *has_to_pass = await_end(Place {
+        root,
+        table: (*data.tg_relation).rd_id,
+        trigger: (*data.tg_trigger).tgoid,
+        new,
+        old,
+    });
 }
 
 /// Lets a row wait in the frame of its statement; where there is none, in one of its own. Returns whether it is one of
@@ -305,8 +292,8 @@ fn await_end(place: Place) -> bool {
 /// # Safety
 /// The data belong to the running call.
 unsafe fn remove_notes(data: &pg_sys::TriggerData) {
-    // SAFETY: vouched for by the caller; a table is open while its triggers run.
-    let (table, options) = unsafe {
+    // A table is open while its triggers run.
+    let (table, options) = {
         let table = Relation::open_table((*data.tg_relation).rd_id);
         let options = helped(&table, &*data.tg_trigger);
         (table, options)
@@ -324,14 +311,12 @@ unsafe fn remove_notes(data: &pg_sys::TriggerData) {
 /// # Safety
 /// `fcinfo` is that of the running call, as a trigger of that table.
 unsafe fn root(fcinfo: pg_sys::FunctionCallInfo, table: pg_sys::Relation) -> pg_sys::Oid {
-    // SAFETY: vouched for by the caller; a statement has a function of its own for each trigger.
-    unsafe {
-        let kept = &mut (*(*fcinfo).flinfo).fn_extra;
-        if kept.is_null() {
-            *kept = std::ptr::without_provenance_mut(root_of((*table).rd_id).to_u32() as usize);
-        }
-        pg_sys::Oid::from(kept.addr() as u32)
+    // A statement has a function of its own for each trigger.
+    let kept = &mut (*(*fcinfo).flinfo).fn_extra;
+    if kept.is_null() {
+        *kept = std::ptr::without_provenance_mut(root_of((*table).rd_id).to_u32() as usize);
     }
+    pg_sys::Oid::from(kept.addr() as u32)
 }
 
 pgrx::extension_sql_file!("../../sql/guard/trigger.sql", name = "guard");

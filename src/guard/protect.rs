@@ -75,44 +75,42 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
 /// # Safety
 /// The call is one of `near_dup_protect`.
 unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
-    // SAFETY: the arguments are of the declared types.
-    unsafe {
-        let name = |number| call.optional_argument(number).map(|name| names::name(name));
-        let threshold = f64::from_bits(call.argument(2, "threshold").value() as u64);
-        let column = names::name(call.argument(1, "column_name"));
-        let scope = call.optional_argument(3).map(|array| names_in(array));
-        let scope = scope.unwrap_or_default().into_iter();
-        let scope = scope
-            .map(|name| names::identifier(&name))
-            .collect::<Vec<_>>()
-            .join(",");
-        let by = call.optional_argument(6).map(|by| microseconds(by));
-        // Every session reads it alike, whatever its IntervalStyle.
-        let by = by.map(|by| {
-            let seconds = (by % DAY) as f64 / 1e6;
-            format!("{} days {seconds} seconds", by / DAY)
-        });
-        let most = requested_notes(call).map(|notes| notes.most.to_string());
-        let has_exceptions = call.optional_argument(15).is_some();
-        let key_of_table = || names::column(table.oid(), only_key_column(table));
-        let needs_key = most.is_some() || has_exceptions;
-        let key = name(13).or_else(|| needs_key.then(key_of_table).flatten());
-        let named = [
-            ("scope", Some(scope).filter(|scope| !scope.is_empty())),
-            ("within", name(5)),
-            ("by", by),
-            ("key", key),
-            ("most", most),
-        ];
-        let named = named
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)));
-        let named = named.chain(cut_arguments(call, 7));
-        let mut arguments = vec![column, threshold.to_string()];
-        arguments.extend(named.map(|(name, value)| format!("{name}={value}")));
-        arguments.extend(has_exceptions.then(|| "exceptions".to_owned()));
-        arguments
-    }
+    // The arguments are of the declared types.
+    let name = |number| call.optional_argument(number).map(|name| names::name(name));
+    let threshold = f64::from_bits(call.argument(2, "threshold").value() as u64);
+    let column = names::name(call.argument(1, "column_name"));
+    let scope = call.optional_argument(3).map(|array| names_in(array));
+    let scope = scope.unwrap_or_default().into_iter();
+    let scope = scope
+        .map(|name| names::identifier(&name))
+        .collect::<Vec<_>>()
+        .join(",");
+    let by = call.optional_argument(6).map(|by| microseconds(by));
+    // Every session reads it alike, whatever its IntervalStyle.
+    let by = by.map(|by| {
+        let seconds = (by % DAY) as f64 / 1e6;
+        format!("{} days {seconds} seconds", by / DAY)
+    });
+    let most = requested_notes(call).map(|notes| notes.most.to_string());
+    let has_exceptions = call.optional_argument(15).is_some();
+    let key_of_table = || names::column(table.oid(), only_key_column(table));
+    let needs_key = most.is_some() || has_exceptions;
+    let key = name(13).or_else(|| needs_key.then(key_of_table).flatten());
+    let named = [
+        ("scope", Some(scope).filter(|scope| !scope.is_empty())),
+        ("within", name(5)),
+        ("by", by),
+        ("key", key),
+        ("most", most),
+    ];
+    let named = named
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let named = named.chain(cut_arguments(call, 7));
+    let mut arguments = vec![column, threshold.to_string()];
+    arguments.extend(named.map(|(name, value)| format!("{name}={value}")));
+    arguments.extend(has_exceptions.then(|| "exceptions".to_owned()));
+    arguments
 }
 
 const ACTIONS: &str =
@@ -126,8 +124,8 @@ const ACTIONS: &str =
 /// # Safety
 /// The call is one of `near_dup_protect`.
 unsafe fn requested_notes(call: &Call) -> Option<Notes> {
-    // SAFETY: the arguments are of the declared types.
-    let action = unsafe { Text::from_raw(call.argument(10, "action")) };
+    // The arguments are of the declared types.
+    let action = Text::from_raw(call.argument(10, "action"));
     let action = action.name();
     let most = call.argument(12, "most").value() as i32;
     let has_notes = call.optional_argument(11).is_some();
@@ -159,8 +157,8 @@ unsafe fn create_triggers(
     options: &mut GuardOptions,
 ) -> pg_sys::Oid {
     let main = call.optional_argument(4);
-    // SAFETY: the argument is a name.
-    let main = main.map(|name| unsafe { names::name(name) });
+    // The argument is a name.
+    let main = main.map(|name| names::name(name));
     let main = main.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
     let columns = options.columns_mut();
     let columns = columns.map(|name| format!("NEW.{}", names::identifier(&utf8(name))));
@@ -210,8 +208,8 @@ unsafe fn create_triggers(
         "",
     );
     connection.close();
-    // SAFETY: the trigger has been created; the name is NUL-terminated.
-    unsafe { pg_sys::get_trigger_oid(relation, server_text(&main).as_ptr(), false) }
+    // The trigger has been created; the name is NUL-terminated.
+    pg_sys::get_trigger_oid(relation, server_text(&main).as_ptr(), false)
 }
 
 pgrx::extension_sql_file!("../../sql/guard/protect.sql", name = "guard_protect");

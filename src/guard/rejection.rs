@@ -31,14 +31,11 @@ impl Rejection {
     /// The slots hold rows of their tables.
     pub unsafe fn new(row: &Row<'_>, similar: &SimilarRow<'_>, has_companion: bool) -> Self {
         let copy = |text: &CStr| {
-            // SAFETY: the string is NUL-terminated.
-            let copy = unsafe {
-                pg_sys::MemoryContextStrdup(pg_sys::CurTransactionContext, text.as_ptr())
-            };
+            // The string is NUL-terminated.
+            let copy = pg_sys::MemoryContextStrdup(pg_sys::CurTransactionContext, text.as_ptr());
             copy.cast_const()
         };
-        // SAFETY: vouched for by the caller.
-        let (detail, key) = unsafe {
+        let (detail, key) = {
             let is_first = has_companion
                 && row.source.table.oid() == similar.table.oid()
                 && row.tid < tid(similar.slot);
@@ -50,9 +47,8 @@ impl Rejection {
             (detail, key)
         };
         Self {
-            // SAFETY: the transaction has written a row of the table, and so has it locked. It stays open until the
-            // ERROR.
-            table: unsafe { pg_sys::table_open(row.source.table.oid(), pg_sys::NoLock as i32) },
+            // The transaction has written a row of the table, and so has it locked. It stays open until the ERROR.
+            table: pg_sys::table_open(row.source.table.oid(), pg_sys::NoLock as i32),
             trigger: copy(&row.source.name),
             detail: detail.as_deref().map_or(null(), copy),
             key: key.flatten().as_deref().map_or(null(), copy),
@@ -76,13 +72,10 @@ unsafe fn detail(
     if table.hides_rows() {
         return None;
     }
-    // SAFETY: vouched for by the caller.
-    let (theirs, ours) = unsafe {
-        (
-            table.columns.primary_key(similar.slot)?,
-            row.source.columns.primary_key(row.slot),
-        )
-    };
+    let (theirs, ours) = (
+        table.columns.primary_key(similar.slot)?,
+        row.source.columns.primary_key(row.slot),
+    );
     let (theirs, ours) = match ours {
         Some(ours) if is_first => (ours, Some(theirs)),
         ours => (theirs, ours),
@@ -117,31 +110,29 @@ unsafe extern "C-unwind" {
 /// # Safety
 /// The table is open; nothing in the frames up to PostgreSQL's needs to be dropped.
 pub unsafe fn raise(rejection: &Rejection) {
-    // SAFETY: vouched for by the caller; the formats fit the arguments.
-    unsafe {
-        let table = (*(*rejection.table).rd_rel).relname.data.as_ptr();
-        errstart(pgrx::PgLogLevel::ERROR as c_int, null_mut());
-        errcode(pg_sys::errcodes::PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION as c_int);
-        errmsg(
-            c"near-duplicate row rejected by \"%s\" on table \"%s\"".as_ptr(),
-            rejection.trigger,
-            table,
-        );
-        if !rejection.detail.is_null() {
-            errdetail(c"%s".as_ptr(), rejection.detail);
-        }
-        if rejection.has_companion {
-            errhint(c"Write one row of each group: near_dup_distinct and near_dup_clusters find them in a table that the rows are loaded into before.".as_ptr());
-        }
-        errtableconstraint(rejection.table, rejection.trigger);
-        if !rejection.key.is_null() {
-            // No other field holds a value that programs can read.
-            err_generic_string(pg_sys::PG_DIAG_COLUMN_NAME as c_int, rejection.key);
-        }
-        errfinish(
-            c"guard".as_ptr(),
-            line!() as c_int,
-            c"near_dup_guard".as_ptr(),
-        );
+    // The formats fit the arguments.
+    let table = (*(*rejection.table).rd_rel).relname.data.as_ptr();
+    errstart(pgrx::PgLogLevel::ERROR as c_int, null_mut());
+    errcode(pg_sys::errcodes::PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION as c_int);
+    errmsg(
+        c"near-duplicate row rejected by \"%s\" on table \"%s\"".as_ptr(),
+        rejection.trigger,
+        table,
+    );
+    if !rejection.detail.is_null() {
+        errdetail(c"%s".as_ptr(), rejection.detail);
     }
+    if rejection.has_companion {
+        errhint(c"Write one row of each group: near_dup_distinct and near_dup_clusters find them in a table that the rows are loaded into before.".as_ptr());
+    }
+    errtableconstraint(rejection.table, rejection.trigger);
+    if !rejection.key.is_null() {
+        // No other field holds a value that programs can read.
+        err_generic_string(pg_sys::PG_DIAG_COLUMN_NAME as c_int, rejection.key);
+    }
+    errfinish(
+        c"guard".as_ptr(),
+        line!() as c_int,
+        c"near_dup_guard".as_ptr(),
+    );
 }

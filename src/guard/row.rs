@@ -60,23 +60,20 @@ pub unsafe fn with_row<R>(
     work: impl FnOnce(&Row<'_>) -> R,
 ) -> Option<R> {
     let table = source.table.as_ptr();
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let written = version(source, place.new)?;
-        let newest = Slot::new(table);
-        newest.fetch_newest(table, place.new?).then(|| {
-            let old = version(source, place.old);
-            let [written, slot] = [&written, &newest].map(Slot::as_ptr);
-            work(&Row {
-                source,
-                slot,
-                tid: tid(slot),
-                old: old.as_ref().map(Slot::as_ptr),
-                is_indexed: !is_heap_only(slot)
-                    || !is_heap_only(written) && source.columns.are_same(written, slot),
-            })
+    let written = version(source, place.new)?;
+    let newest = Slot::new(table);
+    newest.fetch_newest(table, place.new?).then(|| {
+        let old = version(source, place.old);
+        let [written, slot] = [&written, &newest].map(Slot::as_ptr);
+        work(&Row {
+            source,
+            slot,
+            tid: tid(slot),
+            old: old.as_ref().map(Slot::as_ptr),
+            is_indexed: !is_heap_only(slot)
+                || !is_heap_only(written) && source.columns.are_same(written, slot),
         })
-    }
+    })
 }
 
 /// Returns a version of the row at a place, visible or not; None if there is no such version. The table still has the
@@ -86,9 +83,7 @@ pub unsafe fn with_row<R>(
 /// As for [`with_row`].
 pub unsafe fn version(source: &Source, tid: Option<Tid>) -> Option<Slot> {
     let (table, tid) = (source.table.as_ptr(), tid?);
-    // SAFETY: vouched for by the caller; versions that the transaction has written stay in the file.
-    unsafe {
-        let slot = Slot::new(table);
-        slot.fetch(table, tid).then_some(slot)
-    }
+    // Versions that the transaction has written stay in the file.
+    let slot = Slot::new(table);
+    slot.fetch(table, tid).then_some(slot)
 }

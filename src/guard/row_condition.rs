@@ -27,12 +27,9 @@ impl RowCondition {
     /// # Safety
     /// The expression is over that table alone, as variable 1.
     pub unsafe fn new(expression: *mut pg_sys::Node, table: &Relation) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let is_boolean = pg_sys::exprType(expression) == pg_sys::BOOLOID;
-            let root = Relation::open_table(root_of(table.oid()));
-            is_boolean.then(|| Self(renumbered(expression, table, &root)))
-        }
+        let is_boolean = pg_sys::exprType(expression) == pg_sys::BOOLOID;
+        let root = Relation::open_table(root_of(table.oid()));
+        is_boolean.then(|| Self(renumbered(expression, table, &root)))
     }
 
     /// Returns the condition of an SQL text as an expression over the row `NEW`, in words that do not depend on the
@@ -91,15 +88,13 @@ unsafe fn renumbered(
         return expression;
     }
     let mut has_row = false;
-    // SAFETY: vouched for by the caller; the tables are open.
-    unsafe {
-        let [from, to] = [from, to].map(|table| (*table.as_ptr()).rd_att);
-        #[cfg(feature = "pg15")]
-        let map = pg_sys::build_attrmap_by_name(to, from);
-        #[cfg(not(feature = "pg15"))]
-        let map = pg_sys::build_attrmap_by_name(to, from, false);
-        pg_sys::map_variable_attnos(expression, 1, 0, map, pg_sys::InvalidOid, &mut has_row)
-    }
+    // The tables are open.
+    let [from, to] = [from, to].map(|table| (*table.as_ptr()).rd_att);
+    #[cfg(feature = "pg15")]
+    let map = pg_sys::build_attrmap_by_name(to, from);
+    #[cfg(not(feature = "pg15"))]
+    let map = pg_sys::build_attrmap_by_name(to, from, false);
+    pg_sys::map_variable_attnos(expression, 1, 0, map, pg_sys::InvalidOid, &mut has_row)
 }
 
 /// Returns the condition of an SQL text over the columns of a table, which lasts as long as the connection.
@@ -198,15 +193,12 @@ impl PreparedCondition {
     /// The slot holds a row of the table.
     pub unsafe fn holds(&self, slot: *mut pg_sys::TupleTableSlot) -> bool {
         let mut is_null = false;
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            (*self.context).ecxt_scantuple = slot;
-            let memory = (*self.context).ecxt_per_tuple_memory;
-            let before = pg_sys::MemoryContextSwitchTo(memory);
-            let value = pg_sys::ExecEvalExpr(self.state, self.context, &mut is_null);
-            pg_sys::MemoryContextSwitchTo(before);
-            pg_sys::MemoryContextReset(memory);
-            !is_null && value.value() != 0
-        }
+        (*self.context).ecxt_scantuple = slot;
+        let memory = (*self.context).ecxt_per_tuple_memory;
+        let before = pg_sys::MemoryContextSwitchTo(memory);
+        let value = pg_sys::ExecEvalExpr(self.state, self.context, &mut is_null);
+        pg_sys::MemoryContextSwitchTo(before);
+        pg_sys::MemoryContextReset(memory);
+        !is_null && value.value() != 0
     }
 }

@@ -10,8 +10,7 @@ use pgrx::pg_sys;
 /// The slot holds a row with that column.
 pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_sys::Datum> {
     let mut is_null = false;
-    // SAFETY: vouched for by the caller.
-    let value = unsafe { pg_sys::slot_getattr(slot, i32::from(column), &mut is_null) };
+    let value = pg_sys::slot_getattr(slot, i32::from(column), &mut is_null);
     (!is_null).then_some(value)
 }
 
@@ -26,16 +25,14 @@ pub unsafe fn have_same_bits(
     columns: &[i16],
 ) -> bool {
     columns.iter().all(|&column| {
-        // SAFETY: vouched for by the caller; both values are of the column's type.
-        unsafe {
-            match (get(a, column), get(b, column)) {
-                (Some(value), Some(other)) => {
-                    let type_ = pg_sys::SPI_gettypeid((*a).tts_tupleDescriptor, column.into());
-                    let layout = Layout::of(type_);
-                    datum_image_eq(value, other, layout.by_value, layout.length.into())
-                }
-                (value, other) => value.is_none() && other.is_none(),
+        // Both values are of the column's type.
+        match (get(a, column), get(b, column)) {
+            (Some(value), Some(other)) => {
+                let type_ = pg_sys::SPI_gettypeid((*a).tts_tupleDescriptor, column.into());
+                let layout = Layout::of(type_);
+                datum_image_eq(value, other, layout.by_value, layout.length.into())
             }
+            (value, other) => value.is_none() && other.is_none(),
         }
     })
 }
@@ -57,8 +54,7 @@ pub type Tid = (pg_sys::BlockNumber, pg_sys::OffsetNumber);
 /// # Safety
 /// The slot holds a row of a table.
 pub unsafe fn tid(slot: *mut pg_sys::TupleTableSlot) -> Tid {
-    // SAFETY: vouched for by the caller.
-    item_pointer_get_both(unsafe { (*slot).tts_tid })
+    item_pointer_get_both((*slot).tts_tid)
 }
 
 fn pointer_to((block, offset): Tid) -> pg_sys::ItemPointerData {
@@ -74,8 +70,7 @@ impl Slot {
     /// # Safety
     /// The table is open, and stays so as long as the slot.
     pub unsafe fn new(table: pg_sys::Relation) -> Self {
-        // SAFETY: vouched for by the caller.
-        Self(unsafe { pg_sys::table_slot_create(table, std::ptr::null_mut()) })
+        Self(pg_sys::table_slot_create(table, std::ptr::null_mut()))
     }
 
     pub fn as_ptr(&self) -> *mut pg_sys::TupleTableSlot {
@@ -88,11 +83,8 @@ impl Slot {
     /// The slot is one of that table, and the table has a block of that number.
     pub unsafe fn fetch(&self, table: pg_sys::Relation, tid: Tid) -> bool {
         let mut pointer = pointer_to(tid);
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let any = &raw mut pg_sys::SnapshotAnyData;
-            pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0)
-        }
+        let any = &raw mut pg_sys::SnapshotAnyData;
+        pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0)
     }
 
     /// Locks a version of a row against changes until the transaction ends, FOR SHARE, once no other
@@ -103,21 +95,18 @@ impl Slot {
     pub unsafe fn lock(&self, table: pg_sys::Relation, tid: Tid) -> bool {
         let mut pointer = pointer_to(tid);
         let mut failure = pg_sys::TM_FailureData::default();
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let result = pg_sys::table_tuple_lock(
-                table,
-                &mut pointer,
-                pg_sys::GetActiveSnapshot(),
-                self.0,
-                pg_sys::GetCurrentCommandId(true),
-                pg_sys::LockTupleMode::LockTupleShare,
-                pg_sys::LockWaitPolicy::LockWaitBlock,
-                0,
-                &mut failure,
-            );
-            result == pg_sys::TM_Result::TM_Ok
-        }
+        let result = pg_sys::table_tuple_lock(
+            table,
+            &mut pointer,
+            pg_sys::GetActiveSnapshot(),
+            self.0,
+            pg_sys::GetCurrentCommandId(true),
+            pg_sys::LockTupleMode::LockTupleShare,
+            pg_sys::LockWaitPolicy::LockWaitBlock,
+            0,
+            &mut failure,
+        );
+        result == pg_sys::TM_Result::TM_Ok
     }
 
     /// Fetches the newest version of the row that has a version at `tid`, as this transaction and
@@ -127,20 +116,18 @@ impl Slot {
     /// The slot is one of that table. The version was visible to this transaction at one time.
     pub unsafe fn fetch_newest(&self, table: pg_sys::Relation, tid: Tid) -> bool {
         let mut tid = tid;
-        // SAFETY: vouched for by the caller; the rows of a table are heap tuples.
-        unsafe {
-            while self.fetch(table, tid) {
-                let newest = &raw mut pg_sys::SnapshotSelfData;
-                if pg_sys::table_tuple_satisfies_snapshot(table, self.0, newest) {
-                    return true;
-                }
-                let next = item_pointer_get_both((*header(self.0)).t_ctid);
-                // Deleted, or moved to another partition.
-                if next == tid || next.0 == pg_sys::InvalidBlockNumber {
-                    return false;
-                }
-                tid = next;
+        // The rows of a table are heap tuples.
+        while self.fetch(table, tid) {
+            let newest = &raw mut pg_sys::SnapshotSelfData;
+            if pg_sys::table_tuple_satisfies_snapshot(table, self.0, newest) {
+                return true;
             }
+            let next = item_pointer_get_both((*header(self.0)).t_ctid);
+            // Deleted, or moved to another partition.
+            if next == tid || next.0 == pg_sys::InvalidBlockNumber {
+                return false;
+            }
+            tid = next;
         }
         false
     }
@@ -164,8 +151,8 @@ pub unsafe fn is_of_same_command(
     a: *mut pg_sys::TupleTableSlot,
     b: *mut pg_sys::TupleTableSlot,
 ) -> bool {
-    // SAFETY: vouched for by the caller; the header of a stored tuple has both fields set.
-    let [a, b] = [a, b].map(|slot| unsafe {
+    // The header of a stored tuple has both fields set.
+    let [a, b] = [a, b].map(|slot| {
         let fields = &(*header(slot)).t_choice.t_heap;
         (fields.t_xmin, fields.t_field3.t_cid)
     });
@@ -177,11 +164,9 @@ pub unsafe fn is_of_same_command(
 /// # Safety
 /// The slot holds a stored row of a heap table.
 pub unsafe fn is_own(slot: *mut pg_sys::TupleTableSlot) -> bool {
-    // SAFETY: vouched for by the caller; the header of a stored tuple has the field set.
-    unsafe {
-        let inserter = (*header(slot)).t_choice.t_heap.t_xmin;
-        pg_sys::TransactionIdIsCurrentTransactionId(inserter)
-    }
+    // The header of a stored tuple has the field set.
+    let inserter = (*header(slot)).t_choice.t_heap.t_xmin;
+    pg_sys::TransactionIdIsCurrentTransactionId(inserter)
 }
 
 /// Returns whether an INSERT wrote the row that a slot holds, or an UPDATE that moved it from another partition.
@@ -189,8 +174,7 @@ pub unsafe fn is_own(slot: *mut pg_sys::TupleTableSlot) -> bool {
 /// # Safety
 /// The slot holds a stored row of a heap table.
 pub unsafe fn is_inserted(slot: *mut pg_sys::TupleTableSlot) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe { u32::from((*header(slot)).t_infomask) & pg_sys::HEAP_UPDATED == 0 }
+    u32::from((*header(slot)).t_infomask) & pg_sys::HEAP_UPDATED == 0
 }
 
 /// Returns whether no index has an entry for the version of a row that a slot holds.
@@ -198,8 +182,7 @@ pub unsafe fn is_inserted(slot: *mut pg_sys::TupleTableSlot) -> bool {
 /// # Safety
 /// The slot holds a stored row of a heap table.
 pub unsafe fn is_heap_only(slot: *mut pg_sys::TupleTableSlot) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe { u32::from((*header(slot)).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE != 0 }
+    u32::from((*header(slot)).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE != 0
 }
 
 /// Returns the header of a tuple.
@@ -207,9 +190,6 @@ pub unsafe fn is_heap_only(slot: *mut pg_sys::TupleTableSlot) -> bool {
 /// # Safety
 /// The slot holds a stored row of a heap table.
 unsafe fn header(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::HeapTupleHeaderData {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, std::ptr::null_mut());
-        (*tuple).t_data
-    }
+    let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, std::ptr::null_mut());
+    (*tuple).t_data
 }

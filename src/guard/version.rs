@@ -38,21 +38,19 @@ impl<'a> RowVersion<'a> {
         columns: &'a GuardColumns,
         slot: *mut pg_sys::TupleTableSlot,
     ) -> Option<Self> {
-        // SAFETY: vouched for by the caller; the columns are of the rule's types.
-        unsafe {
-            let value = get(slot, columns.value).filter(|_| columns.counts(slot))?;
-            let span = match columns.window {
-                Some(window) => window.around(slot)?,
-                None => Span::ALWAYS,
-            };
-            Some(Self {
-                rule,
-                columns,
-                slot,
-                ball: rule.bound.ball(value),
-                span,
-            })
-        }
+        // The columns are of the rule's types.
+        let value = get(slot, columns.value).filter(|_| columns.counts(slot))?;
+        let span = match columns.window {
+            Some(window) => window.around(slot)?,
+            None => Span::ALWAYS,
+        };
+        Some(Self {
+            rule,
+            columns,
+            slot,
+            ball: rule.bound.ball(value),
+            span,
+        })
     }
 
     /// Returns the columns, and the slot that holds the row.
@@ -76,29 +74,24 @@ impl<'a> RowVersion<'a> {
         columns: &GuardColumns,
         other: *mut pg_sys::TupleTableSlot,
     ) -> Option<Similarity> {
-        // SAFETY: vouched for by the caller. Partitions have the same columns as their root, of the
-        // same types.
-        unsafe {
-            if let Some(window) = columns.window
-                && !window.is_in(other, self.span)
-            {
+        // Partitions have the same columns as their root, of the same types.
+        if let Some(window) = columns.window
+            && !window.is_in(other, self.span)
+        {
+            return None;
+        }
+        let scopes = self.columns.scope.iter().zip(&columns.scope);
+        for (ours, theirs) in scopes {
+            if !ours.same(get(self.slot, ours.number), get(other, theirs.number)) {
                 return None;
             }
-            let scopes = self.columns.scope.iter().zip(&columns.scope);
-            for (ours, theirs) in scopes {
-                if !ours.same(get(self.slot, ours.number), get(other, theirs.number)) {
-                    return None;
-                }
-            }
-            let theirs = get(other, columns.value).filter(|_| columns.counts(other))?;
-            let measured = Ball::from_raw(self.ball).read().nearness(theirs)?;
-            Some(match self.rule.bound {
-                Bound::Distance(_) => {
-                    Similarity::DifferingBits(measured, Bits::from_raw(theirs).len())
-                }
-                _ => Similarity::Share(measured),
-            })
         }
+        let theirs = get(other, columns.value).filter(|_| columns.counts(other))?;
+        let measured = Ball::from_raw(self.ball).read().nearness(theirs)?;
+        Some(match self.rule.bound {
+            Bound::Distance(_) => Similarity::DifferingBits(measured, Bits::from_raw(theirs).len()),
+            _ => Similarity::Share(measured),
+        })
     }
 }
 

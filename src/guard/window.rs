@@ -60,8 +60,7 @@ impl Window {
     /// # Safety
     /// The table is open, and has that column.
     pub unsafe fn new(table: pg_sys::Relation, number: i16, most: i64) -> Self {
-        // SAFETY: vouched for by the caller.
-        let base = unsafe { pg_sys::getBaseType(ColumnType::of((*table).rd_id, number).type_) };
+        let base = pg_sys::getBaseType(ColumnType::of((*table).rd_id, number).type_);
         if ![
             pg_sys::DATEOID,
             pg_sys::TIMESTAMPOID,
@@ -83,8 +82,7 @@ impl Window {
     /// # Safety
     /// The slot holds a row of the table.
     pub unsafe fn around(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<Span> {
-        // SAFETY: vouched for by the caller.
-        let moment = self.moment(unsafe { get(slot, self.number)? });
+        let moment = self.moment(get(slot, self.number)?);
         is_finite(moment).then(|| Span {
             first: moment.saturating_sub(self.most),
             last: moment.saturating_add(self.most),
@@ -96,8 +94,7 @@ impl Window {
     /// # Safety
     /// As for [`Self::around`].
     pub unsafe fn is_in(&self, slot: *mut pg_sys::TupleTableSlot, span: Span) -> bool {
-        // SAFETY: vouched for by the caller.
-        let value = unsafe { get(slot, self.number) };
+        let value = get(slot, self.number);
         value.is_some_and(|value| {
             let moment = self.moment(value);
             is_finite(moment) && (span.first..=span.last).contains(&moment)
@@ -115,28 +112,25 @@ impl Window {
         const COLUMNS: [i16; 4] = [2, 3, 5, 6];
         /// PARTITION_STRATEGY_RANGE, which is a number in PostgreSQL 15 and of an enum from 16 on.
         const BY_RANGE: u8 = b'r';
-        // SAFETY: vouched for by the caller; the columns are of these types, and a key has one at least. Entries of
-        // the type cache are never freed.
-        unsafe {
-            let tuple = pg_sys::SearchSysCache1(CACHE, table.into());
-            if tuple.is_null() {
-                return false;
-            }
-            let [strategy, count, columns, classes] = COLUMNS.map(|column| {
-                let mut is_null = false;
-                pg_sys::SysCacheGetAttr(CACHE, tuple, column, &mut is_null)
-            });
-            let columns = columns.cast_mut_ptr::<pg_sys::int2vector>();
-            let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
-            let btree = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
-            let by_time = (*pg_sys::lookup_type_cache(self.base, btree)).btree_opf;
-            let decides = strategy.value() as u8 == BY_RANGE
-                && count.value() == 1
-                && (*columns).values.as_slice(1)[0] == self.number
-                && pg_sys::get_opclass_family((*classes).values.as_slice(1)[0]) == by_time;
-            pg_sys::ReleaseSysCache(tuple);
-            decides
+        // The columns are of these types, and a key has one at least. Entries of the type cache are never freed.
+        let tuple = pg_sys::SearchSysCache1(CACHE, table.into());
+        if tuple.is_null() {
+            return false;
         }
+        let [strategy, count, columns, classes] = COLUMNS.map(|column| {
+            let mut is_null = false;
+            pg_sys::SysCacheGetAttr(CACHE, tuple, column, &mut is_null)
+        });
+        let columns = columns.cast_mut_ptr::<pg_sys::int2vector>();
+        let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
+        let btree = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
+        let by_time = (*pg_sys::lookup_type_cache(self.base, btree)).btree_opf;
+        let decides = strategy.value() as u8 == BY_RANGE
+            && count.value() == 1
+            && (*columns).values.as_slice(1)[0] == self.number
+            && pg_sys::get_opclass_family((*classes).values.as_slice(1)[0]) == by_time;
+        pg_sys::ReleaseSysCache(tuple);
+        decides
     }
 
     /// Returns a value of the column in microseconds.
@@ -176,33 +170,31 @@ pub fn partitions(
 /// # Safety
 /// The table is open and partitioned, and has as many partitions as there are spans.
 unsafe fn bound(table: pg_sys::Relation, window: Window, spans: &mut [Span]) {
-    // SAFETY: vouched for by the caller; each array is as long as its counter says.
-    unsafe {
-        let parts = pg_sys::RelationGetPartitionDesc(table, true);
-        let Some(bounds) = (*parts).boundinfo.as_ref() else {
-            return;
-        };
-        if !window.decides((*table).rd_id) {
-            return;
-        }
-        let moment = |bound: usize| match **bounds.kind.add(bound) {
-            pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => i64::MIN,
-            pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => i64::MAX,
-            _ => window.moment(**bounds.datums.add(bound)),
-        };
-        // A partition ends before the bound at its own place, and begins with the bound before that.
-        for place in 1..bounds.ndatums as usize {
-            let partition = *bounds.indexes.add(place);
-            if partition >= 0 {
-                let span = &mut spans[partition as usize];
-                *span = span.within(Span {
-                    first: moment(place - 1),
-                    last: match moment(place) {
-                        i64::MAX => i64::MAX,
-                        end => end.saturating_sub(1),
-                    },
-                });
-            }
+    // Each array is as long as its counter says.
+    let parts = pg_sys::RelationGetPartitionDesc(table, true);
+    let Some(bounds) = (*parts).boundinfo.as_ref() else {
+        return;
+    };
+    if !window.decides((*table).rd_id) {
+        return;
+    }
+    let moment = |bound: usize| match **bounds.kind.add(bound) {
+        pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => i64::MIN,
+        pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => i64::MAX,
+        _ => window.moment(**bounds.datums.add(bound)),
+    };
+    // A partition ends before the bound at its own place, and begins with the bound before that.
+    for place in 1..bounds.ndatums as usize {
+        let partition = *bounds.indexes.add(place);
+        if partition >= 0 {
+            let span = &mut spans[partition as usize];
+            *span = span.within(Span {
+                first: moment(place - 1),
+                last: match moment(place) {
+                    i64::MAX => i64::MAX,
+                    end => end.saturating_sub(1),
+                },
+            });
         }
     }
 }
@@ -232,8 +224,7 @@ pub fn microseconds_in(text: &CStr) -> i64 {
 /// # Safety
 /// The datum is an interval.
 pub unsafe fn microseconds(interval: pg_sys::Datum) -> i64 {
-    // SAFETY: vouched for by the caller.
-    let pg_sys::Interval { time, day, month } = unsafe { *interval.cast_mut_ptr() };
+    let pg_sys::Interval { time, day, month } = *interval.cast_mut_ptr();
     let days = i64::from(day).checked_mul(DAY);
     let most = days.and_then(|days| days.checked_add(time));
     match most {

@@ -2,6 +2,10 @@
 //!
 //! Triggers note the keys of changed rows in a queue; a refresh repairs the clusters around them.
 #![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the section Safety of such a function says what callers owe"
+)]
+#![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
     reason = "texts of statements and lists of columns; rows are kept in what is reserved"

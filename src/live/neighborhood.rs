@@ -14,6 +14,7 @@ use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 /// The table under one snapshot, with its clusters of before.
 struct Neighborhood<'a> {
@@ -62,9 +63,10 @@ impl<'a> Neighborhood<'a> {
         // A row without canonical rows near it becomes one. As long as such rows have no neighbors, these are looked
         // up at once, so that the first rows predict all lookups of the others.
         let mut are_strangers = true;
-        for (&row, to_come) in changed.iter().zip((1..=changed.len()).rev()) {
-            let lookups = if are_strangers { 3 } else { 2 };
-            let present = self.read_known(&self.known, row, lookups * to_come);
+        let since = Instant::now();
+        for (done, &row) in changed.iter().enumerate() {
+            self.budget.predict(since, done, changed.len() - done);
+            let present = self.read_known(&self.known, row);
             let found = self.search(present);
             if are_strangers && found.iter().any(|found| found.canonicals.is_empty()) {
                 are_strangers = self.has_no_neighbors(row);
@@ -82,7 +84,7 @@ impl<'a> Neighborhood<'a> {
     /// Returns whether there is no row near another one, and notes it.
     fn has_no_neighbors(&self, row: u32) -> bool {
         let mut is_alone = true;
-        self.look_up(&self.neighbors, row, 1, &mut |_| is_alone = false);
+        self.look_up(&self.neighbors, row, &mut |_| is_alone = false);
         let mut alone = self.alone.borrow_mut();
         alone.try_reserve(1).or_raise();
         is_alone && alone.insert(row)
@@ -110,15 +112,15 @@ impl<'a> Neighborhood<'a> {
     /// Returns the unchanged rows that belonged to a canonical one and can be near others, each with the unchanged
     /// canonical rows near it.
     fn read_members(&self, canonical: u32) -> Vec<AffectedRow> {
-        let members = self.read_known(&self.members, canonical, 1);
+        let members = self.read_known(&self.members, canonical);
         self.search(members)
     }
 
     /// Returns the rows, as they are, that a query finds for the key of a row, if they can be near others: the row
     /// itself, or unchanged members. Notes the outcome of those that cannot, and of those that are gone.
-    fn read_known(&self, lookup: &Statement<'_>, row: u32, to_come: usize) -> Vec<u32> {
+    fn read_known(&self, lookup: &Statement<'_>, row: u32) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
-        self.look_up(lookup, row, to_come, &mut |tuple| {
+        self.look_up(lookup, row, &mut |tuple| {
             let rows = &mut *self.rows.borrow_mut();
             let [key, stored, present] = [known::KEY, known::STORED_KEY, known::PRESENT_KEY]
                 .map(|column| tuple.text(column));
@@ -169,14 +171,8 @@ impl<'a> Neighborhood<'a> {
     }
 
     /// Visits the rows that a query returns for the key of a row, as long as there is time.
-    fn look_up(
-        &self,
-        lookup: &Statement<'_>,
-        row: u32,
-        to_come: usize,
-        visit: &mut dyn FnMut(&Tuple<'_>),
-    ) {
-        if !self.budget.begin_lookup(to_come) {
+    fn look_up(&self, lookup: &Statement<'_>, row: u32, visit: &mut dyn FnMut(&Tuple<'_>)) {
+        if !self.budget.step() {
             return;
         }
         let key = text_datum(self.rows.borrow().key(row));
@@ -189,9 +185,11 @@ impl<'a> Neighborhood<'a> {
     /// Returns rows, each with the unchanged canonical rows near it.
     fn search(&self, rows: Vec<u32>) -> Vec<AffectedRow> {
         let mut found = Vec::new();
-        for (&row, to_come) in rows.iter().zip((1..=rows.len()).rev()) {
+        let since = Instant::now();
+        for (done, &row) in rows.iter().enumerate() {
+            self.budget.predict(since, done, rows.len() - done);
             let mut near = Vec::new();
-            self.look_up(&self.canonicals, row, to_come, &mut |tuple| {
+            self.look_up(&self.canonicals, row, &mut |tuple| {
                 let rows = &mut *self.rows.borrow_mut();
                 let key = tuple.text(canonicals::KEY).expect("it is not NULL");
                 let canonical = NearCanonical {
@@ -269,7 +267,7 @@ impl ClusteredRows for Neighborhood<'_> {
         if self.alone.borrow().contains(&row) {
             return Ok(near);
         }
-        self.look_up(&self.neighbors, row, 1, &mut |tuple| {
+        self.look_up(&self.neighbors, row, &mut |tuple| {
             near.try_extend(self.read_neighbor(tuple)).or_raise();
         });
         Ok(near)

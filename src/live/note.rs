@@ -22,21 +22,19 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn near_dup_note(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: vouched for by the caller; the value that is kept with the statement is of this type.
-    unsafe {
-        let call = (*fcinfo).flinfo;
-        let of_row = |data: &&pg_sys::TriggerData| data.tg_event & pg_sys::TRIGGER_EVENT_ROW != 0;
-        let Some(data) = trigger_data(fcinfo).filter(of_row) else {
-            not_our_trigger();
-        };
-        if (*call).fn_extra.is_null() {
-            let noting = Noting::new(data, (*call).fn_oid);
-            let mut context = PgMemoryContexts::For((*call).fn_mcxt);
-            (*call).fn_extra = context.leak_and_drop_on_delete(noting).cast();
-        }
-        if let Some(noting) = &*(*call).fn_extra.cast::<Option<Noting>>() {
-            noting.note(data);
-        }
+    // The value that is kept with the statement is of this type.
+    let call = (*fcinfo).flinfo;
+    let of_row = |data: &&pg_sys::TriggerData| data.tg_event & pg_sys::TRIGGER_EVENT_ROW != 0;
+    let Some(data) = trigger_data(fcinfo).filter(of_row) else {
+        not_our_trigger();
+    };
+    if (*call).fn_extra.is_null() {
+        let noting = Noting::new(data, (*call).fn_oid);
+        let mut context = PgMemoryContexts::For((*call).fn_mcxt);
+        (*call).fn_extra = context.leak_and_drop_on_delete(noting).cast();
+    }
+    if let Some(noting) = &*(*call).fn_extra.cast::<Option<Noting>>() {
+        noting.note(data);
     }
     pg_sys::Datum::null()
 }
@@ -77,8 +75,8 @@ impl Noting {
     /// # Safety
     /// The data belong to the running call of the function.
     unsafe fn new(data: &pg_sys::TriggerData, function: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: the table is open.
-        let (oid, trigger) = unsafe { ((*data.tg_relation).rd_id, &*data.tg_trigger) };
+        // The table is open.
+        let (oid, trigger) = ((*data.tg_relation).rd_id, &*data.tg_trigger);
         let Some(tables) = Tables::of(trigger) else {
             not_our_trigger();
         };
@@ -86,8 +84,8 @@ impl Noting {
         let kept = kept(for_updates(function, &table, &tables)?);
         // Of an exception both keys.
         let count = if tables.exceptions == Some(oid) { 2 } else { 1 };
-        // SAFETY: the expressions are over the table alone.
-        let (keys, read) = unsafe {
+        // The expressions are over the table alone.
+        let (keys, read) = {
             let keys = kept.iter().take(count);
             let keys = keys.map_while(|&node| condition::column(node));
             let read = kept.iter().flat_map(|&node| nodes::columns(node));
@@ -147,8 +145,8 @@ impl Noting {
         let is_update =
             data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
         let has_same = |columns: &[i16]| {
-            // SAFETY: vouched for by the caller; slots that the event has hold rows of the table.
-            is_update && unsafe { have_same_bits(data.tg_trigslot, data.tg_newslot, columns) }
+            // Slots that the event has hold rows of the table.
+            is_update && have_same_bits(data.tg_trigslot, data.tg_newslot, columns)
         };
         if self.are_of_type && has_same(&self.read) {
             return;
@@ -159,8 +157,8 @@ impl Noting {
         }
         let note = |slot| {
             for &column in &self.keys {
-                // SAFETY: vouched for by the caller; slots that the event has hold rows of the table.
-                let key = unsafe { get(slot, column) };
+                // Slots that the event has hold rows of the table.
+                let key = get(slot, column);
                 // An exception without a key excepts nothing.
                 if key.is_some() || self.keys.len() == 1 {
                     insert(&queue, key);

@@ -46,20 +46,17 @@ impl Expression {
     /// # Safety
     /// The node is an expression over the table alone.
     pub unsafe fn new(node: *mut pg_sys::Node, table: pg_sys::Oid) -> Self {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let deparsed =
-                |alias: &CStr, is_prefixed| names::expression(node, table, alias, is_prefixed);
-            Self {
-                number: condition::column(node).unwrap_or(0),
-                sql: deparsed(c"new", false),
-                new_sql: deparsed(c"new", true),
-                type_: ColumnType {
-                    type_: pg_sys::exprType(node),
-                    modifier: pg_sys::exprTypmod(node),
-                    collation: pg_sys::exprCollation(node),
-                },
-            }
+        let deparsed =
+            |alias: &CStr, is_prefixed| names::expression(node, table, alias, is_prefixed);
+        Self {
+            number: condition::column(node).unwrap_or(0),
+            sql: deparsed(c"new", false),
+            new_sql: deparsed(c"new", true),
+            type_: ColumnType {
+                type_: pg_sys::exprType(node),
+                modifier: pg_sys::exprTypmod(node),
+                collation: pg_sys::exprCollation(node),
+            },
         }
     }
 
@@ -164,8 +161,7 @@ impl Order {
     pub unsafe fn place(&self, tuple: &Tuple<'_>, first: usize) -> OrderPlace {
         let values = self.terms.iter().zip(first..).map(|(term, number)| {
             let layout = Layout::of(term.expression.type_.type_);
-            // SAFETY: vouched for by the caller.
-            Some(unsafe { layout.copy(tuple.datum(number)?) })
+            Some(layout.copy(tuple.datum(number)?))
         });
         collected(values).or_raise()
     }
