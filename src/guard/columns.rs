@@ -1,5 +1,4 @@
-//! The columns of a table that a guard reads: numbers differ from partition to partition, and so may
-//! the keys.
+//! The columns of a table that a guard reads. Their numbers can differ between partitions.
 
 use crate::guard::notes_table::text_of;
 use crate::guard::options::GuardOptions;
@@ -13,7 +12,7 @@ use crate::pg::relation::{ColumnType, Relation};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
 
-/// A column that decides whether two rows count as one: equal, or both NULL.
+/// A scope column. Rows are in one scope if their values are equal or both NULL.
 #[derive(Debug, Clone, Copy)]
 pub struct ScopeColumn {
     pub number: i16,
@@ -80,16 +79,15 @@ pub struct GuardColumns {
     pub scope: Vec<ScopeColumn>,
     pub window: Option<Window>,
     condition: Option<PreparedCondition>,
-    /// The column whose values name rows in notes and exceptions.
+    /// The column whose values identify rows in notes and exceptions.
     pub key: Option<i16>,
-    /// The index and the columns of the primary key, which names rows in messages; None for a table without one.
+    /// Index and columns of the primary key, which identifies rows in messages. None without a primary key.
     primary_key: Option<(pg_sys::Oid, Vec<i16>)>,
 }
 
 impl GuardColumns {
     /// # Errors
-    /// ERROR `undefined_column`, and `feature_not_supported` for a virtual generated column, which
-    /// has no value in a row.
+    /// The errors of [`column_number`], [`ScopeColumn::new`] and [`Window::new`].
     pub fn of(table: &Relation, options: &GuardOptions) -> Self {
         let number = |name: &CString| column_number(table.oid(), name);
         let scope = options.scope.iter().map(number);
@@ -105,7 +103,7 @@ impl GuardColumns {
         }
     }
 
-    /// Returns whether a row counts, by the guard's condition.
+    /// Returns whether a row satisfies the guard's condition.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -114,8 +112,9 @@ impl GuardColumns {
         condition.is_none_or(|condition| condition.holds(slot))
     }
 
-    /// Returns whether two versions of a row have the same bits in all columns that a guard reads, and count alike. An
-    /// UPDATE stores a long document anew even where it sets the same one.
+    /// Returns whether two versions of a row have the same bits in all columns that a guard reads, and both or neither
+    /// satisfy the condition. Compares values, not TOAST pointers: an UPDATE that sets an equal document stores it
+    /// again.
     ///
     /// # Safety
     /// The slots hold rows of the table.
@@ -131,10 +130,10 @@ impl GuardColumns {
             && columns.all(|column| have_same_bits(old, new, &[column]))
     }
 
-    /// Returns the window of time.
+    /// Returns the window, or None without one.
     ///
     /// # Errors
-    /// The errors of [`Self::of`], and `datatype_mismatch` for a column that has no moments.
+    /// The errors of [`Self::of`], and `datatype_mismatch` unless the column is of type date, timestamp or timestamptz.
     pub fn window(table: &Relation, options: &GuardOptions) -> Option<Window> {
         let (name, most) = options.within.as_ref().zip(options.by)?;
         let number = column_number(table.oid(), name);
@@ -142,14 +141,14 @@ impl GuardColumns {
         Some(unsafe { Window::new(table.as_ptr(), number, most) })
     }
 
-    /// Returns the primary key of a row as PostgreSQL writes it in messages, `(id)=(1)`; None without one, and if
-    /// the role may not see it.
+    /// Returns the primary key of a row as PostgreSQL writes it in messages, `(id)=(1)`. Returns None without a primary
+    /// key, or if the role may not read it.
     ///
     /// # Safety
     /// The slot holds a row of the table.
     pub unsafe fn primary_key(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<CString> {
         let (index, columns) = self.primary_key.as_ref()?;
-        // A primary key has no NULLs; the function checks the privileges and returns a new string.
+        // `BuildIndexValueDescription` checks the privileges.
         let value = |column: &i16| get(slot, *column).expect("keys are not NULL");
         let mut values: Vec<_> = columns.iter().map(value).collect();
         let mut nulls = vec![false; values.len()];
@@ -162,8 +161,8 @@ impl GuardColumns {
         (!text.is_null()).then(|| CStr::from_ptr(text).to_owned())
     }
 
-    /// Returns the one value by which a program finds a row, as text: that of the guard's key, or of a primary key of one
-    /// column; None if there is no such column in the primary key.
+    /// Returns the value by which programs find a row, as text: that of the guard's key, if it belongs to the primary
+    /// key, else that of a primary key of one column. Returns None if there is neither.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -177,7 +176,7 @@ impl GuardColumns {
         value.filter(|_| columns.contains(&key)).map(CStr::to_owned)
     }
 
-    /// Returns the value by which notes and exceptions name a row, as text; None for NULL.
+    /// Returns the value that identifies a row in notes and exceptions, as text, or None for NULL.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -186,7 +185,7 @@ impl GuardColumns {
     }
 }
 
-/// Returns the only column of the primary key of a table.
+/// Returns the column of a table's primary key.
 ///
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` for a primary key of several columns or a deferrable one, and for a table

@@ -1,4 +1,5 @@
-//! Pairs of rows that are not near-duplicates, by decision: a plain table of the owner's with columns `a` and `b`.
+//! Exceptions: pairs of keys that are not near-duplicates by decision, in columns `a` and `b` of a table of the same
+//! owner.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::notes_table::{KeyWords, NotesTable, as_owner, run_for_pair, text_of};
@@ -10,10 +11,10 @@ use crate::pg::relation::{ColumnType, Relation, trigger_arguments};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The only argument of the trigger on exceptions that removes the notes of pairs which come.
+/// The only argument of the trigger on exceptions, which removes the notes of inserted pairs.
 pub const REMOVING: &CStr = c"exceptions";
 
-/// Returns whether a trigger on a table of exceptions removes notes.
+/// Returns whether a trigger is the one on exceptions, which removes notes.
 pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
     // SAFETY: the trigger is one of an open table.
     trigger.tgnargs == 1 && unsafe { trigger_arguments(trigger) }[..] == [REMOVING]
@@ -22,7 +23,7 @@ pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
 pub const VALID_EXCEPTIONS: &str =
     "exceptions is a table of the same owner, with columns a and b of the key's type.";
 
-/// Opens the exceptions of a table with keys of that type. Their table may have other columns.
+/// Opens the exceptions of `table`, whose keys have the type `key`. The table of exceptions may have more columns.
 pub fn open_exceptions(
     exceptions: pg_sys::Oid,
     table: &Relation,
@@ -40,7 +41,7 @@ pub fn open_exceptions(
 /// The exceptions of a guard.
 pub struct Exceptions {
     table: CheckedTable,
-    /// The statement that returns a row if there is a pair.
+    /// A statement that returns a row if a pair is in the table.
     find: String,
 }
 
@@ -48,7 +49,7 @@ impl Exceptions {
     /// Opens the exceptions of a guarded table with a key.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` for a table of another owner, or without such columns.
+    /// ERROR `object_not_in_prerequisite_state` if the table has a different owner, or no such columns.
     pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
         let key = ColumnType::of(guarded.oid(), columns.key.expect("exceptions need a key"));
         let table = open_exceptions(oid, guarded, key);
@@ -60,7 +61,7 @@ impl Exceptions {
         }
     }
 
-    /// Returns whether two rows are a pair in the table, in either order, as transactions have committed it by now.
+    /// Returns whether two rows are a pair in the table, in either order. Reads what is committed now.
     ///
     /// # Safety
     /// The slots hold rows of tables with these columns.
@@ -76,11 +77,11 @@ impl Exceptions {
     }
 }
 
-/// Removes the note of a pair that has come into a table of exceptions. The trigger's condition names the notes and
+/// Removes the note of a pair that was inserted into a table of exceptions. The trigger's condition names the notes and
 /// the guarded table.
 ///
 /// # Safety
-/// The data belong to the running call, for a row that has come.
+/// The data belong to the running call, for an INSERT or UPDATE.
 pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     // A table is open while its triggers run.
     let trigger = &*data.tg_trigger;
@@ -103,7 +104,7 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
         true => data.tg_trigslot,
         false => data.tg_newslot,
     };
-    // Waits for transactions that may have written the note, or do so having read the exceptions before.
+    // The lock waits for transactions that may write the note because they have read the exceptions before.
     let notes = NotesTable::open(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
     notes.write(|connection| {
         let number = |name: &CStr| names::column_number(table, name);

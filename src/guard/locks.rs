@@ -1,22 +1,22 @@
-//! Locks that tell how far a transaction has got with a root table. PostgreSQL keeps them with a prepared
-//! transaction, releases them with a subtransaction that is rolled back, and after the transaction has
-//! ceased to be in progress.
+//! Locks that announce the state of a transaction for a root table. PostgreSQL keeps them for prepared transactions,
+//! releases them when a subtransaction is rolled back, and releases them only after the transaction is no longer in
+//! progress.
 
 use pgrx::pg_sys;
 
-/// How far a transaction that has written rows has got. The number of a state that a transaction announces is field 4 of
-/// an advisory lock's tag; the functions for users write 1 and 2.
+/// State of a transaction that has written rows. The number of an announced state is field 4 of an advisory lock's tag,
+/// where the SQL functions for advisory locks have 1 and 2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PassState {
     Passed = 3,
     WillPass = 4,
-    /// It has written rows, and announced nothing yet.
+    /// It has not announced anything yet.
     Silent,
     /// It is no longer in progress.
     Ended,
 }
 
-/// Field 4 of the tag of the lock that is held while a transaction passes.
+/// Field 4 of the tag of the gate's lock.
 const GATE: u16 = 5;
 
 /// Field 4 of the tag of the lock of a transaction whose rows pass one by one.
@@ -29,34 +29,33 @@ pub fn announce(root: pg_sys::Oid, state: PassState) {
     acquire(tag(root, transaction, state as u16));
 }
 
-/// Waits until no other transaction passes a root row by row; keeps others waiting until the transaction ends.
+/// Waits until no other transaction passes a root row by row. Others wait until this transaction ends.
 pub fn pass_one_by_one(root: pg_sys::Oid) {
     acquire(tag(root, pg_sys::InvalidTransactionId, ONE_BY_ONE));
 }
 
-/// Returns how far a transaction has got with a root; a subtransaction is as far as the top one.
+/// Returns the state of a transaction for a root. A subtransaction has the state of its top transaction.
 pub fn pass_state(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> PassState {
     // SAFETY: the transaction was in progress when this one had a snapshot.
     let top = unsafe { pg_sys::SubTransGetTopmostTransaction(transaction) };
     let announced = [PassState::Passed, PassState::WillPass]
         .into_iter()
         .find(|state| is_held(tag(root, top, *state as u16)));
-    // Asked last: a transaction in progress now has held its locks until now.
-    // SAFETY: as above.
+    // Asked last, because a transaction that is in progress now still holds its locks. SAFETY: as above.
     match unsafe { pg_sys::TransactionIdIsInProgress(transaction) } {
         false => PassState::Ended,
         true => announced.unwrap_or(PassState::Silent),
     }
 }
 
-/// The gate of a root, through which one transaction passes at a time.
+/// The gate of a root. One transaction passes at a time.
 pub struct Gate(pg_sys::LOCKTAG);
 
 impl Gate {
-    /// Waits until nobody else passes.
+    /// Waits until no other transaction is passing, and closes the gate.
     ///
     /// # Errors
-    /// ERROR on a timeout or a cancel, which open the gate.
+    /// ERROR on a timeout or a cancel.
     pub fn close(root: pg_sys::Oid) -> Self {
         let tag = tag(root, pg_sys::InvalidTransactionId, GATE);
         acquire(tag);
@@ -87,7 +86,7 @@ fn acquire(tag: pg_sys::LOCKTAG) {
     unsafe { pg_sys::LockAcquire(&tag, pg_sys::ExclusiveLock as i32, false, false) };
 }
 
-/// Returns whether another transaction, prepared ones among them, holds a lock.
+/// Returns whether another transaction, which may be a prepared one, holds a lock.
 fn is_held(tag: pg_sys::LOCKTAG) -> bool {
     let mut holders = 0;
     // SAFETY: takes no lock; the list is a new one.

@@ -1,4 +1,4 @@
-//! The looks for rows that are similar to those of a statement.
+//! Searches for rows that are similar to the rows of a statement.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::exceptions::Exceptions;
@@ -21,33 +21,33 @@ use pgrx::pg_sys;
 pub struct Guard {
     pub rule: Rule,
     pub exceptions: Option<Exceptions>,
-    /// The moments of rows that can be near the rows it checks; None if it checks none.
+    /// The time span of rows that can be near the checked rows, None if no row is checked.
     pub reach: Option<Span>,
     pub tables: Vec<SearchedTable>,
     pub partitioned: Vec<PartitionedTable>,
 }
 
-/// A row that is similar to the one that is checked.
+/// A row that is similar to the checked row.
 pub struct SimilarRow<'t> {
-    /// The number of its table among those that the guard searches.
+    /// The number of its table in [`Guard::tables`].
     pub number: usize,
     pub table: &'t SearchedTable,
     pub slot: *mut pg_sys::TupleTableSlot,
     pub similarity: Similarity,
-    /// The transaction in progress that decides whether it is there.
+    /// The transaction in progress that inserted or deletes it.
     pub pending: Option<Pending>,
 }
 
-/// Takes a row that keeps another one from passing unnoted; returns false when it wants no more.
+/// Visits a row that rejects the checked row, or is noted with it. Returns whether to go on.
 type VisitObstacle<'v, 's> = dyn FnMut(&mut Attempt, &Row<'_>, SimilarRow<'s>) -> bool + 'v;
 
 impl Guard {
-    /// Returns the notes of a guard that lets rows in.
+    /// Returns the notes of a guard that accepts near-duplicates, None for a guard that rejects them.
     pub fn notes(&self) -> Option<&Notes> {
         self.rule.options.notes.as_ref()
     }
 
-    /// Returns whether two rows are a pair that is excepted.
+    /// Returns whether two rows are an exception.
     ///
     /// # Safety
     /// The slots hold rows of tables with these columns, under the guard's root.
@@ -63,15 +63,15 @@ impl Guard {
 
 /// The places are those of [`pass`](crate::guard::passing::pass).
 impl Passing<'_> {
-    /// Compares a row with all others. Returns its rejection; or collects the earlier rows that it is noted beside.
+    /// Compares a row with all others. Returns its rejection, or collects the earlier rows that are noted with it.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
     pub unsafe fn look_at_all(&self, attempt: &mut Attempt, number: usize) -> Option<Rejection> {
         attempt.rows[number].earlier.clear();
         let mut duplicate = None;
-        // A near-duplicate that the same statement writes is rolled back with the row: it is named
-        // only where there is no other.
+        // A near-duplicate written by the same statement is rolled back with the row. It is reported only if there is
+        // no other.
         let mut companion = None;
         self.for_each_obstacle(attempt, number, false, &mut |attempt, row, similar| {
             if let Some(notes) = self.guards[row.source.guard].notes() {
@@ -92,8 +92,8 @@ impl Passing<'_> {
         duplicate.or(companion)
     }
 
-    /// Compares the rows with those added since the round before, one by one, whichever are fewer. Leaves the rows
-    /// open that have to be compared with all others now. Returns whether there are any.
+    /// Compares the rows with those added since the last round. Searches for the fewer of both among the others. Opens
+    /// the rows that have to be compared with all others again. Returns whether there are any.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -120,8 +120,8 @@ impl Passing<'_> {
         has_found
     }
 
-    /// Searches for our rows near each row that a table got since the round before, and leaves those open for which it
-    /// counts. Returns whether there are any.
+    /// Searches for our rows near each row added to `table` since the last round. Opens those for which it counts.
+    /// Returns whether there are any.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -141,7 +141,7 @@ impl Passing<'_> {
             &KeySearch::Everything,
             table.from.get(),
             &mut |slot, pending| {
-                // The slots hold rows of their tables; the places are vouched for by the caller.
+                // Frees what a comparison allocates.
                 in_memory_of_its_own(|| {
                     let added = (!is_own(slot))
                         .then(|| RowVersion::new(rule, &table.columns, slot))
@@ -175,7 +175,7 @@ impl Passing<'_> {
         has_found
     }
 
-    /// Returns whether a similar row counts now for the row at the place of that number.
+    /// Returns whether a similar row counts for the row at place `number`.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -190,8 +190,8 @@ impl Passing<'_> {
         meets == Some(true)
     }
 
-    /// Visits the rows, all or those added since the round before, that keep the row at the place of that number from
-    /// passing unnoted, until `visit` returns false.
+    /// Calls `visit` for the similar rows that count for the row at place `number`, until it returns false. Searches
+    /// all rows, or those added since the last round if `is_added`.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -242,7 +242,7 @@ impl Passing<'_> {
         in_memory_of_its_own(|| with_row(place, source, compare));
     }
 
-    /// Returns the version of a row that an UPDATE replaced, where it excuses pairs of the new one.
+    /// Returns the version of a row that an UPDATE replaced, if its near pairs may stay.
     ///
     /// # Safety
     /// The row is one of its source.
@@ -252,8 +252,8 @@ impl Passing<'_> {
         RowVersion::new(&guard.rule, &row.source.columns, old)
     }
 
-    /// Returns whether a similar row counts now. One of a transaction in progress may count later; one that the `old`
-    /// version of our row was near does not count: an UPDATE may keep a near pair.
+    /// Returns whether a similar row counts now. If it depends on a transaction in progress, it may count later. It
+    /// does not count if the `old` version of our row was near it, because an UPDATE may keep a near pair.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -274,8 +274,8 @@ impl Passing<'_> {
         !is_excused && similar.pending.is_none()
     }
 
-    /// Returns whether an old version of our row was near the other one as that is now, or, where the statement has
-    /// changed that one too, as it was before.
+    /// Returns whether the `old` version of our row was near the other row as it is now, or as it was before the
+    /// statement if that changed it, too.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -299,7 +299,7 @@ impl Passing<'_> {
         is_near(similar.slot) || before().is_some_and(|before| is_near(before.as_ptr()))
     }
 
-    /// Returns whether a similar row has passed, or passes, before the row at the place of that number.
+    /// Returns whether a similar row passes before the row at place `number`.
     ///
     /// # Safety
     /// The slots hold rows of their tables.
@@ -311,7 +311,7 @@ impl Passing<'_> {
         let (table, source) = (similar.table.oid(), row.source);
         match self.number(source.guard, table, tid(similar.slot)) {
             Some(other) => other < number,
-            // Of an INSERT or COPY whose rows pass one by one.
+            // Both are rows of an INSERT or COPY whose rows pass one by one.
             None if is_inserted(similar.slot) && is_of_same_command(row.slot, similar.slot) => {
                 (table.to_u32(), tid(similar.slot)) < (source.table.oid().to_u32(), row.tid)
             }

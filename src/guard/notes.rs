@@ -46,16 +46,16 @@ use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Rows that one statement adds notes for, or removes the notes of.
+/// Maximum number of rows whose notes one statement adds or removes.
 const BATCH: usize = 1000;
 
-/// Writes to a table of notes, about rows of these numbers with their sources.
+/// Writes to a table of notes about rows, given by place number and source.
 type WriteNotes<'a> = dyn Fn(&NotesTable, &Connection, &[(usize, &Source)]) + 'a;
 
-/// An earlier row that one is noted beside.
+/// An earlier row that a row is noted with.
 #[derive(Clone, Copy)]
 pub struct EarlierRow {
-    /// The number of its table among the tables that the guard searches.
+    /// The number of its table among those that the guard searches.
     table: usize,
     tid: Tid,
     similarity: f64,
@@ -72,7 +72,7 @@ impl EarlierRow {
         }
     }
 
-    /// Adds the row to `others`, which come with the most similar first; keeps at most `most` of them.
+    /// Adds the row to `others`, which are sorted by descending similarity, and keeps at most `most` of them.
     pub fn add_to(self, others: &mut Vec<Self>, most: usize) {
         let place = others.partition_point(|other| other.similarity >= self.similarity);
         if place < most {
@@ -93,7 +93,7 @@ impl EarlierRow {
         is_there.then(|| searched.columns.key_text(slot.as_ptr()))?
     }
 
-    /// Locks the row FOR SHARE. Returns whether it is as it was found.
+    /// Locks the row FOR SHARE. Returns whether it is unchanged since it was found.
     ///
     /// # Safety
     /// The row was found in one of these tables.
@@ -105,8 +105,8 @@ impl EarlierRow {
 }
 
 impl Passing<'_> {
-    /// Locks the earlier rows that rows will be noted beside. Returns whether they are as they were found; otherwise
-    /// leaves the rows open.
+    /// Locks the earlier rows that `rows` will be noted with. Returns whether all are unchanged since they were found,
+    /// and opens the rows of those that are not.
     ///
     /// # Safety
     /// The statement wrote the rows at the places.
@@ -127,7 +127,7 @@ impl Passing<'_> {
         are_as_found
     }
 
-    /// Removes the notes that name rows which were deleted or changed.
+    /// Removes the notes about rows that were deleted or changed.
     ///
     /// # Safety
     /// As for [`Self::lock_earlier`].
@@ -167,8 +167,7 @@ impl Passing<'_> {
         );
     }
 
-    /// Calls `write` with the table of notes of each guard that has one, and with its rows for which `concerns` is true,
-    /// in batches.
+    /// Calls `write` for each guard with a table of notes, in batches of its rows for which `concerns` returns true.
     fn write_notes(&self, concerns: &dyn Fn(usize) -> bool, write: &WriteNotes<'_>) {
         for (number, guard) in self.guards.iter().enumerate() {
             let Some(notes) = guard.notes() else { continue };

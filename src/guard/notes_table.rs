@@ -1,4 +1,4 @@
-//! The table that a guard writes its notes to, with the rights of the owner of both.
+//! The table of a guard's notes, which is written with the rights of its owner.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::slot::get;
@@ -13,13 +13,13 @@ use neardup::memory::collected;
 use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
-/// Makes a table for the notes of a guard, in the schema of the guarded table. Rows are named by the column `key`.
+/// Creates a table for the notes of a guard in the schema of the guarded table. Column `key` identifies rows.
 ///
 /// # Errors
 /// ERROR `feature_not_supported` for a temporary table, and the errors of CREATE TABLE.
 pub fn create(guarded: &Relation, name: &str, key: i16) -> pg_sys::Oid {
     if guarded.persistence() == pg_sys::RELPERSISTENCE_TEMP {
-        // Work as the owner makes no temporary objects.
+        // Temporary objects cannot be created with the rights of another role.
         unsupported(
             "near_dup_protect cannot note rows of a temporary table",
             "action => 'reject' is possible.",
@@ -34,7 +34,7 @@ pub fn create(guarded: &Relation, name: &str, key: i16) -> pg_sys::Oid {
         "rows of {} that were similar to earlier ones when they came, by near_dup_protect",
         names::relation(guarded.oid())
     );
-    // Of two rows only one is the later.
+    // A pair is noted once, whichever row is the later one.
     connection.execute(&format!(
         "CREATE INDEX ON {notes} (near_key);
          CREATE UNIQUE INDEX ON {notes} ((LEAST(key, near_key)), (GREATEST(key, near_key)));
@@ -46,7 +46,7 @@ pub fn create(guarded: &Relation, name: &str, key: i16) -> pg_sys::Oid {
     created
 }
 
-/// Returns the columns of notes with keys of that type.
+/// Returns the columns of notes about rows with keys of type `key`.
 fn columns(key: ColumnType) -> [CreatedColumn; 4] {
     [
         ("key", key),
@@ -66,7 +66,7 @@ fn created<'c>(guarded: &Relation, columns: &'c [CreatedColumn]) -> CreatedTable
     }
 }
 
-/// An open table of notes about rows that a key names.
+/// An open table of notes.
 pub struct NotesTable {
     table: CheckedTable,
     name: String,
@@ -77,7 +77,7 @@ impl NotesTable {
     /// Opens the notes of a guarded table.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` unless the notes are as [`create`] made them, and have the owner of the
+    /// ERROR `object_not_in_prerequisite_state` unless the table is as [`create`] created it and has the owner of the
     /// guarded table.
     pub fn open(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns, lock: u32) -> Self {
         let key = ColumnType::of(guarded.oid(), columns.key.expect("notes need a key"));
@@ -96,15 +96,15 @@ impl NotesTable {
         }
     }
 
-    /// Does some work with the rights of the table's owner.
+    /// Calls `work` with the rights of the table's owner.
     pub fn write(&self, work: impl FnOnce(&Connection)) {
         as_owner(self.table.relation(), work);
     }
 
-    /// Returns the note of a row beside an earlier one, by their keys.
+    /// Returns the note of a row and an earlier row, given their keys.
     ///
     /// # Errors
-    /// ERROR `not_null_violation` for a row without a key, `unique_violation` for rows with one key.
+    /// ERROR `not_null_violation` if a key is NULL, `unique_violation` if both are the same.
     pub fn note<'c>(&self, keys: [Option<&'c CStr>; 2], similarity: f64) -> NewNote<'c> {
         let notes = &self.name;
         let (code, message) = match keys {
@@ -132,10 +132,10 @@ impl NotesTable {
         raise(code, &message, hint)
     }
 
-    /// Removes the notes that name rows with these keys, as texts.
+    /// Removes the notes about rows with `keys`, given as texts.
     ///
     /// # Errors
-    /// ERROR `t_r_serialization_failure` for a note that the transaction cannot see.
+    /// ERROR `t_r_serialization_failure` if the transaction cannot see a note.
     pub fn remove(&self, connection: &Connection, keys: &[&CStr]) {
         let KeyWords { type_, equal } = &self.key;
         let is_gone = |column| format!("{column} {equal} gone::{type_}");
@@ -148,7 +148,7 @@ impl NotesTable {
         delete.run_latest(&[Some(texts(keys.iter().copied()))]);
     }
 
-    /// Removes the note of a pair, whichever row is the earlier, by keys as texts.
+    /// Removes the note of a pair of keys, given as texts in either order.
     pub fn remove_pair(&self, connection: &Connection, pair: [&CStr; 2]) {
         let is_pair = self.key.is_pair(["key", "near_key"]);
         let sql = format!("DELETE FROM {} WHERE {is_pair}", self.name);
@@ -163,11 +163,11 @@ impl NotesTable {
         });
     }
 
-    /// Adds notes, but those that are there.
+    /// Adds notes, except those of pairs that are noted.
     pub fn add(&self, connection: &Connection, notes: &[NewNote<'_>]) {
         let similarities = collected(notes.iter().map(|note| note.similarity)).or_raise();
         let (table, type_) = (&self.name, &self.key.type_);
-        // A row that a trigger has written can pass before the row that fired it, and a row can pass twice.
+        // A row that a trigger writes can pass before the row that fired it, and a row can pass twice.
         let sql = format!(
             "INSERT INTO {table} (key, near_key, similarity, noted_at)
              SELECT u.key::{type_}, u.near_key::{type_}, u.similarity, pg_catalog.clock_timestamp()
@@ -188,7 +188,8 @@ impl NotesTable {
     }
 }
 
-/// Does some work with the rights of a table's owner, and plans that were made while the table was empty, too.
+/// Calls `work` with the rights of a table's owner. Sequential scans are disabled, since plans may stem from the time
+/// when the table was empty.
 pub fn as_owner<R>(table: &Relation, work: impl FnOnce(&Connection) -> R) -> R {
     let rights = OwnerRights::assume(table.owner());
     rights.keep_texts();
@@ -200,7 +201,7 @@ pub fn as_owner<R>(table: &Relation, work: impl FnOnce(&Connection) -> R) -> R {
     result
 }
 
-/// The type of keys and its equality, as SQL writes them.
+/// The type of keys and its equality operator, as SQL.
 pub struct KeyWords {
     type_: String,
     equal: String,
@@ -214,7 +215,7 @@ impl KeyWords {
         }
     }
 
-    /// Returns the condition that two columns have the keys $1 and $2, texts, in either order.
+    /// Returns the condition that two columns contain the keys `$1` and `$2`, texts, in either order.
     pub fn is_pair(&self, [a, b]: [&str; 2]) -> String {
         let Self { type_, equal } = self;
         let are = |x, y| format!("({a} {equal} ${x}::{type_} AND {b} {equal} ${y}::{type_})");
@@ -222,27 +223,25 @@ impl KeyWords {
     }
 }
 
-/// Runs a statement about a pair of keys, on the rows committed by now. Returns the number of rows that it returned or
-/// changed.
+/// Runs a statement for a pair of keys on the rows committed by now. Returns the number of rows returned or changed.
 pub fn run_for_pair(connection: &Connection, sql: &str, pair: [&CStr; 2]) -> u64 {
     let statement = connection.prepare_kept(sql, &[pg_sys::TEXTOID; 2]);
     statement.run_latest(&pair.map(|key| Some(text_datum(key.to_bytes()))))
 }
 
-/// A note to be added, with the keys as texts.
+/// A note to be added. Keys are texts.
 pub struct NewNote<'c> {
     key: &'c CStr,
     near_key: &'c CStr,
     similarity: f64,
 }
 
-/// Returns the value of a column as text, in the current memory context; None for NULL.
+/// Returns the value of a column as text in the current memory context, or None for NULL.
 ///
 /// # Safety
 /// The slot holds a row with that column.
 pub unsafe fn text_of<'c>(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<&'c CStr> {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-    // Returns a new NUL-terminated string.
     let value = get(slot, column)?;
     let type_ = pg_sys::SPI_gettypeid((*slot).tts_tupleDescriptor, column.into());
     pg_sys::getTypeOutputInfo(type_, &mut function, &mut is_varlena);
@@ -251,7 +250,7 @@ pub unsafe fn text_of<'c>(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Opt
     )))
 }
 
-/// Returns texts as an array.
+/// Returns an array of texts.
 fn texts<'c>(texts: impl Iterator<Item = &'c CStr>) -> pg_sys::Datum {
     text_array(texts.map(CStr::to_bytes))
 }

@@ -19,40 +19,40 @@ use std::ffi::{CStr, CString};
 #[derive(Default, PartialEq)]
 pub struct GuardOptions {
     pub column: CString,
-    /// A distance for bit strings, a similarity threshold for others.
+    /// A distance for bit strings, otherwise a similarity threshold.
     pub bound: String,
-    /// The way to cut documents.
-    pub shingling: Shingling,
+    /// How documents are cut into shingles, None for the defaults.
+    pub shingling: Option<Shingling>,
     pub scope: Vec<CString>,
     pub within: Option<CString>,
-    /// Microseconds by which rows differ at most in the column of `within`.
+    /// Maximum difference in column `within` of near rows, in microseconds.
     pub by: Option<i64>,
-    /// The column whose values name rows in notes and exceptions.
+    /// The column whose values identify rows in notes and exceptions.
     pub key: Option<CString>,
-    /// The condition under which rows count, which a trigger's condition keeps.
+    /// The condition that rows must satisfy, from the trigger's condition.
     pub condition: Option<RowCondition>,
-    /// The table of pairs that are no near-duplicates, which a trigger's condition names.
+    /// The table of exceptions, from the trigger's condition.
     pub exceptions: Option<pg_sys::Oid>,
     /// None for a guard that rejects rows.
     pub notes: Option<Notes>,
 }
 
-/// The notes of a guard that lets rows in.
+/// The notes of a guard that accepts near-duplicates.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Notes {
-    /// The table of the notes, which a trigger's condition names.
+    /// The table of the notes, from the trigger's condition.
     pub table: pg_sys::Oid,
-    /// The most rows that one row is noted beside.
+    /// Maximum number of earlier rows that a row is noted with.
     pub most: usize,
 }
 
 const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'key=column', 'most=...' and 'exceptions' of near_dup_protect, and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
 
-/// The largest number of rows that one row is noted beside.
+/// Upper limit of [`Notes::most`].
 const MOST_NOTES: i32 = 1000;
 
 impl Notes {
-    /// Returns notes without a table.
+    /// Returns notes whose table is not known yet.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value`.
@@ -93,8 +93,8 @@ impl GuardOptions {
         options
     }
 
-    /// Returns the options of a trigger of a table: its arguments, with the present names of the columns that its
-    /// condition keeps, and the condition for rows that it keeps after these.
+    /// Returns the options of a trigger of `table`. Columns have their present names, which the trigger's condition
+    /// contains; the condition for rows follows them there.
     ///
     /// # Errors
     /// The errors of [`Self::parse`].
@@ -102,7 +102,7 @@ impl GuardOptions {
     /// # Safety
     /// The trigger is the table's.
     pub unsafe fn from_trigger(trigger: &pg_sys::Trigger, table: &Relation) -> Self {
-        // A look into the catalog may replace the trigger: it comes last.
+        // Reading the catalog may invalidate the trigger, so that comes last.
         let arguments = trigger_arguments(trigger);
         let mut options = Self::parse(&arguments);
         let mut named = condition::named(trigger.tgqual).into_iter();
@@ -132,7 +132,7 @@ impl GuardOptions {
         options
     }
 
-    /// Returns the table of notes that a trigger's condition names first.
+    /// Returns the table of notes, which a trigger's condition names first.
     ///
     /// # Safety
     /// The trigger is one of an open table.
@@ -144,7 +144,7 @@ impl GuardOptions {
         named.first().copied().filter(|_| has_notes)
     }
 
-    /// Returns the names of all columns, in the order in which a condition keeps them.
+    /// Returns the names of all columns in the order in which a trigger's condition contains them.
     pub fn columns_mut(&mut self) -> impl Iterator<Item = &mut CString> {
         let column = std::iter::once(&mut self.column);
         let others = self.scope.iter_mut().chain(&mut self.within);
@@ -162,7 +162,8 @@ impl GuardOptions {
         let word = String::from_utf8_lossy(value);
         match &*String::from_utf8_lossy(name) {
             name @ ("k" | "unit" | "fold") => {
-                self.shingling = with_text(self.shingling, (name, word)).or_raise();
+                let cut = self.shingling.unwrap_or_default();
+                self.shingling = Some(with_text(cut, (name, word)).or_raise());
             }
             "scope" => {
                 let names = names::listed(&column(value)).filter(|names| !names.is_empty());
@@ -182,13 +183,12 @@ impl GuardOptions {
         }
     }
 
-    /// Returns the bound of a kind.
+    /// Returns the bound for values of `kind`.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` for a bound that no index of the kind serves, and for shingles of
-    /// values that are no documents.
+    /// ERROR `invalid_parameter_value` for a bound out of range, and for k, unit or fold unless `kind` is documents.
     pub fn bound(&self, kind: Kind) -> Bound {
-        if kind != Kind::Documents && self.shingling != Shingling::default() {
+        if kind != Kind::Documents && self.shingling.is_some() {
             invalid(
                 "k, unit and fold do not fit a column that is not of type text",
                 "They say how documents are cut into shingles.",
@@ -197,9 +197,10 @@ impl GuardOptions {
         match kind {
             Kind::Minhash => Bound::Threshold(options::threshold_in(&self.bound)),
             Kind::Containing | Kind::Resembling => Bound::Share(options::threshold_in(&self.bound)),
-            Kind::Documents => {
-                Bound::Resemblance(options::threshold_in(&self.bound), self.shingling)
-            }
+            Kind::Documents => Bound::Resemblance(
+                options::threshold_in(&self.bound),
+                self.shingling.unwrap_or_default(),
+            ),
             Kind::Hamming => {
                 let most = MAX_BLOCKS as u32 - 1;
                 Bound::Distance(options::distance_in(&self.bound, most))

@@ -83,13 +83,13 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::mem::take;
 
-/// Looks at a row with the gate open, at most: each is shorter than the one before, unless others are faster.
+/// Maximum number of looks with the gate open. Each is shorter than the last one, unless other sessions are faster.
 const MOST_LOOKS: usize = 8;
 
-/// Rows of others that may be left to the look with the gate closed.
+/// Maximum number of added rows that are left to the look with the gate closed.
 const FEW: u64 = 16;
 
-/// Lets rows pass, root by root. Returns the rejection of one.
+/// Lets rows pass, root by root. Returns the first rejection.
 ///
 /// # Safety
 /// The running statement wrote the rows at the places, and a snapshot is active.
@@ -109,55 +109,55 @@ pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
     None
 }
 
-/// The rows of a root with the guards that they meet.
+/// The rows of a root and the guards that check them.
 pub struct Passing<'p> {
     pub root: pg_sys::Oid,
     pub places: &'p [Place],
     pub sources: Vec<Source>,
     pub guards: Vec<Guard>,
-    /// The rows that have to pass: guard, table, newest version, number of the place; sorted.
+    /// The rows that have to pass, as (guard, table, newest version, place number), sorted.
     pub order: Vec<(usize, u32, Tid, usize)>,
 }
 
-/// A row on its way.
+/// State of a row while it passes.
 #[derive(Clone, Default)]
 pub struct RowState {
-    /// False if nothing that the guard reads has changed, if the row is gone, and if it does not count.
+    /// False if nothing that the guard reads has changed, or if the row is gone or does not satisfy the condition.
     has_to_pass: bool,
-    /// True if the version that the statement replaced is no longer there, nor one with its values.
+    /// True if the statement deleted the row or changed what the guard reads.
     pub is_replaced: bool,
     /// True if the row has to be compared with all others.
     pub is_open: bool,
     /// True if it is similar to a row of a transaction in progress.
     has_met_pending: bool,
-    /// The earlier rows that it is noted beside, the most similar first.
+    /// The earlier rows that it is noted with, the most similar first.
     pub earlier: Vec<EarlierRow>,
 }
 
-/// The state of the rows in one attempt to pass.
+/// State of all rows in an attempt to pass.
 pub struct Attempt {
     pub rows: Vec<RowState>,
-    /// False if no row has been compared with any yet.
+    /// True once all rows have been compared with all others.
     has_looked: bool,
-    /// The transactions that have similar rows and will pass later, or whose checks find the row.
+    /// Transactions with similar rows that will pass later and find ours.
     later: Vec<Pending>,
-    /// A transaction that has to end before the rows can pass.
+    /// A transaction that must end before the rows can pass.
     wait: Option<Pending>,
 }
 
 /// The outcome of an attempt to pass.
 enum Verdict {
     Passed,
-    /// A row's fate is open until that transaction ends.
+    /// The result depends on whether that transaction commits.
     Wait(Pending),
-    /// More has to be known while the gate is open.
+    /// Another look with the gate open is necessary.
     Again,
     Rejected(Rejection),
 }
 
 impl Attempt {
-    /// Notes that a row is similar to one of a transaction in progress: our transaction waits for that one, or
-    /// leaves the decision to it.
+    /// Decides what to do about a similar row of a transaction in progress: wait for that transaction, or leave the
+    /// check to it.
     pub fn meet(&mut self, root: pg_sys::Oid, (number, row): (usize, &Row<'_>), pending: Pending) {
         self.rows[number].has_met_pending = true;
         let state = pass_state(root, pending.transaction);
@@ -207,7 +207,7 @@ impl<'p> Passing<'p> {
         sources.find(|source| source.trigger == place.trigger)
     }
 
-    /// Adds the table of a place with its trigger, unless that is gone.
+    /// Adds the table and trigger of a place, unless the trigger no longer exists.
     ///
     /// # Errors
     /// ERROR for options that do not fit the table.
@@ -219,7 +219,7 @@ impl<'p> Passing<'p> {
             let Some(trigger) = triggers.find(|own| own.tgoid == place.trigger) else {
                 return;
             };
-            // Copied before anything is looked up in the catalog, which may replace the trigger.
+            // Copied first, since reading the catalog may invalidate the trigger.
             let (name, function) = (CStr::from_ptr(trigger.tgname).to_owned(), trigger.tgfoid);
             let options = match place.new {
                 Some(_) => Some(GuardOptions::from_trigger(trigger, &table)),
@@ -250,7 +250,7 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Finds out what has happened to the row at a place, and whether it has to pass.
+    /// Sets whether the row at place `number` was changed, and whether it has to pass.
     ///
     /// # Safety
     /// As for [`pass`].
@@ -281,7 +281,7 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Returns the number of the place of a row that has to pass, by its newest version.
+    /// Returns the place number of a row that has to pass, given its newest version.
     pub fn number(&self, guard: usize, table: pg_sys::Oid, tid: Tid) -> Option<usize> {
         let row = (guard, table.to_u32(), tid);
         let is_before = |&(guard, table, tid, _): &_| (guard, table, tid) < row;
@@ -289,24 +289,24 @@ impl<'p> Passing<'p> {
         ((guard, table, tid) == row).then_some(number)
     }
 
-    /// Opens the tables that can have rows near the rows that have to pass.
+    /// Opens the tables that can contain rows near those that have to pass.
     ///
     /// # Errors
-    /// ERROR where a table has no usable index.
+    /// ERROR `object_not_in_prerequisite_state` if a table has no usable index.
     fn open_tables(&mut self) {
         for guard in &mut self.guards {
             guard.tables.clear();
             let Some(reach) = guard.reach else { continue };
             if let Some(notes) = guard.notes().filter(|_| guard.exceptions.is_some()) {
-                // An exception that comes waits for this transaction, and removes its notes.
-                // SAFETY: a transaction is running.
+                // A transaction that inserts an exception waits for this lock, and then removes the notes. SAFETY: a
+                // transaction is running.
                 unsafe { pg_sys::LockRelationOid(notes.table, pg_sys::RowExclusiveLock as i32) };
             }
             let (tables, partitioned) = guard.rule.tables(self.root, reach);
             guard.partitioned = partitioned;
             for mut table in tables {
                 if guard.rule.options.notes.is_some() {
-                    // Its rows may be locked.
+                    // Locking its rows needs this lock.
                     let mode = pg_sys::RowShareLock as i32;
                     // SAFETY: a transaction is running.
                     unsafe { pg_sys::LockRelationOid(table.oid(), mode) };
@@ -320,7 +320,7 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Returns whether partitions have come or gone since the tables were opened.
+    /// Returns whether partitions were attached or detached since the tables were opened.
     fn has_other_tables(&self) -> bool {
         // SAFETY: a transaction is running.
         unsafe { pg_sys::AcceptInvalidationMessages() };
@@ -328,7 +328,7 @@ impl<'p> Passing<'p> {
         tables.any(PartitionedTable::has_changed)
     }
 
-    /// Waits and searches until the rows have passed. Returns the rejection of one.
+    /// Searches and waits until the rows have passed. Returns the first rejection.
     ///
     /// # Safety
     /// As for [`pass`].
@@ -359,8 +359,8 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Looks at all rows with the gate open, then at those added meanwhile, until these are few, and at the rest with
-    /// the gate closed.
+    /// Looks at all rows with the gate open, then at rows added meanwhile until these are few, and at the rest with the
+    /// gate closed.
     ///
     /// # Safety
     /// As for [`pass`].
@@ -404,7 +404,7 @@ impl<'p> Passing<'p> {
         verdict
     }
 
-    /// Decides with the gate closed whether the rows pass.
+    /// Decides whether the rows pass. The gate is closed.
     ///
     /// # Safety
     /// As for [`pass`].
@@ -427,7 +427,7 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Begins a round in all tables. Returns how many rows they got since the one before.
+    /// Begins a round in all tables. Returns the number of rows added since the last round.
     fn begin_round(&self) -> u64 {
         let tables = self.guards.iter().flat_map(|guard| &guard.tables);
         tables

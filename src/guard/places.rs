@@ -1,11 +1,10 @@
 //! The trigger function `near_dup_guard`. Its rows pass when their statement ends, all together.
 //!
-//! The end of a statement is seen by a hook: that of the executor, or of COPY. Rows wait for it in the frame of the
-//! innermost statement in progress, if that has begun in the same subtransaction: so no row waits beyond its statement
-//! or its subtransaction. Until then the table cannot be rewritten, since the statement has it open. Where no hook
-//! sees the end, each row passes in its own trigger: rows of the COPY that loads the library, rows that logical
-//! replication applies, and rows of a trigger that is deferred, which fires at the end of the transaction or in SET
-//! CONSTRAINTS.
+//! Hooks of the executor and of COPY see the end of a statement. Rows wait for it in the frame of the innermost
+//! statement in progress, if that began in the same subtransaction, so that no row waits beyond its statement or its
+//! subtransaction. Until then the table cannot be rewritten, since the statement has it open. If no hook sees the end,
+//! each row passes in its own trigger: rows of the COPY that loads the library, rows that logical replication applies,
+//! and rows of a deferred trigger, which fires at the end of the transaction or in SET CONSTRAINTS.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::exceptions::{remove_note, removes_notes};
@@ -69,7 +68,7 @@ unsafe extern "C-unwind" {
     fn IsLogicalWorker() -> bool;
 }
 
-/// Fires a query's last triggers; then its rows pass.
+/// Fires the last triggers of a query, then lets its rows pass.
 unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
     let frames = begin();
     // PostgreSQL's own call, handed on; nothing here needs to be dropped.
@@ -77,8 +76,7 @@ unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
     end(frames);
 }
 
-/// Runs a command; then the rows of a COPY pass. Other commands that fire triggers run queries, or have tables changed
-/// while they run.
+/// Runs a command, then lets the rows of a COPY pass. Other commands that fire triggers do so by queries.
 unsafe extern "C-unwind" fn utility(
     statement: *mut pg_sys::PlannedStmt,
     text: *const c_char,
@@ -107,7 +105,7 @@ unsafe extern "C-unwind" fn utility(
     }
 }
 
-/// Begins a statement. Returns the number of those in progress.
+/// Begins a statement. Returns the number of statements in progress before it.
 fn begin() -> usize {
     static REGISTERED: Once = Once::new();
     // SAFETY: the callbacks live as long as the library.
@@ -130,10 +128,11 @@ fn begin() -> usize {
     })
 }
 
-/// Ends a statement, which was begun when `frames` were in progress. Its rows pass; raises the ERROR that rejects one.
+/// Ends the statement that began when `frames` statements were in progress. Lets its rows pass, and raises the ERROR if
+/// one is rejected.
 ///
 /// # Safety
-/// A transaction is running. No frame up to PostgreSQL's has anything to be dropped.
+/// A transaction is running. No caller has anything to drop, since an ERROR jumps over it.
 unsafe fn end(frames: usize) {
     let has_rows = FRAMES.with_borrow_mut(|all| {
         all.truncate(frames + 1);
@@ -149,14 +148,14 @@ unsafe fn end(frames: usize) {
     }
 }
 
-/// Lets the rows of the innermost statement pass; a rejection is left to the caller, who has nothing to drop.
+/// Lets the rows of the innermost statement pass. The caller raises the rejection, since it has nothing to drop.
 ///
 /// # Safety
 /// A transaction is running.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn pass_rows(rejection: *mut Option<Rejection>) {
     let ended = FRAMES.with_borrow_mut(Vec::pop);
-    // After an ERROR the snapshot goes with the transaction.
+    // After an ERROR the snapshot is popped with the transaction.
     pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
     *rejection = ended.and_then(|frame| pass(&frame.places));
     pg_sys::PopActiveSnapshot();
@@ -182,7 +181,7 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
     _argument: *mut c_void,
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        // Subtransactions within it began after it.
+        // Its own subtransactions have higher numbers.
         FRAMES.with_borrow_mut(|frames| frames.retain(|frame| frame.subtransaction < ended));
     }
 }
@@ -198,7 +197,7 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     let (mut result, mut has_to_pass, mut rejection) = (pg_sys::Datum::null(), false, None);
-    // Nothing here needs to be dropped.
+    // Nothing here needs to be dropped when a rejection is raised.
     fire(fcinfo, &mut result, &mut has_to_pass);
     if has_to_pass {
         pass_rows(&mut rejection);
@@ -211,8 +210,8 @@ pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo)
 
 finfo!(pg_finfo_near_dup_guard);
 
-/// Does what a trigger is there for. Lets a row wait for the end of its statement; where nobody will see that, begins
-/// a statement of the row alone, which `has_to_pass`.
+/// Carries out a trigger. A row waits for the end of its statement. If no hook sees the end, sets `has_to_pass`, and
+/// the row is a statement of its own.
 ///
 /// # Safety
 /// As for [`near_dup_guard`].
@@ -261,8 +260,7 @@ unsafe extern "C-unwind" fn fire(
     });
 }
 
-/// Lets a row wait in the frame of its statement; where there is none, in one of its own. Returns whether it is one of
-/// its own.
+/// Adds a row to the frame of its statement, or to a new frame if there is none. Returns whether the frame is new.
 fn await_end(place: Place) -> bool {
     // SAFETY: reads a variable of the backend.
     let now = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -287,7 +285,7 @@ fn await_end(place: Place) -> bool {
     is_alone
 }
 
-/// Removes all notes of a guard whose table was emptied.
+/// Removes all notes of a guard whose table was truncated.
 ///
 /// # Safety
 /// The data belong to the running call.
@@ -306,12 +304,12 @@ unsafe fn remove_notes(data: &pg_sys::TriggerData) {
     }
 }
 
-/// Returns the root of the trigger's table, looked up once for each statement.
+/// Returns the root of the trigger's table, looked up once per statement.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call, as a trigger of that table.
 unsafe fn root(fcinfo: pg_sys::FunctionCallInfo, table: pg_sys::Relation) -> pg_sys::Oid {
-    // A statement has a function of its own for each trigger.
+    // Each trigger of a statement has its own `flinfo`.
     let kept = &mut (*(*fcinfo).flinfo).fn_extra;
     if kept.is_null() {
         *kept = std::ptr::without_provenance_mut(root_of((*table).rd_id).to_u32() as usize);

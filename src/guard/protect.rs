@@ -23,13 +23,13 @@ use neardup::quoted;
 use pgrx::prelude::*;
 use std::ffi::CString;
 
-/// Implements `near_dup_protect(relation, column_name, threshold, scope, trigger_name, within, by, k, unit,
-/// fold, action, notes, most, key, condition, exceptions)`, which creates the triggers `near_dup_guard` on a table, or on all
-/// partitions of one.
+/// Implements `near_dup_protect(relation, column_name, threshold, scope, trigger_name, within, by, k, unit, fold,
+/// action, notes, most, key, condition, exceptions)`, which creates the triggers `near_dup_guard` on a table or on all
+/// partitions of a table.
 ///
 /// # Errors
 /// The errors of CREATE TRIGGER, `object_not_in_prerequisite_state` for notes of a table without a key, and the errors
-/// that the trigger would raise for every row: for columns that are not there, of the wrong type, or without an index.
+/// that the trigger would raise for every row.
 #[pg_extern(sql = false)]
 fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
@@ -86,7 +86,7 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
         .collect::<Vec<_>>()
         .join(",");
     let by = call.optional_argument(6).map(|by| microseconds(by));
-    // Every session reads it alike, whatever its IntervalStyle.
+    // Independent of IntervalStyle.
     let by = by.map(|by| {
         let seconds = (by % DAY) as f64 / 1e6;
         format!("{} days {seconds} seconds", by / DAY)
@@ -116,10 +116,10 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
 const ACTIONS: &str =
     "Valid actions are reject and note; notes names the table that action => 'note' makes.";
 
-/// Returns the notes that a call asks for, without their table; None where it asks for rejections.
+/// Returns the notes that a call asks for, without their table, or None if it asks for rejections.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` for another action, and for notes of a guard that rejects.
+/// ERROR `invalid_parameter_value` for an unknown action, and for notes of a guard that rejects.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
@@ -142,10 +142,10 @@ fn options(arguments: &[String]) -> GuardOptions {
     GuardOptions::parse(&arguments.iter().map(CString::as_c_str).collect::<Vec<_>>())
 }
 
-/// Creates, with the caller's rights, the trigger that checks rows, and returns it. Its condition refers to the columns,
-/// to the condition for rows and to the table of notes, so that it follows when they are renamed. Then creates the
-/// triggers that help it: one announces before an insert that the transaction will pass; with notes, others remove the
-/// notes of deleted rows.
+/// Creates the trigger that checks rows, with the caller's rights, and returns it. Its condition contains the columns,
+/// the condition for rows and the table of notes, so that it follows renames. Also creates the triggers that help it:
+/// one announces before an INSERT that the transaction will pass; with notes, others remove notes of rows that are
+/// deleted or excepted.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.

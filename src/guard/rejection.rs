@@ -1,5 +1,5 @@
-//! The rejection of a row, raised from the frame that PostgreSQL called: only there nothing has to be
-//! dropped, and only PostgreSQL's own call fills in table, schema and constraint.
+//! The rejection of a row. It is raised in the function that PostgreSQL called, where nothing has to be dropped, and by
+//! PostgreSQL's own functions, which fill in table, schema and constraint.
 
 use crate::guard::looking::SimilarRow;
 use crate::guard::row::Row;
@@ -11,27 +11,26 @@ use pgrx::pg_sys;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 
-/// Nothing in it needs to be dropped; strings are PostgreSQL's, of the transaction.
+/// A rejected row. Nothing in it needs to be dropped: strings are allocated in the transaction's memory context.
 #[derive(Clone, Copy)]
 pub struct Rejection {
     table: pg_sys::Relation,
     trigger: *const c_char,
     detail: *const c_char,
-    /// The value by which a program finds the row that is there.
+    /// The value by which programs find the existing row.
     key: *const c_char,
-    /// Both rows are of one statement.
+    /// True if the same statement wrote both rows.
     has_companion: bool,
 }
 
 impl Rejection {
-    /// Returns the rejection of a row by the trigger of its table, because of a row found; of two rows that one statement
-    /// writes, the later one is named as the rejected one. The row found is described unless the role may not see it.
+    /// Returns the rejection of `row` because of `similar`. If one statement wrote both, the later one is reported as
+    /// the rejected row. The other row is described if the role may see it.
     ///
     /// # Safety
     /// The slots hold rows of their tables.
     pub unsafe fn new(row: &Row<'_>, similar: &SimilarRow<'_>, has_companion: bool) -> Self {
         let copy = |text: &CStr| {
-            // The string is NUL-terminated.
             let copy = pg_sys::MemoryContextStrdup(pg_sys::CurTransactionContext, text.as_ptr());
             copy.cast_const()
         };
@@ -47,7 +46,7 @@ impl Rejection {
             (detail, key)
         };
         Self {
-            // The transaction has written a row of the table, and so has it locked. It stays open until the ERROR.
+            // The transaction has written to the table, so it holds a lock. The table stays open until the ERROR.
             table: pg_sys::table_open(row.source.table.oid(), pg_sys::NoLock as i32),
             trigger: copy(&row.source.name),
             detail: detail.as_deref().map_or(null(), copy),
@@ -57,8 +56,8 @@ impl Rejection {
     }
 }
 
-/// Returns a sentence about both rows and their similarity, which begins with the row found if the other `is_first`; None
-/// if the role may not see that.
+/// Returns a sentence about both rows and their similarity, or None if the role may not see the other row. It begins
+/// with the row found if the checked row `is_first`.
 ///
 /// # Safety
 /// As for [`Rejection::new`].
@@ -108,9 +107,8 @@ unsafe extern "C-unwind" {
 /// Raises the ERROR of a rejection.
 ///
 /// # Safety
-/// The table is open; nothing in the frames up to PostgreSQL's needs to be dropped.
+/// The table is open. No caller has anything to drop, since the ERROR jumps over it.
 pub unsafe fn raise(rejection: &Rejection) {
-    // The formats fit the arguments.
     let table = (*(*rejection.table).rd_rel).relname.data.as_ptr();
     errstart(pgrx::PgLogLevel::ERROR as c_int, null_mut());
     errcode(pg_sys::errcodes::PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION as c_int);

@@ -1,4 +1,4 @@
-//! Rows that a statement has written: the place of each, the table that it is in, and its versions.
+//! Rows that a statement wrote: their places, tables and versions.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::slot::{Slot, Tid, is_heap_only, tid};
@@ -7,19 +7,19 @@ use crate::pg::relation::Relation;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CString;
 
-/// A row that a transaction has written, by its place.
+/// A row that a statement wrote, as its trigger saw it.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub root: pg_sys::Oid,
     pub table: pg_sys::Oid,
     pub trigger: pg_sys::Oid,
-    /// The version that was written; None of a row that was deleted.
+    /// The version that was written, None if the row was deleted.
     pub new: Option<Tid>,
     /// The version that was replaced or deleted.
     pub old: Option<Tid>,
 }
 
-/// Raises the ERROR of a trigger function that was called in another way than it is made for.
+/// Raises the ERROR of a trigger function that was not called as intended.
 pub fn protocol_violation(message: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
@@ -34,26 +34,26 @@ pub struct Source {
     pub trigger: pg_sys::Oid,
     pub name: CString,
     pub columns: GuardColumns,
-    /// The number of its guard.
+    /// The number of the guard that the trigger belongs to.
     pub guard: usize,
 }
 
-/// A row with the versions that matter.
+/// A row and the version that it replaced.
 pub struct Row<'r> {
     pub source: &'r Source,
-    /// Its newest version: other triggers may have changed it since its own one fired.
+    /// Its newest version. Triggers may have changed the row after its own trigger fired.
     pub slot: *mut pg_sys::TupleTableSlot,
     pub tid: Tid,
     /// The version that an UPDATE replaced.
     pub old: Option<*mut pg_sys::TupleTableSlot>,
-    /// True if an entry of the row in an index leads to a version with the values of the newest one.
+    /// True if an index entry leads to a version with the values of the newest one.
     pub is_indexed: bool,
 }
 
-/// Calls a function with the row at a place, as it is now. Returns its result; None if the row is gone.
+/// Calls `work` with the row at a place, as it is now. Returns its result, or None if the row no longer exists.
 ///
 /// # Safety
-/// The place is one of the running statement, in the table of the source.
+/// The place belongs to the running statement and to the table of the source.
 pub unsafe fn with_row<R>(
     place: &Place,
     source: &Source,
@@ -76,14 +76,13 @@ pub unsafe fn with_row<R>(
     })
 }
 
-/// Returns a version of the row at a place, visible or not; None if there is no such version. The table still has the
-/// file in which the statement wrote: it cannot be rewritten while it is open, or has triggers that have not fired.
+/// Returns a version of a row, visible or not, or None if it does not exist. The table cannot have been rewritten
+/// since: the statement has it open, or triggers that have not fired forbid it.
 ///
 /// # Safety
 /// As for [`with_row`].
 pub unsafe fn version(source: &Source, tid: Option<Tid>) -> Option<Slot> {
     let (table, tid) = (source.table.as_ptr(), tid?);
-    // Versions that the transaction has written stay in the file.
     let slot = Slot::new(table);
     slot.fetch(table, tid).then_some(slot)
 }

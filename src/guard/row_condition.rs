@@ -1,4 +1,4 @@
-//! The condition under which rows count, as `deleted_at IS NULL`.
+//! The condition that rows must satisfy to be compared, for example `deleted_at IS NULL`.
 
 use crate::guard::table::root_of;
 use crate::pg::error::{invalid, raise};
@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 
 const VALID: &str = "condition is an immutable boolean expression over columns of the table, as in condition => 'deleted_at IS NULL'.";
 
-/// A boolean expression over the columns of a table, by the numbers that its root of partitions has for them.
+/// A boolean expression over the columns of a table. Columns have their numbers in the root of its partitions.
 #[derive(Clone, Copy)]
 pub struct RowCondition(*mut pg_sys::Node);
 
@@ -22,7 +22,7 @@ impl PartialEq for RowCondition {
 }
 
 impl RowCondition {
-    /// Returns the condition that an expression over a table is; None if it is not boolean.
+    /// Returns the condition for an expression over `table`, or None if it is not boolean.
     ///
     /// # Safety
     /// The expression is over that table alone, as variable 1.
@@ -32,8 +32,7 @@ impl RowCondition {
         is_boolean.then(|| Self(renumbered(expression, table, &root)))
     }
 
-    /// Returns the condition of an SQL text as an expression over the row `NEW`, in words that do not depend on the
-    /// search path.
+    /// Parses a condition. Returns it as SQL over the row `NEW` that means the same under every search_path.
     ///
     /// # Errors
     /// As for [`parsed_condition`].
@@ -46,8 +45,7 @@ impl RowCondition {
         text
     }
 
-    /// Returns the condition over a table under the root, as the predicate of an index has it: a list of all that must
-    /// hold.
+    /// Returns the condition over a table under the root as a list of conjuncts, like the predicate of an index.
     pub fn conjuncts(&self, table: &Relation) -> *mut pg_sys::List {
         // SAFETY: the expression is a valid one over the table.
         unsafe {
@@ -56,7 +54,7 @@ impl RowCondition {
         }
     }
 
-    /// Returns the condition made ready for the rows of a table under the root.
+    /// Prepares the condition for the rows of a table under the root.
     pub fn prepare(&self, table: &Relation) -> PreparedCondition {
         // SAFETY: the expression is a valid one over the table.
         unsafe {
@@ -75,7 +73,7 @@ impl RowCondition {
     }
 }
 
-/// Returns an expression over one table as one over another with columns of the same names.
+/// Converts an expression over one table to an expression over another table with the same column names.
 ///
 /// # Safety
 /// The expression is over the first table alone, as variable 1.
@@ -88,7 +86,6 @@ unsafe fn renumbered(
         return expression;
     }
     let mut has_row = false;
-    // The tables are open.
     let [from, to] = [from, to].map(|table| (*table.as_ptr()).rd_att);
     #[cfg(feature = "pg15")]
     let map = pg_sys::build_attrmap_by_name(to, from);
@@ -97,7 +94,7 @@ unsafe fn renumbered(
     pg_sys::map_variable_attnos(expression, 1, 0, map, pg_sys::InvalidOid, &mut has_row)
 }
 
-/// Returns the condition of an SQL text over the columns of a table, which lasts as long as the connection.
+/// Parses a condition over the columns of a table. The result lives as long as the connection.
 ///
 /// # Errors
 /// As for [`parsed`].
@@ -107,18 +104,17 @@ pub fn parsed_condition(
     condition: &str,
 ) -> *mut pg_sys::Node {
     let table = names::relation(table);
-    // A comment at the end of the condition ends there.
+    // The line break ends a comment in the condition.
     let sql = format!("SELECT FROM ONLY {table} WHERE ({condition}\n)");
     parsed(&connection.prepare(&sql, &[]), "condition", VALID).0
 }
 
-/// Returns the expression of a statement that selects nothing from one table but by a condition, or in an order by one
-/// expression; with the clause of the order.
+/// Returns the only expression of a statement: its WHERE condition, or its ORDER BY item with the sort clause.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` for any other statement, which a value of `parameter` has made, and for an
-/// expression that reads no columns, or system columns; `invalid_object_definition` for one that is not immutable; the
-/// errors of PostgreSQL's parser.
+/// ERROR `invalid_parameter_value` if the value of `parameter` made it any other statement, or if the expression reads
+/// no columns, or system columns; `invalid_object_definition` if it is not immutable; the errors of PostgreSQL's
+/// parser.
 pub fn parsed<'q>(
     statement: &Statement<'q>,
     parameter: &str,
@@ -161,7 +157,7 @@ pub fn parsed<'q>(
     }
 }
 
-/// Returns whether a query is no more than one table with a condition and an order.
+/// Returns whether a query is only a table, a condition and an order.
 fn is_plain(query: &pg_sys::Query) -> bool {
     let others = [
         query.limitCount,
@@ -180,7 +176,7 @@ fn is_plain(query: &pg_sys::Query) -> bool {
     is_one && !computes && others.iter().all(|part| part.is_null())
 }
 
-/// A condition ready for the rows of a table, as long as the memory context in which it was made.
+/// A condition prepared for the rows of a table. It lives in the memory context in which it was prepared.
 pub struct PreparedCondition {
     state: *mut pg_sys::ExprState,
     context: *mut pg_sys::ExprContext,

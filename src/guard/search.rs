@@ -1,5 +1,4 @@
-//! Looking through an index of a table for rows of every transaction, as the check of an exclusion
-//! constraint does.
+//! Searches an index for rows of all transactions, as the check of an exclusion constraint does.
 
 use crate::guard::slot::Slot;
 use crate::guard::table::SearchedTable;
@@ -10,7 +9,7 @@ use crate::pg::error::check_interrupts;
 use crate::pg::relation::index_fetch_begin;
 use pgrx::pg_sys;
 
-/// A transaction in progress that inserted, changed or deleted a row.
+/// A transaction in progress that inserted, updated or deleted a row.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
     pub transaction: pg_sys::TransactionId,
@@ -20,7 +19,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Returns the transaction in progress behind the row that a dirty snapshot has just shown.
+    /// Returns the transaction in progress that wrote the row which a dirty snapshot has just shown.
     fn from_snapshot(snapshot: &pg_sys::SnapshotData) -> Option<Self> {
         let deletes = snapshot.xmin == pg_sys::InvalidTransactionId;
         let transaction = if deletes {
@@ -35,7 +34,7 @@ impl Pending {
         })
     }
 
-    /// Waits until the transaction has ended, or the speculative insertion is decided.
+    /// Waits until the transaction or its speculative insertion has ended.
     ///
     /// # Errors
     /// ERROR on a deadlock, a timeout or a cancel.
@@ -56,10 +55,10 @@ impl Pending {
     }
 }
 
-/// Searches in rounds: each goes on where the one before began, since a row that enters the index while it is searched
-/// can be missed.
+/// Searches in rounds. Each round starts where the last one started, because a row that is added to the index during a
+/// search can be missed.
 impl SearchedTable {
-    /// Returns whether a search of another table is one of this table, too.
+    /// Returns whether a search of one table can be used for the other.
     pub fn is_searched_as(&self, other: &Self) -> bool {
         let [(index, scope), (other, others)] = [self, other].map(|table| {
             let usable = table.open_index();
@@ -69,19 +68,19 @@ impl SearchedTable {
         scope == others && unsafe { lookup::make_same_keys(other, index) }
     }
 
-    /// Begins a round of the rows added since the one before.
+    /// Begins a round of the rows added since the last one.
     pub fn begin_round(&self) {
         self.from.set(self.next.get());
         self.next.set(self.next_number());
     }
 
-    /// Returns how many rows the index got between the last two rounds.
+    /// Returns the number of rows added to the index between the last two rounds.
     pub fn added(&self) -> u64 {
         self.next.get() - self.from.get()
     }
 
-    /// Returns the search for everything within the bound of a version, in its scope as far as the index has it in
-    /// front. Without the value of such a column, here a NULL, it finds every row.
+    /// Returns the search for the rows within the bound of a version, restricted to its scope by the scope columns of
+    /// the index. If one of these is NULL, finds rows of every scope.
     pub fn search(&self, version: &RowVersion<'_>) -> KeySearch {
         let (_, strategy) = version.rule.kind.operator(0);
         let usable = self.open_index();
@@ -90,19 +89,19 @@ impl SearchedTable {
         unsafe { lookup::search(usable.index.as_ptr(), &keys) }
     }
 
-    /// Visits every live row from a number on, committed or not, until `visit` returns false. Rows have
-    /// to be checked: the index finds too many.
+    /// Calls `visit` for every live row with a number of at least `from`, committed or not, until it returns false. The
+    /// index finds too many rows, so `visit` must check them.
     pub fn for_each_live(
         &self,
         search: &KeySearch,
         mut from: u64,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, Option<Pending>) -> bool,
     ) {
-        // A row that is changed meanwhile can be missed: its old version is dead when it is looked
-        // at, and its new one was not in the index when that was searched. So, after a dead one,
-        // the rows that the index has got since are looked at, too.
+        // A row that is updated during the search can be missed: its old version is dead when it is visited, and its
+        // new one was added to the index after the search. So a dead row is followed by a search of the rows added
+        // since.
         loop {
-            // No candidate that the search misses is below.
+            // Rows that the search misses have at least this number.
             let next = self.next_number();
             let index = self.open_index().index.as_ptr();
             // SAFETY: the index is open, and of our access method.
@@ -123,14 +122,14 @@ impl SearchedTable {
         }
     }
 
-    /// Returns a number that no row of the index has reached yet.
+    /// Returns the number of the next row.
     fn next_number(&self) -> u64 {
         // SAFETY: the index is open, and of our access method.
         unsafe { next_number(self.open_index().index.as_ptr()) }
     }
 
-    /// Visits the live versions of the row behind an index entry, with the transaction in progress behind each, until
-    /// `visit` returns false. Returns the last result of `visit`; None if there is no version.
+    /// Calls `visit` for the live versions of the row of an index entry and their transactions in progress, until it
+    /// returns false. Returns its last result, or None if there is no live version.
     fn visit_versions(
         &self,
         mut tid: pg_sys::ItemPointerData,
@@ -166,7 +165,7 @@ impl SearchedTable {
     }
 }
 
-/// Returns a snapshot that sees rows of transactions in progress, and names these transactions.
+/// Returns a snapshot that shows rows of transactions in progress, and these transactions.
 fn dirty_snapshot() -> pg_sys::SnapshotData {
     pg_sys::SnapshotData {
         snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,

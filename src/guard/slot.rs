@@ -4,7 +4,7 @@ use crate::pg::value::Layout;
 use pgrx::itemptr::{item_pointer_get_both, item_pointer_set_all};
 use pgrx::pg_sys;
 
-/// Returns the value of a column; None for NULL.
+/// Returns the value of a column, or None for NULL.
 ///
 /// # Safety
 /// The slot holds a row with that column.
@@ -14,8 +14,7 @@ pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_s
     (!is_null).then_some(value)
 }
 
-/// Returns whether two versions of a row have values of the same bits, wherever they are stored, or NULL in each of
-/// some columns.
+/// Returns whether two versions of a row have the same bits, or NULL, in all of `columns`. TOAST pointers are followed.
 ///
 /// # Safety
 /// The slots hold rows of a table with these columns.
@@ -24,17 +23,16 @@ pub unsafe fn have_same_bits(
     b: *mut pg_sys::TupleTableSlot,
     columns: &[i16],
 ) -> bool {
-    columns.iter().all(|&column| {
-        // Both values are of the column's type.
-        match (get(a, column), get(b, column)) {
+    columns
+        .iter()
+        .all(|&column| match (get(a, column), get(b, column)) {
             (Some(value), Some(other)) => {
                 let type_ = pg_sys::SPI_gettypeid((*a).tts_tupleDescriptor, column.into());
                 let layout = Layout::of(type_);
                 datum_image_eq(value, other, layout.by_value, layout.length.into())
             }
             (value, other) => value.is_none() && other.is_none(),
-        }
-    })
+        })
 }
 
 unsafe extern "C-unwind" {
@@ -68,7 +66,7 @@ pub struct Slot(*mut pg_sys::TupleTableSlot);
 
 impl Slot {
     /// # Safety
-    /// The table is open, and stays so as long as the slot.
+    /// The table is open, and stays open while the slot exists.
     pub unsafe fn new(table: pg_sys::Relation) -> Self {
         Self(pg_sys::table_slot_create(table, std::ptr::null_mut()))
     }
@@ -77,18 +75,18 @@ impl Slot {
         self.0
     }
 
-    /// Fetches a version of a row, visible or not. Returns whether there is one.
+    /// Fetches a version of a row, visible or not. Returns whether it exists.
     ///
     /// # Safety
-    /// The slot is one of that table, and the table has a block of that number.
+    /// The slot belongs to the table, and the table has that block.
     pub unsafe fn fetch(&self, table: pg_sys::Relation, tid: Tid) -> bool {
         let mut pointer = pointer_to(tid);
         let any = &raw mut pg_sys::SnapshotAnyData;
         pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0)
     }
 
-    /// Locks a version of a row against changes until the transaction ends, FOR SHARE, once no other
-    /// transaction is changing it. Returns whether it is the newest one then.
+    /// Locks a version of a row FOR SHARE. Waits for a transaction that is changing it. Returns whether it is the
+    /// newest version then.
     ///
     /// # Safety
     /// As for [`Self::fetch`]; the table is locked, and another transaction wrote the version.
@@ -109,14 +107,13 @@ impl Slot {
         result == pg_sys::TM_Result::TM_Ok
     }
 
-    /// Fetches the newest version of the row that has a version at `tid`, as this transaction and
-    /// earlier ones left it. Returns whether there is one.
+    /// Fetches the newest version of the row with a version at `tid`, as committed or written by this transaction.
+    /// Returns whether it exists.
     ///
     /// # Safety
-    /// The slot is one of that table. The version was visible to this transaction at one time.
+    /// The slot belongs to the table. The version was visible to this transaction at some time.
     pub unsafe fn fetch_newest(&self, table: pg_sys::Relation, tid: Tid) -> bool {
         let mut tid = tid;
-        // The rows of a table are heap tuples.
         while self.fetch(table, tid) {
             let newest = &raw mut pg_sys::SnapshotSelfData;
             if pg_sys::table_tuple_satisfies_snapshot(table, self.0, newest) {
@@ -137,13 +134,13 @@ impl Drop for Slot {
     fn drop(&mut self) {
         // After an ERROR its buffer is released with the resource owner.
         if !std::thread::panicking() {
-            // SAFETY: `new` made it, and nobody else drops it.
+            // SAFETY: `new` created it, and nothing else drops it.
             unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.0) };
         }
     }
 }
 
-/// Returns whether one command of one transaction wrote both rows.
+/// Returns whether the same command wrote both rows.
 ///
 /// # Safety
 /// The slots hold stored rows of heap tables.
@@ -151,7 +148,6 @@ pub unsafe fn is_of_same_command(
     a: *mut pg_sys::TupleTableSlot,
     b: *mut pg_sys::TupleTableSlot,
 ) -> bool {
-    // The header of a stored tuple has both fields set.
     let [a, b] = [a, b].map(|slot| {
         let fields = &(*header(slot)).t_choice.t_heap;
         (fields.t_xmin, fields.t_field3.t_cid)
@@ -159,17 +155,17 @@ pub unsafe fn is_of_same_command(
     a == b
 }
 
-/// Returns whether the running transaction wrote the version of a row that a slot holds.
+/// Returns whether the running transaction wrote the version in a slot.
 ///
 /// # Safety
 /// The slot holds a stored row of a heap table.
 pub unsafe fn is_own(slot: *mut pg_sys::TupleTableSlot) -> bool {
-    // The header of a stored tuple has the field set.
     let inserter = (*header(slot)).t_choice.t_heap.t_xmin;
     pg_sys::TransactionIdIsCurrentTransactionId(inserter)
 }
 
-/// Returns whether an INSERT wrote the row that a slot holds, or an UPDATE that moved it from another partition.
+/// Returns whether the version in a slot was written by an INSERT, or by an UPDATE that moved it from another
+/// partition.
 ///
 /// # Safety
 /// The slot holds a stored row of a heap table.
@@ -177,7 +173,7 @@ pub unsafe fn is_inserted(slot: *mut pg_sys::TupleTableSlot) -> bool {
     u32::from((*header(slot)).t_infomask) & pg_sys::HEAP_UPDATED == 0
 }
 
-/// Returns whether no index has an entry for the version of a row that a slot holds.
+/// Returns whether no index has an entry for the version in a slot.
 ///
 /// # Safety
 /// The slot holds a stored row of a heap table.

@@ -1,4 +1,4 @@
-//! The tables that a guard looks into, with their indexes.
+//! The tables that a guard searches, and their indexes.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::GuardOptions;
@@ -13,7 +13,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cell::Cell;
 use std::ffi::CString;
 
-/// The arguments of a guard, for the tables under one root.
+/// The options of a guard and what follows from them for the tables under one root.
 pub struct Rule {
     pub options: GuardOptions,
     pub kind: Kind,
@@ -21,47 +21,48 @@ pub struct Rule {
     pub objects: Objects,
 }
 
-/// A table that is looked into, open: the guarded one, or a partition beside it.
+/// An open table to search: the guarded table, or a partition under the same root.
 pub struct SearchedTable {
     pub table: Relation,
-    /// The partitioned tables that it belongs to, from the root on.
+    /// The partitioned tables that it belongs to, the root first.
     ancestors: Vec<pg_sys::Oid>,
-    /// The moments that its rows can have.
+    /// The time span of its rows.
     pub span: Span,
     pub columns: GuardColumns,
-    /// None where the table has no usable index.
+    /// None if the table has no usable index.
     pub index: Option<UsableIndex>,
-    /// The number of the first table beside it that is searched for the same keys.
+    /// The number of the first table that is searched for the same keys.
     pub like: usize,
-    /// The first row number that the present round of searches looks at.
+    /// The first row number of the current round.
     pub from: Cell<u64>,
-    /// The number of the next row when the round began.
+    /// The number of the next row when the current round began.
     pub next: Cell<u64>,
 }
 
-/// A partitioned table, open, with the partitions that it had when its tables were listed.
+/// An open partitioned table, with its partitions when they were listed.
 pub struct PartitionedTable {
     table: Relation,
     partitions: Vec<pg_sys::Oid>,
 }
 
 impl PartitionedTable {
-    /// Returns whether the table has other partitions now, as far as transactions have committed.
+    /// Returns whether the table has different partitions now, by committed transactions.
     pub fn has_changed(&self) -> bool {
         self.table.partitions() != self.partitions
     }
 }
 
-/// An index that finds everything within the bound, open.
+/// An open index that finds all rows within the bound.
 pub struct UsableIndex {
     pub index: Relation,
-    /// The scope columns in front of the value, by their places among all of the guard.
+    /// The scope columns before the value, by their places among those of the guard.
     pub scope: Vec<usize>,
 }
 
 impl Rule {
     /// # Errors
-    /// ERROR for options that do not fit the table. The function is `near_dup_guard`, or another one beside it.
+    /// `datatype_mismatch` for a column that cannot be compared, and the errors of [`GuardColumns::of`] and
+    /// [`GuardOptions::bound`]. `function` is any function of the extension.
     pub fn new(table: &Relation, options: GuardOptions, function: pg_sys::Oid) -> Self {
         let columns = GuardColumns::of(table, &options);
         let value = ColumnType::of(table.oid(), columns.value).type_;
@@ -83,10 +84,10 @@ impl Rule {
         }
     }
 
-    /// Returns the tables under a root that can have rows of a span, and the partitioned ones above them.
+    /// Returns the tables under `root` that can contain rows of `span`, and the partitioned tables above them.
     ///
     /// # Errors
-    /// ERROR for a table that the options do not fit, and `wrong_object_type` for a foreign table.
+    /// `wrong_object_type` for a foreign table, and the errors of [`GuardColumns::of`].
     pub fn tables(
         &self,
         root: pg_sys::Oid,
@@ -97,8 +98,7 @@ impl Rule {
         found
     }
 
-    /// Adds the tables under one whose rows have moments in the first span, as far as they can be in the
-    /// second.
+    /// Adds the tables under `table`, whose rows are in `span`, that can contain rows in the `wanted` span.
     fn add_tables(
         &self,
         table: pg_sys::Oid,
@@ -140,8 +140,8 @@ impl Rule {
         }
     }
 
-    /// Returns the index of the access method that finds everything within the bound; if there are several,
-    /// the first with the most scope columns in front.
+    /// Returns the index that finds all rows within the bound. If there are several, returns the first with the most
+    /// scope columns before the value.
     fn usable_index(&self, table: &Relation, columns: &GuardColumns) -> Option<UsableIndex> {
         let usable = table.indexes().into_iter().filter_map(|oid| {
             let keys = key_columns(oid);
@@ -162,8 +162,7 @@ impl Rule {
         })
     }
 
-    /// Returns whether an index that has the value in that place is of the access method, and finds everything within
-    /// the bound.
+    /// Returns whether an index with the value at `place` finds all rows within the bound.
     fn is_served(&self, index: &Relation, table: &Relation, place: usize) -> bool {
         let index = index.as_ptr();
         // SAFETY: the index is open, and has a family and options for each column.
@@ -182,7 +181,7 @@ impl Rule {
     }
 }
 
-/// Returns the scope columns of the guard that are in front of the value in an index; None if other columns are.
+/// Returns the scope columns before the value in an index, or None if there are other columns.
 fn scope_in_front(
     index: &Relation,
     in_front: &[i16],
@@ -198,15 +197,15 @@ fn scope_in_front(
 }
 
 impl UsableIndex {
-    /// Returns the scan keys of a search for the values in a ball, within the values of the scope columns in front
-    /// that are not NULL.
+    /// Returns the scan keys of a search for the values in a ball, restricted to the values of scope columns that are
+    /// not NULL.
     pub fn scan_keys(
         &self,
         scope: &dyn Fn(usize) -> Option<pg_sys::Datum>,
         strategy: u16,
         ball: pg_sys::Datum,
     ) -> Vec<pg_sys::ScanKeyData> {
-        // An operator of the access method needs no function that compares.
+        // The access method needs no comparison function.
         let scan_key = |column, strategy, argument| pg_sys::ScanKeyData {
             sk_attno: column,
             sk_strategy: strategy,
@@ -222,8 +221,7 @@ impl UsableIndex {
 }
 
 impl SearchedTable {
-    /// Returns whether row-level security keeps rows of the table from the role, read from itself or
-    /// from a table that it is a partition of.
+    /// Returns whether row-level security of the table, or of a partitioned table above it, hides rows from the role.
     pub fn hides_rows(&self) -> bool {
         let enabled = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
         self.ancestors.iter().chain([&self.oid()]).any(|&table| {
@@ -236,7 +234,7 @@ impl SearchedTable {
         self.table.oid()
     }
 
-    /// Returns the index to search through; the table has one.
+    /// Returns the index. `check_index` has found one.
     pub fn open_index(&self) -> &UsableIndex {
         self.index.as_ref().expect("the index has been checked")
     }
@@ -271,7 +269,7 @@ impl SearchedTable {
     }
 }
 
-/// Returns the root of the partitions that a table belongs to; itself if it is no partition.
+/// Returns the root of the partitions that a table belongs to, or the table if it is not a partition.
 pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
     let root = pg_sys::Oid::from(pg_sys::F_PG_PARTITION_ROOT);
     // SAFETY: looks into the catalog; the function takes one regclass.
@@ -284,8 +282,7 @@ pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
     }
 }
 
-/// Raises the error of a foreign partition, whose server keeps no index of ours and shows nothing of
-/// transactions in progress.
+/// Raises the error for a foreign partition, where there is no index and transactions in progress are not visible.
 fn foreign(table: pg_sys::Oid, ancestors: &[pg_sys::Oid]) -> ! {
     let parent = ancestors.last().map(|&parent| names::relation(parent));
     raise(

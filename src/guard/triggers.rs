@@ -1,11 +1,11 @@
-//! The triggers of a guard: the main one checks rows; others help it, and do nothing where it is gone.
+//! The triggers of a guard. The main one checks rows. The others help it, and do nothing after it was dropped.
 
 use crate::guard::options::GuardOptions;
 use crate::guard::row::protocol_violation;
 use crate::pg::relation::Relation;
 use pgrx::pg_sys;
 
-/// Returns whether a trigger of a guard is the main one.
+/// Returns whether a trigger of a guard is the main one, which checks rows.
 pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
     let is = |bits: u32| u32::from(trigger.tgtype as u16) & bits != 0;
     is(pg_sys::TRIGGER_TYPE_ROW)
@@ -27,11 +27,10 @@ pub fn fires(trigger: &pg_sys::Trigger) -> bool {
     }
 }
 
-/// Returns the options of the guard of a table whose notes a trigger keeps free of rows that are gone; None if that
-/// guard is gone.
+/// Returns the options of the guard whose notes `trigger` removes, or None if that guard no longer exists.
 ///
 /// # Errors
-/// ERROR for a trigger that names no notes.
+/// ERROR `e_r_i_e_trigger_protocol_violated` for a trigger that names no notes.
 pub fn helped(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOptions> {
     // SAFETY: the trigger is the table's.
     let Some(notes) = (unsafe { GuardOptions::notes_of(trigger) }) else {
@@ -40,7 +39,7 @@ pub fn helped(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOption
     noting(table, notes, trigger.tgfoid)
 }
 
-/// Returns the options of the guard of a table that writes to these notes; None if there is none.
+/// Returns the options of the guard of `table` that writes to `notes`, or None if there is none.
 pub fn noting(table: &Relation, notes: pg_sys::Oid, function: pg_sys::Oid) -> Option<GuardOptions> {
     let mut triggers = table.triggers().iter();
     // SAFETY: the triggers are the table's; nothing here looks into the catalog before the options are read.

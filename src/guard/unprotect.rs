@@ -1,4 +1,4 @@
-//! `near_dup_unprotect`: drops the triggers of guards, those that help too.
+//! `near_dup_unprotect`: drops the triggers of guards.
 
 use crate::guard::exceptions::removes_notes;
 use crate::guard::options::GuardOptions;
@@ -22,11 +22,11 @@ struct GuardTrigger {
     has_notes: bool,
     /// The tables that it names.
     named: Vec<pg_sys::Oid>,
-    /// True if it is on exceptions, and removes notes.
+    /// True if it is on a table of exceptions and removes notes.
     removes_notes: bool,
 }
 
-/// Implements `near_dup_unprotect(relation, trigger_name)`: drops the triggers of one guard of a table, or of all.
+/// Implements `near_dup_unprotect(relation, trigger_name)`: drops the triggers of one or all guards of a table.
 ///
 /// # Errors
 /// ERROR `undefined_object` if there is no such guard, and the errors of DROP TRIGGER.
@@ -50,7 +50,8 @@ fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
         missing(relation, name.as_deref(), &others);
     }
     let notes = |trigger: &GuardTrigger| trigger.has_notes.then(|| trigger.named.first().copied());
-    // A trigger that helps goes with the last guard that it helps: the one with the same notes, or any.
+    // A helping trigger is dropped with the guard that has the same notes. One without notes is dropped with its own
+    // guard or the last one.
     let goes = |trigger: &&GuardTrigger| match (trigger.is_main, trigger.has_notes) {
         (true, _) => is_chosen(trigger),
         (false, true) => !others.iter().any(|main| notes(main) == notes(trigger)),

@@ -1,4 +1,4 @@
-//! A version of the row that is checked, as it is compared with other rows.
+//! A version of a row, as it is compared with other rows.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::slot::get;
@@ -10,26 +10,27 @@ use crate::pg::bits::Bits;
 use pgrx::pg_sys;
 use std::fmt;
 
-/// A version of the row, with the ball around its value.
+/// A version of a row, with the ball around its value.
 pub struct RowVersion<'a> {
     pub rule: &'a Rule,
     columns: &'a GuardColumns,
     slot: *mut pg_sys::TupleTableSlot,
     pub ball: pg_sys::Datum,
-    /// The moments of rows that count.
+    /// The time span of rows that can be near it.
     pub span: Span,
 }
 
-/// How similar two rows are.
+/// The similarity of two rows.
 #[derive(Clone, Copy)]
 pub enum Similarity {
     Share(f64),
-    /// The number of bits that differ, and of all bits.
+    /// Differing bits, and the length in bits.
     DifferingBits(f64, usize),
 }
 
 impl<'a> RowVersion<'a> {
-    /// Returns the version; None if it does not count, has no value, or no moment where there is a window.
+    /// Returns the version, or None if no row can be near it: the value or the time of the window is NULL, or the
+    /// condition is not satisfied.
     ///
     /// # Safety
     /// The slot holds a row of a table with these columns, and outlives the version.
@@ -38,7 +39,6 @@ impl<'a> RowVersion<'a> {
         columns: &'a GuardColumns,
         slot: *mut pg_sys::TupleTableSlot,
     ) -> Option<Self> {
-        // The columns are of the rule's types.
         let value = get(slot, columns.value).filter(|_| columns.counts(slot))?;
         let span = match columns.window {
             Some(window) => window.around(slot)?,
@@ -53,19 +53,19 @@ impl<'a> RowVersion<'a> {
         })
     }
 
-    /// Returns the columns, and the slot that holds the row.
+    /// Returns the columns and the slot of the row.
     pub fn row(&self) -> (&GuardColumns, *mut pg_sys::TupleTableSlot) {
         (self.columns, self.slot)
     }
 
-    /// Returns the value of a scope column; None for NULL.
+    /// Returns the value of a scope column, or None for NULL.
     pub fn scope(&self, place: usize) -> Option<pg_sys::Datum> {
         // SAFETY: the slot holds a row with the columns.
         unsafe { get(self.slot, self.columns.scope[place].number) }
     }
 
-    /// Returns how similar another row is; None beyond the bound, in another scope, outside of the window, or if it
-    /// does not count.
+    /// Returns the similarity of another row, or None if it is not near: below the bound, in a different scope, outside
+    /// the window, or not satisfying the condition.
     ///
     /// # Safety
     /// The other slot holds a row of a table with those columns.
@@ -74,7 +74,7 @@ impl<'a> RowVersion<'a> {
         columns: &GuardColumns,
         other: *mut pg_sys::TupleTableSlot,
     ) -> Option<Similarity> {
-        // Partitions have the same columns as their root, of the same types.
+        // The columns of partitions have the types of their root's columns.
         if let Some(window) = columns.window
             && !window.is_in(other, self.span)
         {
@@ -96,7 +96,7 @@ impl<'a> RowVersion<'a> {
 }
 
 impl Similarity {
-    /// Returns the similarity as a share, of bit strings that of equal bits.
+    /// Returns the similarity from 0 to 1; for bit strings, the share of equal bits.
     pub fn share(self) -> f64 {
         match self {
             Self::Share(share) => share,

@@ -1,4 +1,4 @@
-//! The window of time within which rows count, and the partitions in its reach.
+//! The window of time within which rows are compared, and the partitions in its reach.
 
 use crate::guard::slot::get;
 use crate::pg::error::raise;
@@ -9,7 +9,7 @@ use std::ffi::CStr;
 /// 24 hours, in microseconds.
 pub const DAY: i64 = 86_400 * 1_000_000;
 
-/// A column with a moment, and the time by which near rows differ at most, in microseconds.
+/// A window of time. Near rows differ by at most `most` microseconds in a column.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     pub number: i16,
@@ -18,7 +18,7 @@ pub struct Window {
     most: i64,
 }
 
-/// Moments from the first to the last, in microseconds.
+/// A time span, with both ends included, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub first: i64,
@@ -31,12 +31,12 @@ impl Span {
         last: i64::MAX,
     };
 
-    /// Returns whether both have moments in common.
+    /// Returns whether the spans overlap.
     pub fn meets(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// Returns the span from the first moment of both to the last one.
+    /// Returns the smallest span that contains both.
     pub fn with(self, other: Self) -> Self {
         Self {
             first: self.first.min(other.first),
@@ -44,7 +44,7 @@ impl Span {
         }
     }
 
-    /// Returns the moments that both have.
+    /// Returns the intersection.
     fn within(self, other: Self) -> Self {
         Self {
             first: self.first.max(other.first),
@@ -55,7 +55,7 @@ impl Span {
 
 impl Window {
     /// # Errors
-    /// ERROR `datatype_mismatch` for a column that has no moments.
+    /// ERROR `datatype_mismatch` unless the column is of type date, timestamp or timestamptz.
     ///
     /// # Safety
     /// The table is open, and has that column.
@@ -77,7 +77,7 @@ impl Window {
         Self { number, base, most }
     }
 
-    /// Returns the moments at which rows count beside the row in a slot; None where the column is NULL or infinite.
+    /// Returns the time span of rows that can be near the row in a slot, or None if the column is NULL or infinite.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -101,18 +101,17 @@ impl Window {
         })
     }
 
-    /// Returns whether a partitioned table has its rows in ranges of this column alone, in the order of
-    /// time.
+    /// Returns whether a table is partitioned by ranges of this column alone, in the order of time.
     ///
     /// # Safety
-    /// The window is one of the table.
+    /// The window belongs to the table.
     unsafe fn decides(&self, table: pg_sys::Oid) -> bool {
         const CACHE: i32 = pg_sys::SysCacheIdentifier::PARTRELID as i32;
         /// The columns partstrat, partnatts, partattrs, partclass of `pg_partitioned_table`.
         const COLUMNS: [i16; 4] = [2, 3, 5, 6];
-        /// PARTITION_STRATEGY_RANGE, which is a number in PostgreSQL 15 and of an enum from 16 on.
+        /// PARTITION_STRATEGY_RANGE, which is an enum since PostgreSQL 16.
         const BY_RANGE: u8 = b'r';
-        // The columns are of these types, and a key has one at least. Entries of the type cache are never freed.
+        // A partition key has at least one column.
         let tuple = pg_sys::SearchSysCache1(CACHE, table.into());
         if tuple.is_null() {
             return false;
@@ -133,7 +132,7 @@ impl Window {
         decides
     }
 
-    /// Returns a value of the column in microseconds.
+    /// Returns a value of the column in microseconds. Infinite values are the limits of the type.
     fn moment(&self, value: pg_sys::Datum) -> i64 {
         match (self.base == pg_sys::DATEOID, value.value() as i32) {
             (false, _) => value.value() as i64,
@@ -144,13 +143,13 @@ impl Window {
     }
 }
 
-/// Returns whether a moment has a distance from others.
+/// Returns whether a time is finite.
 fn is_finite(moment: i64) -> bool {
     ![i64::MIN, i64::MAX].contains(&moment)
 }
 
-/// Returns the partitions of a partitioned table, each with the moments that its rows can have, as far
-/// as the window's column alone decides which partition a row is in.
+/// Returns the partitions of a table, each with the time span of its rows, which is `span` unless the table is
+/// partitioned by the window's column alone.
 pub fn partitions(
     table: &Relation,
     window: Option<Window>,
@@ -165,12 +164,11 @@ pub fn partitions(
     all.into_iter().zip(spans).collect()
 }
 
-/// Bounds the spans of a table's partitions.
+/// Restricts the spans of a table's partitions to their bounds.
 ///
 /// # Safety
-/// The table is open and partitioned, and has as many partitions as there are spans.
+/// The table is open and partitioned. There is a span for each partition.
 unsafe fn bound(table: pg_sys::Relation, window: Window, spans: &mut [Span]) {
-    // Each array is as long as its counter says.
     let parts = pg_sys::RelationGetPartitionDesc(table, true);
     let Some(bounds) = (*parts).boundinfo.as_ref() else {
         return;
@@ -183,7 +181,7 @@ unsafe fn bound(table: pg_sys::Relation, window: Window, spans: &mut [Span]) {
         pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => i64::MAX,
         _ => window.moment(**bounds.datums.add(bound)),
     };
-    // A partition ends before the bound at its own place, and begins with the bound before that.
+    // A partition contains the times from the previous bound to its own bound, which is excluded.
     for place in 1..bounds.ndatums as usize {
         let partition = *bounds.indexes.add(place);
         if partition >= 0 {
@@ -219,7 +217,7 @@ pub fn microseconds_in(text: &CStr) -> i64 {
 /// Returns an interval in microseconds.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` for one with months, and for one below zero.
+/// ERROR `invalid_parameter_value` if it has months or is negative.
 ///
 /// # Safety
 /// The datum is an interval.

@@ -1,32 +1,32 @@
-//! The time that a refresh spends on searching around changed rows before it computes everything anew.
+//! Limits how long a refresh searches around changed rows before it recomputes all clusters.
 
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Lookups, and rows that they meet, for which a refresh never gives up, whatever the clock says. They take a few
+/// Lookups and rows found by them up to which a refresh never gives up, whatever the clock says. They take a few
 /// milliseconds.
 const FEW: usize = 1000;
 
-/// Rows whose mean time predicts that of the others.
+/// Minimum number of rows whose mean time predicts that of the others.
 const SAMPLE: usize = 30;
 
-/// The share of the time of computing anew that a search takes at least before it is predicted.
+/// Minimum time of a search before it is predicted, as a share of the time of recomputing.
 const FIRST: f64 = 0.05;
 
-/// The time of a search, compared with the time that computing anew would take. Both together take at most twice the
-/// time of the faster one, whatever the lookups meet, and little more than that time if the first rows predict the
-/// others.
+/// Compares the time of a search with the time that recomputing all clusters would take. A search that is given up and
+/// the recomputation together take at most about twice the time of the faster of the two, and little more than that
+/// time if the first rows predict the others.
 pub struct Budget {
     started: Instant,
-    /// Seconds of computing everything anew.
+    /// Seconds that recomputing all clusters would take.
     anew: f64,
-    /// Lookups that have begun, and rows that they have met.
+    /// Number of lookups begun and rows found.
     steps: Cell<usize>,
     is_spent: Cell<bool>,
 }
 
 impl Budget {
-    /// `anew` are the seconds that computing everything anew would take.
+    /// Returns a budget that begins now. `anew` is the number of seconds that recomputing would take.
     pub fn new(anew: f64) -> Self {
         Self {
             started: Instant::now(),
@@ -36,8 +36,8 @@ impl Budget {
         }
     }
 
-    /// Gives up if the rows to come would take more time than is left. `since` is when the first of the rows `done` began;
-    /// each takes two lookups at least.
+    /// Gives up if the `to_come` rows would take more time than is left. The first of the `done` rows began at `since`.
+    /// Each row takes at least two lookups.
     pub fn predict(&self, since: Instant, done: usize, to_come: usize) {
         let spent = self.started.elapsed().as_secs_f64();
         let is_sampled = done >= SAMPLE && spent > FIRST * self.anew;
@@ -49,7 +49,7 @@ impl Budget {
         }
     }
 
-    /// Counts a lookup or a row that it met. Returns whether there is time left.
+    /// Counts a lookup or a row found. Returns whether there is time left.
     pub fn step(&self) -> bool {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
@@ -64,7 +64,7 @@ impl Budget {
         self.is_spent.get()
     }
 
-    /// Ends the search: everything is computed anew.
+    /// Ends the search: all clusters are recomputed.
     pub fn give_up(&self) {
         self.is_spent.set(true);
     }

@@ -1,4 +1,4 @@
-//! What belongs to the tables of a tracker: an index, rights, and dependencies.
+//! Index, privileges and dependencies of a tracker's tables.
 
 use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
@@ -9,7 +9,7 @@ use crate::pg::relation::Relation;
 use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, pg_sys};
 
-/// Makes the index in which canonical rows near others are found.
+/// Creates the index that finds canonical rows near a value.
 pub fn create_index(connection: &Connection, tracker: &Tracker) {
     let measure = &tracker.measure;
     let objects = measure.kind.objects(tracker.note);
@@ -22,8 +22,8 @@ pub fn create_index(connection: &Connection, tracker: &Tracker) {
     ));
 }
 
-/// Lets all who may read the table read clusters and log; once it has row-level security, only those whom it hides no
-/// row from.
+/// Grants SELECT on clusters and log to all roles that may read the tracked table. Once row-level security hides rows
+/// of the table from a role, a policy hides clusters and log from it.
 pub fn share(connection: &Connection, tracker: &Tracker) {
     let table = names::literal(&names::relation(tracker.relation));
     let readers = connection.prepare(READERS, &[pg_sys::OIDOID]);
@@ -43,14 +43,14 @@ pub fn share(connection: &Connection, tracker: &Tracker) {
     }
 }
 
-/// The roles that may read a table, but for its owner, as a list.
+/// Lists the roles that may read a table, except its owner.
 const READERS: &str = "SELECT pg_catalog.string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC'
         ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END, ', ')
     FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
     WHERE c.oid = $1 AND a.privilege_type = 'SELECT' AND a.grantee <> c.relowner";
 
-/// Records that the tables of a linked tracker and its triggers go with the table of clusters when that is dropped,
-/// triggers with the trigger for updates, and policies with the tracked table. A dump does not contain this.
+/// Records dependencies: a tracker's tables and triggers are dropped with the table of clusters, its other triggers
+/// with the trigger for updates, and its policies with the tracked table. A dump does not contain them.
 pub fn renew_links(connection: &Connection, tracker: &Tracker) {
     let tables = &tracker.tables;
     let relation = |table| (pg_sys::RelationRelationId, table);
@@ -79,7 +79,7 @@ pub fn renew_links(connection: &Connection, tracker: &Tracker) {
     });
 }
 
-/// The policies on clusters and log, with their catalog.
+/// Finds the policies on clusters and log.
 const POLICIES: &str = "SELECT p.tableoid, p.oid FROM pg_catalog.pg_policy p
     WHERE p.polrelid OPERATOR(pg_catalog.=) ANY (ARRAY[$1, $2])
         AND p.polname OPERATOR(pg_catalog.=) 'near_dup_track'::pg_catalog.name";

@@ -1,4 +1,4 @@
-//! The measure of a tracker: the kind of its column's values, and their bound.
+//! How a tracker compares values.
 
 use crate::index::kind::{Bound, Kind};
 use crate::pg::catalog::type_named;
@@ -7,7 +7,7 @@ use neardup::shingle::Shingling;
 use pgrx::{IntoDatum, pg_sys};
 use std::ffi::CStr;
 
-/// A kind of values and the bound within which two of them are near, as SQL.
+/// A kind of values and the bound within which two values are near, as SQL.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure {
     pub kind: Kind,
@@ -17,7 +17,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Returns the measure; None for a threshold out of the kind's range.
+    /// Returns the measure, or None if `threshold` is out of range for `kind`.
     pub fn new(
         kind: Kind,
         threshold: f64,
@@ -35,7 +35,7 @@ impl Measure {
         })
     }
 
-    /// Returns the lowest similarity, or the greatest distance.
+    /// Returns the lowest similarity or the greatest distance of near values.
     pub fn threshold(&self) -> f64 {
         match self.bound {
             Bound::Threshold(bound) | Bound::Share(bound) | Bound::Resemblance(bound, _) => bound,
@@ -43,7 +43,7 @@ impl Measure {
         }
     }
 
-    /// Returns k, unit, and fold of documents; None of other kinds.
+    /// Returns k, unit and fold of documents, or None for other kinds.
     pub fn shingling(&self) -> Option<Shingling> {
         match self.bound {
             Bound::Resemblance(_, shingling) => Some(shingling),
@@ -51,7 +51,7 @@ impl Measure {
         }
     }
 
-    /// Returns a call of one of the extension's functions; for documents, the arguments end with k, unit, and fold.
+    /// Returns a call of one of the extension's functions. For documents, k, unit and fold follow the arguments.
     fn call(&self, function: &CStr, arguments: &[&str]) -> String {
         let function = names::qualified(self.schema, &function.to_string_lossy());
         let cut = self.shingling().map(|Shingling { k, unit, fold }| {

@@ -1,6 +1,6 @@
 //! Clusters that are kept up to date: `near_dup_track`, `near_dup_refresh`, `near_dup_untrack`.
 //!
-//! Triggers note the keys of changed rows in a queue; a refresh repairs the clusters around them.
+//! Triggers add the keys of changed rows to a queue. A refresh repairs the clusters around these rows.
 #![allow(
     unsafe_op_in_unsafe_fn,
     reason = "the section Safety of such a function says what callers owe"

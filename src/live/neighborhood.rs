@@ -1,4 +1,4 @@
-//! The rows near others: the table under one snapshot, with its clusters of before.
+//! Searches for the rows around changed rows, under one snapshot.
 
 use crate::live::budget::Budget;
 use crate::live::order::OrderPlace;
@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-/// The table under one snapshot, with its clusters of before.
+/// The tracked table under one snapshot, with the clusters that the last refresh left.
 struct Neighborhood<'a> {
     tracker: &'a Tracker,
     /// Queries for the key of a row.
@@ -26,11 +26,11 @@ struct Neighborhood<'a> {
     neighbors: Statement<'a>,
     parameters: Cell<TrackedParameters>,
     rows: RefCell<TrackedRows>,
-    /// The places of rows in the order, where they matter.
+    /// Places in the order of the rows that are compared.
     places: RefCell<HashMap<u32, OrderPlace>>,
-    /// Rows that have turned out to have no neighbors.
+    /// Rows known to have no neighbors.
     alone: RefCell<HashSet<u32>>,
-    /// Once it is spent, nothing is looked up, and what is found does not count.
+    /// Once it is spent, no row is looked up and the result is discarded.
     budget: &'a Budget,
 }
 
@@ -51,17 +51,17 @@ impl<'a> Neighborhood<'a> {
         }
     }
 
-    /// Returns the changed rows, and the unchanged ones that belonged to changed canonical rows, if they can be near
-    /// others. Notes the outcome of the rest.
+    /// Returns the changed rows and the unchanged members of changed canonical rows, if they can be near others. Sets
+    /// the outcome of the rest.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before,
-    /// `unique_violation` for a key of two rows.
+    /// ERROR `invalid_parameter_value` for a signature with different parameters than earlier ones, `unique_violation`
+    /// if two rows have the same key.
     fn affected(&self, connection: &Connection) -> Vec<AffectedRow> {
         let changed = self.read_queue(connection);
         let mut affected = Vec::new();
-        // A row without canonical rows near it becomes one. As long as such rows have no neighbors, these are looked
-        // up at once, so that the first rows predict all lookups of the others.
+        // A row with no canonical row near it becomes canonical, which takes a search for its neighbors. That search
+        // comes first as long as such rows have no neighbors, so that the first rows predict the time of the others.
         let mut are_strangers = true;
         let since = Instant::now();
         for (done, &row) in changed.iter().enumerate() {
@@ -81,7 +81,7 @@ impl<'a> Neighborhood<'a> {
         affected
     }
 
-    /// Returns whether there is no row near another one, and notes it.
+    /// Returns whether no other row is near `row`, and remembers it.
     fn has_no_neighbors(&self, row: u32) -> bool {
         let mut is_alone = true;
         self.look_up(&self.neighbors, row, &mut |_| is_alone = false);
@@ -90,7 +90,7 @@ impl<'a> Neighborhood<'a> {
         is_alone && alone.insert(row)
     }
 
-    /// Returns the rows in the queue. Gives up if any row may have changed.
+    /// Returns the rows in the queue. Gives up if it says that any row may have changed.
     fn read_queue(&self, connection: &Connection) -> Vec<u32> {
         let mut changed = Vec::new();
         let queue = connection.prepare_kept(&queries::queue(self.tracker), &[]);
@@ -109,22 +109,22 @@ impl<'a> Neighborhood<'a> {
         changed
     }
 
-    /// Returns the unchanged rows that belonged to a canonical one and can be near others, each with the unchanged
-    /// canonical rows near it.
+    /// Returns the unchanged members of `canonical` that can be near others, each with the unchanged canonical rows
+    /// near it.
     fn read_members(&self, canonical: u32) -> Vec<AffectedRow> {
         let members = self.read_known(&self.members, canonical);
         self.search(members)
     }
 
-    /// Returns the rows, as they are, that a query finds for the key of a row, if they can be near others: the row
-    /// itself, or unchanged members. Notes the outcome of those that cannot, and of those that are gone.
+    /// Returns the rows that `lookup` finds for the key of `row` and that can be near others: the row itself, or its
+    /// unchanged members. Sets the outcome of rows that are gone or cannot be near others.
     fn read_known(&self, lookup: &Statement<'_>, row: u32) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
         self.look_up(lookup, row, &mut |tuple| {
             let rows = &mut *self.rows.borrow_mut();
             let [key, stored, present] = [known::KEY, known::STORED_KEY, known::PRESENT_KEY]
                 .map(|column| tuple.text(column));
-            // Equal keys can be different texts.
+            // Equal keys can have different texts.
             if [&stored, &present]
                 .iter()
                 .any(|other| other.is_some() && **other != key)
@@ -136,7 +136,7 @@ impl<'a> Neighborhood<'a> {
             if last.replace(number) == Some(number) {
                 duplicate_key(&key);
             }
-            // A changed member is found by its own key.
+            // A changed member is looked up by its own key.
             if number != row && rows.get(number).is_changed {
                 return;
             }
@@ -161,7 +161,7 @@ impl<'a> Neighborhood<'a> {
         found
     }
 
-    /// Notes the place of a row, from columns of a tuple that begin with `first`.
+    /// Sets the place of a row from column `first` and the following columns of a tuple.
     fn set_place(&self, number: u32, tuple: &Tuple<'_>, first: usize) {
         let places = &mut *self.places.borrow_mut();
         places.try_reserve(1).or_raise();
@@ -170,7 +170,7 @@ impl<'a> Neighborhood<'a> {
         places.entry(number).or_insert_with(place);
     }
 
-    /// Visits the rows that a query returns for the key of a row, as long as there is time.
+    /// Calls `visit` for the rows that `lookup` returns for the key of `row`, as long as there is time.
     fn look_up(&self, lookup: &Statement<'_>, row: u32, visit: &mut dyn FnMut(&Tuple<'_>)) {
         if !self.budget.step() {
             return;
@@ -182,7 +182,7 @@ impl<'a> Neighborhood<'a> {
         });
     }
 
-    /// Returns rows, each with the unchanged canonical rows near it.
+    /// Returns `rows`, each with the unchanged canonical rows near it.
     fn search(&self, rows: Vec<u32>) -> Vec<AffectedRow> {
         let mut found = Vec::new();
         let since = Instant::now();
@@ -204,8 +204,8 @@ impl<'a> Neighborhood<'a> {
         found
     }
 
-    /// Returns a row that was canonical, or None if it is changed or was not. Notes its cluster, which the tuple has in
-    /// `column`, and its place, which follows.
+    /// Returns `near` if its row was canonical and is unchanged. Sets the cluster of that row from `column` of a tuple,
+    /// and its place from the following columns.
     fn note_canonical(
         &self,
         rows: &mut TrackedRows,
@@ -222,7 +222,7 @@ impl<'a> Neighborhood<'a> {
         Some(near)
     }
 
-    /// Returns a row near another one, with its similarity to that.
+    /// Returns a neighbor and its similarity to the row that was looked up.
     fn read_neighbor(&self, tuple: &Tuple<'_>) -> Option<(AffectedRow, f64)> {
         let rows = &mut *self.rows.borrow_mut();
         let number = rows.number(&tuple.text(neighbors::KEY)?);
@@ -242,7 +242,7 @@ impl<'a> Neighborhood<'a> {
     }
 }
 
-/// Returns a row that was not canonical, with the canonical rows near it.
+/// Returns an affected row that was not canonical.
 fn searched(row: u32, canonicals: Vec<NearCanonical>) -> AffectedRow {
     AffectedRow {
         row,
@@ -274,20 +274,20 @@ impl ClusteredRows for Neighborhood<'_> {
     }
 }
 
-/// Returns the affected rows with the outcome of each, and their numbers in the order; rows that stand alone or are
-/// gone come last. Returns None if the budget does not suffice, or a row has changed that is not in the queue.
-/// Searches the index for each changed row, for each that becomes canonical, and for the members of each that is no
+/// Returns the affected rows with their outcomes, and their numbers in order; rows that stand alone or are gone come
+/// last. Returns None if `budget` is spent or if a row changed that is not in the queue. Searches for the canonical
+/// rows near each changed row, the neighbors of each row that becomes canonical, and the members of each row that is no
 /// longer canonical.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` where a changed row's signature was made with other parameters,
-/// `unique_violation` for a key of two rows.
+/// ERROR `invalid_parameter_value` for a signature with different parameters than the others, `unique_violation` if two
+/// rows have the same key.
 pub fn repaired(
     connection: &Connection,
     tracker: &Tracker,
     budget: &Budget,
 ) -> Option<(TrackedRows, Vec<u32>)> {
-    // Canonical rows may all have other parameters than a row that is looked up.
+    // Signatures that cannot be compared are reported once, by `TrackedParameters`.
     let _quiet = Quiet::begin();
     let neighborhood = Neighborhood::new(connection, tracker, budget);
     let placed = repair(&neighborhood, neighborhood.affected(connection)).or_raise()?;

@@ -1,7 +1,7 @@
-//! The trigger function `near_dup_track`: notes in the queue which rows have changed.
+//! The trigger function `near_dup_track`: adds the keys of changed rows to the queue.
 //!
-//! It writes into the queue itself, without a statement, so that whoever may write the table needs no
-//! right on the queue, and no code runs with other rights than the writer's.
+//! It writes to the queue directly, not by a statement. So roles that may write the table need no privileges on the
+//! queue, and no code runs with rights other than theirs.
 
 use crate::guard::slot::{get, have_same_bits};
 use crate::guard::table::root_of;
@@ -15,14 +15,14 @@ use crate::pg::{condition, names, nodes};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// Notes the keys of a changed row, or those of a changed exception.
+/// Adds the key of a changed row, or both keys of a changed exception, to the queue.
 ///
 /// # Safety
 /// PostgreSQL calls it.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn near_dup_note(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // The value that is kept with the statement is of this type.
+    // `fn_extra` is set only here.
     let call = (*fcinfo).flinfo;
     let of_row = |data: &&pg_sys::TriggerData| data.tg_event & pg_sys::TRIGGER_EVENT_ROW != 0;
     let Some(data) = trigger_data(fcinfo).filter(of_row) else {
@@ -51,26 +51,26 @@ fn not_our_trigger() -> ! {
     )
 }
 
-/// A tracker as its trigger sees it, looked up once for each statement.
+/// What a trigger needs of its tracker, looked up once per statement.
 struct Noting {
     tables: Tables,
-    /// The owner and the persistence of the table that is changed.
+    /// Owner and persistence of the tracked table.
     owner: pg_sys::Oid,
     persistence: u8,
-    /// The columns of that table whose values are noted.
+    /// The columns of the changed table that hold keys.
     keys: Vec<i16>,
-    /// All columns of that table that the tracker reads: an UPDATE that changes no bit of them is not noted. Values that
-    /// operators find equal can have different places in the order.
+    /// All columns of the changed table that the tracker reads. An UPDATE that changes no bit of them is skipped.
+    /// Equality operators would not do: equal values can differ in the order.
     read: Vec<i16>,
-    /// True if these are of the type of keys.
+    /// True if `keys` have the type of the queue's keys.
     are_of_type: bool,
 }
 
 impl Noting {
-    /// Returns None where the tracker has ended, because its trigger for updates was dropped with a column.
+    /// Returns None if the tracker has ended because its trigger for updates was dropped with a column.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` for a queue of another owner.
+    /// ERROR `object_not_in_prerequisite_state` if the queue has a different owner.
     ///
     /// # Safety
     /// The data belong to the running call of the function.
@@ -82,7 +82,7 @@ impl Noting {
         };
         let table = Relation::open_table(oid);
         let kept = kept(for_updates(function, &table, &tables)?);
-        // Of an exception both keys.
+        // An exception has two keys.
         let count = if tables.exceptions == Some(oid) { 2 } else { 1 };
         // The expressions are over the table alone.
         let (keys, read) = {
@@ -94,7 +94,7 @@ impl Noting {
                 read.filter(|&column| column > 0).collect(),
             )
         };
-        // A partition has the trigger from the tracked table.
+        // A partition has a clone of the tracked table's trigger.
         let root = Relation::open_table(match trigger.tgisclone {
             true => root_of(oid),
             false => oid,
@@ -126,7 +126,7 @@ impl Noting {
     /// Opens the queue.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` for one that was altered.
+    /// ERROR `object_not_in_prerequisite_state` if it was altered.
     fn queue(&self) -> CheckedTable {
         let queue = self.tables.get(Own::Queue);
         let created = CreatedTable {
@@ -159,7 +159,7 @@ impl Noting {
             for &column in &self.keys {
                 // Slots that the event has hold rows of the table.
                 let key = get(slot, column);
-                // An exception without a key excepts nothing.
+                // An exception with a NULL has no effect.
                 if key.is_some() || self.keys.len() == 1 {
                     insert(&queue, key);
                 }
@@ -174,7 +174,7 @@ impl Noting {
     }
 }
 
-/// Returns the type of the keys in a queue; invalid for a queue without a first column.
+/// Returns the type of the keys in a queue, or the invalid type if its first column was dropped.
 fn held(queue: pg_sys::Oid) -> ColumnType {
     match names::column(queue, 1) {
         Some(_) => ColumnType::of(queue, 1),
@@ -182,7 +182,7 @@ fn held(queue: pg_sys::Oid) -> ColumnType {
     }
 }
 
-/// Inserts a key into the queue; None says that any row may have changed.
+/// Inserts a key into the queue. None means that any row may have changed.
 fn insert(queue: &CheckedTable, key: Option<pg_sys::Datum>) {
     let (mut value, mut is_null) = (key.unwrap_or(pg_sys::Datum::null()), key.is_none());
     let queue = queue.relation().as_ptr();

@@ -13,14 +13,14 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::ffi::CStr;
 
-/// An expression over the columns of a table, in words that do not depend on the search path.
+/// An expression over the columns of a table. Its SQL means the same under every search_path.
 #[derive(Clone)]
 pub struct Expression {
-    /// The number of the column that it is, or 0.
+    /// The number of the column, or 0 if the expression is not a column.
     pub number: i16,
-    /// Over the columns without an alias.
+    /// Columns without prefix.
     pub sql: String,
-    /// Over the columns of a row called `new`, as in the condition of a trigger.
+    /// Columns of a row called `new`, as in the condition of a trigger.
     pub new_sql: String,
     pub type_: ColumnType,
 }
@@ -34,7 +34,7 @@ pub struct Term {
     is_nulls_first: bool,
 }
 
-/// The order, which is total: an expression or none, then the key.
+/// A total order: by an expression, if there is one, then by the key.
 #[derive(Clone)]
 pub struct Order {
     pub terms: Vec<Term>,
@@ -73,7 +73,7 @@ impl Expression {
         }
     }
 
-    /// Returns the operator that tells whether two values are equal.
+    /// Returns the equality operator of the type.
     ///
     /// # Errors
     /// ERROR `undefined_function` for a type without one.
@@ -93,10 +93,10 @@ impl Expression {
 }
 
 impl Order {
-    /// Returns the order by what `keep` names and then by the key.
+    /// Returns the order by `keep` and then by `key`.
     ///
     /// # Errors
-    /// As for [`parsed`], and `invalid_parameter_value` for an operator other than `<` and `>` of the type.
+    /// The errors of [`parsed`], and `invalid_parameter_value` for a sort operator other than the default `<` and `>`.
     pub fn named(
         connection: &Connection,
         table: pg_sys::Oid,
@@ -121,7 +121,7 @@ impl Order {
         Self::new(term, key)
     }
 
-    /// Returns the order by a term, if there is one, and then by the key.
+    /// Returns the order by `term`, if there is one, and then by `key`.
     pub fn new(term: Option<Term>, key: &Expression) -> Self {
         let is_by_key = |term: &Term| term.expression.sql == key.sql;
         let by_key = match term.as_ref().is_some_and(is_by_key) {
@@ -133,27 +133,27 @@ impl Order {
         }
     }
 
-    /// Returns a text for each term as a list.
+    /// Returns the texts of all terms, separated by commas.
     fn listed(&self, text: impl Fn(&Term) -> String) -> String {
         self.terms.iter().map(text).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the list of ORDER BY.
+    /// Returns the items of ORDER BY.
     pub fn order_by_sql(&self) -> String {
         self.listed(|term| term.expression.sql.clone() + term.direction())
     }
 
-    /// Returns the list of ORDER BY over the columns of a row `new`.
+    /// Returns the items of ORDER BY over the columns of a row `new`.
     pub fn new_order_by_sql(&self) -> String {
         self.listed(|term| term.expression.new_sql.clone() + term.direction())
     }
 
-    /// Returns the values of the order over the columns of a row `new`, as a list.
+    /// Returns the values that a row `new` is sorted by.
     pub fn new_values_sql(&self) -> String {
         self.listed(|term| term.expression.new_sql.clone())
     }
 
-    /// Returns a copy of the place whose values a tuple has in `first` and the columns after it, in the current memory
+    /// Returns a copy of the place in column `first` and the following columns of a tuple, in the current memory
     /// context.
     ///
     /// # Safety
@@ -174,7 +174,7 @@ impl Order {
         difference.unwrap_or(Ordering::Equal)
     }
 
-    /// Returns the columns of the table of canonical rows that hold the values, as a list.
+    /// Returns the columns of the table of canonical rows that hold the values.
     pub fn canonical_values_sql(&self, alias: &str) -> String {
         let columns = (1..=self.terms.len()).map(|number| format!("{alias}.order{number}"));
         columns.collect::<Vec<_>>().join(", ")
@@ -182,7 +182,7 @@ impl Order {
 }
 
 impl Term {
-    /// Returns None for a type without an order.
+    /// Returns the term, or None for a type without an order.
     fn new(expression: Expression, is_descending: bool, is_nulls_first: bool) -> Option<Self> {
         let wanted = (pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR) as i32;
         // SAFETY: cache entries are never freed.
@@ -199,7 +199,7 @@ impl Term {
         })
     }
 
-    /// Returns the term with a direction that [`Self::direction`] returned; None for a type without an order.
+    /// Returns the term with a direction from [`Self::direction`], or None for a type without an order.
     pub fn directed(expression: Expression, direction: &str) -> Option<Self> {
         let is_descending = direction.contains("DESC");
         let is_nulls_first = is_descending != direction.contains("NULLS");
@@ -216,7 +216,7 @@ impl Term {
         }
     }
 
-    /// Returns the direction that follows the expression in the list.
+    /// Returns what follows the expression in ORDER BY.
     pub fn direction(&self) -> &'static str {
         match (self.is_descending, self.is_nulls_first) {
             (false, false) => "",

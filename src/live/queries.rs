@@ -1,10 +1,10 @@
-//! The queries of a refresh that goes out from changed rows.
+//! The queries of a refresh that searches around changed rows.
 
 use crate::index::kind::Kind;
 use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
 
-/// Returns a query for the keys of the changed rows; NULL is among them where any row may have changed.
+/// Returns a query for the keys of the changed rows. A NULL means that any row may have changed.
 pub fn queue(tracker: &Tracker) -> String {
     let queue = tracker.table(Own::Queue);
     format!("SELECT DISTINCT q.key::pg_catalog.text FROM {queue} q")
@@ -13,20 +13,20 @@ pub fn queue(tracker: &Tracker) -> String {
 /// The columns of [`itself`] and [`members`].
 pub mod known {
     pub const KEY: usize = 1;
-    /// The key in the clusters, and in the table; NULL in the table for a row that is gone.
+    /// The key in the clusters and in the table, NULL where there is none.
     pub const STORED_KEY: usize = 2;
     pub const PRESENT_KEY: usize = 3;
     /// Cluster, canonical, similarity.
     pub const BEFORE: usize = 4;
     /// True if the row can be near others.
     pub const JOINS: usize = 7;
-    /// NULL unless it is a signature.
+    /// The value if it is a signature, else NULL.
     pub const SIGNATURE: usize = 8;
     /// The row's place in the order.
     pub const PLACE: usize = 9;
 }
 
-/// Returns a query for the row whose key is the argument, as it was and as it is.
+/// Returns a query for the row with the key `$1`, as it was and as it is.
 pub fn itself(tracker: &Tracker) -> String {
     let keys = format!("(SELECT {} AS key)", argument(tracker));
     let signature = match tracker.measure.kind {
@@ -36,8 +36,8 @@ pub fn itself(tracker: &Tracker) -> String {
     known(tracker, &keys, &tracker.joins(), &signature)
 }
 
-/// Returns a query for the members of the canonical row whose key is the argument. An unchanged member can still be
-/// near others.
+/// Returns a query for the members of the canonical row with the key `$1`. It does not ask whether they can be near
+/// others: unchanged members can.
 pub fn members(tracker: &Tracker) -> String {
     let argument = argument(tracker);
     let (clusters, is_canonical, is_itself) = (
@@ -49,7 +49,7 @@ pub fn members(tracker: &Tracker) -> String {
     known(tracker, &keys, "true", "NULL")
 }
 
-/// Returns a query for the rows with some keys, as they were and as they are.
+/// Returns a query for the rows with `keys`, as they were and as they are.
 fn known(tracker: &Tracker, keys: &str, joins: &str, signature: &str) -> String {
     let key = tracker.key_of("new");
     format!(
@@ -72,7 +72,7 @@ pub mod canonicals {
     pub const CLUSTER: usize = 3;
 }
 
-/// Returns a query for the rows that were canonical and are near the row whose key is its argument.
+/// Returns a query for the canonical rows near the row with the key `$1`.
 pub fn canonicals(tracker: &Tracker) -> String {
     let (measure, value) = (&tracker.measure, tracker.value_of("new"));
     format!(
@@ -99,7 +99,7 @@ pub mod neighbors {
     pub const PLACE: usize = 6;
 }
 
-/// Returns a query for the rows near the row whose key is the argument, each with its canonical row.
+/// Returns a query for the rows near the row with the key `$1`, each with its canonical row.
 pub fn neighbors(tracker: &Tracker) -> String {
     let argument = argument(tracker);
     let (measure, value) = (&tracker.measure, tracker.value_of("new"));
@@ -124,7 +124,7 @@ pub fn neighbors(tracker: &Tracker) -> String {
         clusters = tracker.table(Own::Clusters),
         same_key = tracker.equal("m.key", &key),
         canonical = tracker.table(Own::Canonical),
-        // Without a key nothing is looked up.
+        // A NULL finds no canonical row.
         same_canonical = tracker.equal(
             "ca.key",
             &format!("CASE WHEN NOT ({is_own}) THEN m.canonical END")
@@ -132,7 +132,7 @@ pub fn neighbors(tracker: &Tracker) -> String {
     )
 }
 
-/// Returns the argument of a query, a text, as a key.
+/// Returns `$1`, a text, as a key.
 fn argument(tracker: &Tracker) -> String {
     format!("$1::{}", tracker.key_type())
 }

@@ -1,4 +1,4 @@
-//! A refresh that computes all clusters anew.
+//! Recomputes all clusters.
 
 use crate::collection::exceptions::Exceptions;
 use crate::collection::matches::Matches;
@@ -24,15 +24,15 @@ mod column {
     /// Cluster, canonical, similarity.
     pub const BEFORE: usize = 3;
     pub const VALUE: usize = 6;
-    /// NULL for rows that are in no scope.
+    /// The number of the scope, NULL if a scope column is NULL.
     pub const SCOPE: usize = 7;
 }
 
-/// Returns all rows with the outcome of each, and their numbers in the order of the table, with the rows
-/// that are gone last.
+/// Returns all rows with their outcomes, and their numbers in order; rows that are gone come last.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` where signatures were made with different parameters.
+/// ERROR `invalid_parameter_value` if signatures have different parameters, `unique_violation` if two rows have the
+/// same key, `not_null_violation` if a key is NULL.
 pub fn run(connection: &Connection, tracker: &Tracker) -> (TrackedRows, Vec<u32>) {
     let mut rebuild = Rebuild {
         measure: tracker.measure,
@@ -51,7 +51,7 @@ pub fn run(connection: &Connection, tracker: &Tracker) -> (TrackedRows, Vec<u32>
     (rebuild.rows, rebuild.order)
 }
 
-/// Returns a query for all rows in order, scope by scope, beside the clusters of before.
+/// Returns a query for all rows by scope and order, joined with their last clusters.
 fn query(tracker: &Tracker) -> String {
     let scope = tracker
         .scope
@@ -79,7 +79,7 @@ fn query(tracker: &Tracker) -> String {
     )
 }
 
-/// Returns the exceptions of the tracker as pairs of numbers of rows; None of a tracker without.
+/// Returns the exceptions as pairs of row numbers, or None if the tracker has no table of exceptions.
 fn exceptions(
     connection: &Connection,
     tracker: &Tracker,
@@ -117,11 +117,11 @@ fn null_key() -> ! {
 struct Rebuild {
     measure: Measure,
     rows: TrackedRows,
-    /// The rows in the order of the table.
+    /// The rows in the order in which they are read.
     order: Vec<u32>,
     parameters: TrackedParameters,
     exceptions: Option<Rc<Exceptions>>,
-    /// The scope that is being read, with its rows.
+    /// The scope that is being read, and its rows.
     scope: Option<i64>,
     collection: Option<Collection>,
 }
@@ -148,7 +148,7 @@ impl Rebuild {
             self.rows.get_mut(number).after = After::Gone;
             return;
         }
-        // Unless it is found in a cluster.
+        // It stands alone unless it is placed in a cluster.
         self.rows.get_mut(number).after = After::There(None);
         let value = tuple.datum(column::VALUE);
         if self.measure.kind == Kind::Minhash {
@@ -171,7 +171,7 @@ impl Rebuild {
         collection.push(i64::from(number).into_datum(), value);
     }
 
-    /// Places the rows of the scope that has been read.
+    /// Computes the clusters of the scope that has been read.
     fn place_scope(&mut self) {
         let Some(mut collection) = self.collection.take() else {
             return;

@@ -24,9 +24,9 @@ use std::time::Instant;
 /// Implements `near_dup_refresh(clusters, rebuild)`.
 ///
 /// # Errors
-/// `object_not_in_prerequisite_state` for a table that is not kept, or cannot be any more,
-/// `read_only_sql_transaction`, `insufficient_privilege` unless the caller owns the tracked table, `unique_violation` for a key of two rows,
-/// `invalid_parameter_value` where a signature was made with other parameters than the signatures before it.
+/// `object_not_in_prerequisite_state` for a table that no tracker keeps, or whose tracker was altered,
+/// `read_only_sql_transaction`, `insufficient_privilege` unless the caller owns the tracked table, `unique_violation`
+/// if two rows have the same key, `invalid_parameter_value` if signatures have different parameters.
 #[pg_extern(sql = false)]
 fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
@@ -40,7 +40,7 @@ fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     let wants_rebuild = call.argument(1, "rebuild").value() != 0;
     let rights = rights_for(tracker.relation);
     let mut connection = Connection::open();
-    // The table and its partitions before the tracker.
+    // Locks are taken on the table and its partitions first, then on the tracker.
     let table = names::relation(tracker.relation);
     let lock = format!("LOCK TABLE {table} IN ACCESS SHARE MODE");
     connection.prepare_kept(&lock, &[]).execute(&[]);
@@ -55,10 +55,10 @@ fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     call.rows().put(changes.map(IntoDatum::into_datum));
 }
 
-/// Returns the rights of a table's owner, with the settings of a refresh.
+/// Assumes the rights of a table's owner, with the settings of a refresh.
 ///
 /// # Errors
-/// ERROR `feature_not_supported` where rows of the table are hidden.
+/// ERROR `feature_not_supported` if the table has row-level security.
 pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     let table = Relation::open_table(relation);
     // SAFETY: the table is open.
@@ -73,12 +73,12 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     }
     let rights = OwnerRights::assume(table.owner());
     rights.keep_texts();
-    // Plans that are made for few rows are disliked by their cost, not slow.
+    // The penalty costs of disabled plans would start the compiler.
     rights.set(c"jit", c"off");
     rights
 }
 
-/// The numbers of rows that a refresh has looked at, and of its events by their kinds.
+/// Number of rows examined, and of events of each kind.
 type Changes = [i64; 7];
 
 /// A refresh of a locked tracker.
@@ -92,11 +92,11 @@ pub struct Refresh<'a> {
 }
 
 impl<'a> Refresh<'a> {
-    /// Locks a tracker, and takes the snapshot under which its table is read.
+    /// Locks a tracker, and takes the snapshot that the refresh reads under.
     pub fn begin(connection: &'a mut Connection, tracker: &'a Tracker) -> Self {
         let started = Instant::now();
         let mut state = State::lock(connection, tracker);
-        // Before the snapshot, which sees all rows of these files.
+        // Before the snapshot, so that it sees all rows of these files.
         let noted = noted(connection, tracker);
         connection.read_under(Snapshot::take());
         Self {
@@ -108,8 +108,8 @@ impl<'a> Refresh<'a> {
         }
     }
 
-    /// Repairs the clusters around the changed rows. Returns the changes; None where computing anew is cheaper, or rows
-    /// have changed that are not in the queue.
+    /// Repairs the clusters around the changed rows. Returns the changes, or None if recomputing is cheaper or rows
+    /// changed that are not in the queue.
     fn repair(&mut self) -> Option<Changes> {
         let anew = self.state.anew? * self.state.rows as f64;
         let settings = settings_of_lookups();
@@ -129,7 +129,7 @@ impl<'a> Refresh<'a> {
         changes
     }
 
-    /// Computes all clusters anew.
+    /// Recomputes all clusters.
     pub fn rebuild(&mut self, is_logged: bool) -> Changes {
         let started = Instant::now();
         let (rows, order) = rebuild::run(self.connection, self.tracker);
@@ -143,15 +143,15 @@ impl<'a> Refresh<'a> {
         changes
     }
 
-    /// Numbers the clusters of the rows in `order`, one after another, and writes clusters, and the log if
-    /// `is_logged`. Returns the counts of changes that the refresh reports.
+    /// Numbers the clusters of the rows in `order`, and writes the clusters and, if `is_logged`, their log. Returns the
+    /// counts that the refresh reports.
     fn write(&mut self, rows: &TrackedRows, order: &[u32], is_logged: bool) -> Changes {
         let mut changes = [order.len() as i64, 0, 0, 0, 0, 0, 0];
         let mut events = Vec::new();
         let moves = order.iter().map(|&row| rows.change(row));
         let kept = |canonical: u32| rows.lasting_cluster(canonical);
         let numbers = number(moves, self.state.next_cluster, &kept, &mut |event| {
-            // The kinds are numbered as the columns of the result are.
+            // Kinds have the numbers of the result's columns.
             changes[1 + event.kind as usize] += 1;
             events.try_extend(is_logged.then_some(event)).or_raise();
         });
@@ -162,7 +162,7 @@ impl<'a> Refresh<'a> {
         changes
     }
 
-    /// Deletes from the queue the entries that have been read, and writes the state.
+    /// Deletes the entries that the snapshot shows from the queue, and writes the state.
     pub fn end(&self, looked_at: i64) {
         let delete = format!("DELETE FROM {}", self.tracker.table(Own::Queue));
         self.connection.prepare_kept(&delete, &[]).execute(&[]);
@@ -171,9 +171,8 @@ impl<'a> Refresh<'a> {
     }
 }
 
-/// Returns settings under which rows near others are looked up, until they are restored. Nobody knows how many rows are
-/// in the queue and near each other: what PostgreSQL assumes must not lead to a scan of the table, nor of another index
-/// with a look at every signature.
+/// Changes settings so that rows near others are looked up in the index. The planner cannot know how many rows are near
+/// each other, and its guess must not lead to a scan of the whole table or another index.
 fn settings_of_lookups() -> Settings {
     let settings = Settings::begin();
     for (setting, value) in [

@@ -1,4 +1,4 @@
-//! The rows that a refresh meets, by number, and the parameters of their signatures.
+//! The rows that a refresh examines, by number.
 
 use crate::index::kind::Kind;
 use crate::live::tables::Own;
@@ -13,7 +13,7 @@ use neardup::minhash::Header;
 use neardup::numbered::NumberedTexts;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// A row of the table, or one that was there.
+/// A row that is in the table, or was there at the last refresh.
 #[derive(Default)]
 pub struct TrackedRow {
     pub before: Option<Before>,
@@ -22,25 +22,25 @@ pub struct TrackedRow {
     pub is_changed: bool,
 }
 
-/// A row of the clusters before a refresh.
+/// What the last refresh found out about a row.
 pub struct Before {
     pub cluster: i64,
     pub near: Option<NearCanonical>,
 }
 
-/// The outcome of a refresh for a row.
+/// What this refresh finds out about a row.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub enum After {
-    /// It was not looked at.
+    /// It was not examined.
     #[default]
     Same,
     Gone,
-    /// It belongs to a canonical row, itself for canonical rows; to none if no row can be near it, since its value or
-    /// its scope is NULL or empty.
+    /// It belongs to this canonical row, which may be itself. None if no row can be near it because its value or its
+    /// scope is NULL or empty.
     There(Option<NearCanonical>),
 }
 
-/// Rows by number and by key, a text in the database's encoding.
+/// Rows by number and by key. Keys are texts in the database's encoding.
 #[derive(Default)]
 pub struct TrackedRows {
     rows: Vec<TrackedRow>,
@@ -48,7 +48,7 @@ pub struct TrackedRows {
 }
 
 impl TrackedRows {
-    /// Returns the number of a row, which is new where its key is.
+    /// Returns the number of the row with this key, a new one for a new key.
     pub fn number(&mut self, key: &[u8]) -> u32 {
         let number = self.keys.number(key).or_raise();
         if number as usize == self.rows.len() {
@@ -75,8 +75,7 @@ impl TrackedRows {
         self.keys.text(number)
     }
 
-    /// Notes cluster, canonical key, and similarity that a row had, from columns of a tuple that begin with
-    /// `first`.
+    /// Sets the former cluster, canonical key and similarity of a row from column `first` and the next two of a tuple.
     pub fn set_before(&mut self, number: u32, tuple: &Tuple<'_>, first: usize) {
         let found = tuple.get::<i64>(first).zip(tuple.text(first + 1));
         if let Some((cluster, canonical)) = found {
@@ -91,7 +90,7 @@ impl TrackedRows {
         }
     }
 
-    /// Notes that a row had an equal key of another text, so that its cluster is written anew.
+    /// Records that the equal key of a row had a different text, so that its cluster is written again.
     pub fn rename(&mut self, number: u32, former: &[u8]) {
         let former = self.number(former);
         let before = self.get_mut(number).before.as_mut();
@@ -103,14 +102,14 @@ impl TrackedRows {
         }
     }
 
-    /// Notes that a row was canonical.
+    /// Records that a row was the canonical row of `cluster`.
     pub fn set_canonical(&mut self, number: u32, cluster: i64) {
         let near = Some(NearCanonical::itself(number));
         let before = Before { cluster, near };
         self.get_mut(number).before.get_or_insert(before);
     }
 
-    /// Returns the change of a row that is not the same as before.
+    /// Returns the change of a row that was examined.
     pub fn change(&self, number: u32) -> Move {
         let row = self.get(number);
         Move {
@@ -121,7 +120,7 @@ impl TrackedRows {
         }
     }
 
-    /// Returns the number of a cluster whose canonical row stays.
+    /// Returns the number of the cluster of `canonical`, or None if it gets a new number.
     pub fn lasting_cluster(&self, canonical: u32) -> Option<i64> {
         let row = self.get(canonical);
         row.own_cluster(canonical).filter(|_| row.stays(canonical))
@@ -129,8 +128,8 @@ impl TrackedRows {
 }
 
 impl After {
-    /// Returns the canonical row of a row of this number that has been looked at, itself for one that belongs to none;
-    /// None if it is gone.
+    /// Returns the canonical row of row `number`, which is the row itself if it stands alone. None if it is gone or was
+    /// not examined.
     pub fn canonical(self, number: u32) -> Option<u32> {
         match self {
             Self::There(near) => Some(near.map_or(number, |near| near.canonical)),
@@ -140,18 +139,18 @@ impl After {
 }
 
 impl TrackedRow {
-    /// Returns whether the row, numbered `number`, was the canonical row of others or could have been.
+    /// Returns whether the row, numbered `number`, was canonical.
     pub fn was_canonical(&self, number: u32) -> bool {
         let near = self.before.as_ref().and_then(|before| before.near);
         near.is_some_and(|near| near.canonical == number)
     }
 
-    /// Returns whether the row, numbered `number`, is the canonical row of others or could be.
+    /// Returns whether the row, numbered `number`, is canonical.
     pub fn is_canonical(&self, number: u32) -> bool {
         matches!(self.after, After::There(Some(near)) if near.canonical == number)
     }
 
-    /// Returns whether the row, numbered `number`, is unchanged and belongs to no other.
+    /// Returns whether the row, numbered `number`, is unchanged and belongs to no other row.
     fn stays(&self, number: u32) -> bool {
         let canonical = self.after.canonical(number);
         let is_own = self.after == After::Same || canonical == Some(number);
@@ -176,12 +175,12 @@ pub fn duplicate_key(key: &[u8]) -> ! {
     )
 }
 
-/// The parameters of the signatures met so far; none before the first one.
+/// Parameters of the signatures seen so far, None before the first one.
 #[derive(Default, Clone, Copy)]
 pub struct TrackedParameters(Option<Header>);
 
 impl TrackedParameters {
-    /// Returns the parameters of the rows that a tracker knows.
+    /// Returns the parameters of the canonical rows.
     pub fn known(connection: &Connection, tracker: &Tracker) -> Self {
         let mut parameters = Self::default();
         if tracker.measure.kind != Kind::Minhash {
@@ -199,7 +198,7 @@ impl TrackedParameters {
     /// Checks a signature, which may be NULL or empty.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` if it was made with other parameters than those before.
+    /// ERROR `invalid_parameter_value` if its parameters differ from those of earlier signatures.
     pub fn check(&mut self, signature: Option<pg_sys::Datum>) {
         let Some(datum) = signature else { return };
         // SAFETY: the datum is a signature; its row outlives the borrow.

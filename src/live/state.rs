@@ -9,13 +9,13 @@ use std::time::Instant;
 /// The row of the table of state.
 #[derive(Debug)]
 pub struct State {
-    /// The lowest number that no cluster has had.
+    /// The number of the next new cluster.
     pub next_cluster: i64,
-    /// The number of rows of the table that were there.
+    /// The number of rows at the last refresh.
     pub rows: i64,
-    /// The result of [`noted`](super::triggers::noted); None where the next refresh computes everything anew.
+    /// The result of [`noted`](super::triggers::noted); None if the next refresh recomputes all clusters.
     pub noted: Option<String>,
-    /// The seconds that computing anew took for each row.
+    /// Seconds per row of the last recomputation.
     pub anew: Option<f64>,
 }
 
@@ -44,16 +44,16 @@ impl State {
         })
     }
 
-    /// Notes what a refresh has found to note the changes of the rows that it reads. Returns whether every change
-    /// since the last refresh was noted.
+    /// Sets what [`noted`](super::triggers::noted) returned for this refresh. Returns whether every change since the
+    /// last refresh is in the queue.
     pub fn take_noted(&mut self, noted: Option<String>) -> bool {
         let is_certain = noted.is_some() && noted == self.noted;
-        // Under the snapshot of a transaction, rows of a new file may be older than they are.
+        // A snapshot taken at the start of the transaction may not see all rows of a new file.
         self.noted = noted.filter(|_| is_certain || !Snapshot::is_of_transaction());
         is_certain
     }
 
-    /// Writes the state at the end of a refresh, which has looked at `changed` rows.
+    /// Writes the state at the end of a refresh that examined `changed` rows.
     pub fn write(
         &self,
         connection: &Connection,

@@ -1,4 +1,4 @@
-//! The tables of a tracker: one description, by which they are made, and opened only as they were made.
+//! The tables of a tracker. One description creates them, and opens them only if they are as created.
 
 use crate::guard::exceptions::open_exceptions;
 use crate::live::tracker::Tracker;
@@ -10,14 +10,14 @@ use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::statement::{Connection, server_text};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// The tables that a tracker makes, in the order in which the conditions of its triggers name them.
+/// The tables that a tracker creates, in the order in which the conditions of its triggers name them.
 #[derive(Clone, Copy)]
 pub enum Own {
     /// The clusters: key, cluster, canonical, similarity.
     Clusters,
     /// The log of their events.
     Log,
-    /// The canonical rows with the values by which they are found, and their places in the order.
+    /// The canonical rows with the values that are searched for, and their places in the order.
     Canonical,
     /// Keys of changed rows.
     Queue,
@@ -28,7 +28,7 @@ pub enum Own {
 /// The tables of a tracker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// The tables that it makes, by [`Own`].
+    /// The tables that it creates, by [`Own`].
     pub own: [pg_sys::Oid; 5],
     /// The user's table of pairs that are not duplicates.
     pub exceptions: Option<pg_sys::Oid>,
@@ -54,8 +54,8 @@ impl Tables {
     }
 }
 
-/// Returns the names of a tracker's tables, behind that of the clusters, and their columns. The first column is the
-/// primary key, but of the queue.
+/// Returns the suffix and the columns of each of a tracker's tables. The first column is the primary key, except in the
+/// queue.
 fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     let key = |name, is_not_null| CreatedColumn::new(name, tracker.key.type_, is_not_null);
     let column = |name: &str, type_, is_not_null| {
@@ -92,7 +92,7 @@ fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     ];
     let state = vec![
         wanted("singleton", pg_sys::BOOLOID),
-        // The tracked table: a copy of its triggers on another one does not count.
+        // The tracked table. Copies of its triggers on other tables do not count.
         wanted("relation", pg_sys::REGCLASSOID),
         wanted("next_cluster", pg_sys::INT8OID),
         wanted("rows", pg_sys::INT8OID),
@@ -111,11 +111,11 @@ fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     ]
 }
 
-/// Makes the tables of a tracker beside the tracked one, with the rights of its owner; `clusters` is the bare name of
-/// the table of clusters.
+/// Creates the tables of a tracker in the schema of the tracked table. `clusters` is the bare name of the table of
+/// clusters.
 ///
 /// # Errors
-/// ERROR `duplicate_table` where an object of one of these names is in the way.
+/// ERROR `duplicate_table` if a relation has one of these names.
 pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
     let tracked = Relation::open_table(tracker.relation);
     let schema = tracked.schema();
@@ -139,7 +139,7 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
         created(&tracked, (name, &columns)).create(connection, schema, &bare)
     });
     let [clusters, log, _, queue, state] = own.map(names::relation);
-    // Rows of the queue can be deleted also where it is published.
+    // A published queue needs a replica identity for DELETE.
     connection.execute(&format!(
         "CREATE INDEX ON {clusters} (cluster);
          CREATE INDEX ON {clusters} (canonical);
@@ -150,7 +150,7 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
     tracker.tables.own = own;
 }
 
-/// Returns what is created for a tracked table by a description.
+/// Returns the table that is created for a tracked table from a description.
 fn created<'c>(
     tracked: &Relation,
     (name, columns): (&str, &'c [CreatedColumn]),
@@ -163,7 +163,7 @@ fn created<'c>(
     }
 }
 
-/// The tables of a tracker, open and as they were created, and its open table.
+/// The open tables of a tracker, which are as they were created, and its open tracked table.
 pub struct OpenTables {
     _tracked: Relation,
     _tables: Vec<CheckedTable>,
@@ -192,14 +192,14 @@ impl OpenTables {
     }
 
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` for a table that was altered.
+    /// ERROR `object_not_in_prerequisite_state` if a table was altered.
     pub fn open_for_refresh(tracker: &Tracker) -> Self {
         let opened = Self::open(tracker);
         opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&tracker.tables)))
     }
 }
 
-/// Opens the table of the state alone.
+/// Opens only the table of the state.
 pub fn open_state(tracker: &Tracker) -> Result<CheckedTable, Altered> {
     open(tracker, &Relation::open_table(tracker.relation), Own::State)
 }
@@ -213,7 +213,7 @@ fn open(tracker: &Tracker, tracked: &Relation, table: Own) -> Result<CheckedTabl
     )
 }
 
-/// Returns the hint of an error about an altered table of a tracker.
+/// Returns the hint for errors about an altered table of a tracker.
 pub fn altered_hint(tables: &Tables) -> String {
     let clusters = names::find_relation(tables.get(Own::Clusters)).unwrap_or_default();
     let clusters = names::literal(&clusters);

@@ -1,4 +1,4 @@
-//! `near_dup_track` and `near_dup_untrack`: begin and end keeping clusters.
+//! `near_dup_track` and `near_dup_untrack`: start and stop keeping clusters.
 
 use crate::guard::columns::{column_number, only_key_column};
 use crate::guard::exceptions::{VALID_EXCEPTIONS, open_exceptions};
@@ -23,18 +23,16 @@ use crate::pg::relation::Relation;
 use crate::pg::rights::{OwnerRights, check_owner};
 use crate::pg::statement::{Connection, server_text};
 use crate::pg::varlena::Varlena;
-use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 
-/// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, key, condition, exceptions,
-/// k, unit, fold)`: makes the tables of a tracker and its triggers, and computes the clusters. Returns the table of
+/// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, key, condition, exceptions, k,
+/// unit, fold)`: creates the tables and triggers of a tracker, and computes the clusters. Returns the table of
 /// clusters. Writers of the table wait meanwhile.
 ///
 /// # Errors
-/// `insufficient_privilege` unless the caller owns the table; `object_not_in_prerequisite_state` for a
-/// table without a key, or without an index that serves the threshold; `invalid_object_definition` for an order or
-/// a condition that is not immutable; `unique_violation` for a key of two rows; the errors of
-/// [`requested_measure`], and of CREATE TABLE.
+/// `insufficient_privilege` unless the caller owns the table; `invalid_object_definition` for an order or a condition
+/// that is not immutable; `unique_violation` if two rows have the same key; the errors of [`requested`] and of CREATE
+/// TABLE.
 #[pg_extern(sql = false)]
 fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // SAFETY: the call is running; its arguments are of the declared types.
@@ -49,7 +47,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     let mut connection = Connection::open();
     let table = names::relation(relation);
     connection.execute(&format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"));
-    // Names in expressions are looked up as the caller does it.
+    // Before the owner's rights are assumed, so that names are looked up on the caller's search_path.
     let mut tracker = requested(&call, &connection, relation);
     let rights = rights_for(relation);
     let clusters = clusters.unwrap_or_else(|| names::derived(&names::bare(relation), "clusters"));
@@ -69,7 +67,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     tracker.tables.get(Own::Clusters)
 }
 
-/// Returns the tracker that a call of `near_dup_track` asks for, without its tables.
+/// Returns the tracker for a call of `near_dup_track`, without its own tables.
 ///
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` for a table without a key or a usable index, `invalid_parameter_value` for
@@ -101,11 +99,13 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
     let condition = text(7).map(|text| parsed_condition(connection, relation, &text));
     let exceptions = call.optional_argument(8);
     let exceptions = exceptions.map(|table| pg_sys::Oid::from(table.value() as u32));
-    let mut cut = options::cut_arguments(call, 9);
+    let shingling = options::cut_arguments(call, 9).try_fold(None, |cut: Option<_>, text| {
+        with_text(cut.unwrap_or_default(), text).map(Some)
+    });
     let options = GuardOptions {
         column: server_text(&value),
         bound: f64::from_bits(call.argument(2, "threshold").value() as u64).to_string(),
-        shingling: cut.try_fold(Shingling::default(), with_text).or_raise(),
+        shingling: shingling.or_raise(),
         scope: scope.iter().map(|name| server_text(name)).collect(),
         // SAFETY: the condition is over the table alone.
         condition: condition.and_then(|node| unsafe { RowCondition::new(node, &table) }),
@@ -146,8 +146,8 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
 }
 
 /// # Errors
-/// ERROR `wrong_object_type` for relations that are no tables, and for tables with children by inheritance;
-/// `feature_not_supported` for temporary ones.
+/// ERROR `wrong_object_type` unless the relation is a table without inheritance children, or a partitioned table at the
+/// root; `feature_not_supported` for temporary tables.
 fn check_table(relation: pg_sys::Oid) {
     let table = Relation::open_table(relation);
     // SAFETY: the table is open.
@@ -178,12 +178,12 @@ fn check_table(relation: pg_sys::Oid) {
     )
 }
 
-/// Implements `near_dup_untrack(clusters)`: drops the triggers and all tables of a tracker but the clusters
-/// and their log, which stay as they are.
+/// Implements `near_dup_untrack(clusters)`: drops the triggers and tables of a tracker, except the clusters and their
+/// log.
 ///
 /// # Errors
-/// `object_not_in_prerequisite_state` for a table that is not kept, `insufficient_privilege` unless the
-/// caller owns the tracked table.
+/// `object_not_in_prerequisite_state` for a table that no tracker keeps, `insufficient_privilege` unless the caller
+/// owns the tracked table.
 #[pg_extern(sql = false)]
 fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.

@@ -11,8 +11,8 @@ use crate::pg::srf::ResultRows;
 use crate::pg::statement::{Connection, server_text, text_datum};
 use pgrx::prelude::*;
 
-/// Returns the trackers of all tables that the caller may read, and the numbers of rows in their queues. Of a tracker
-/// with an altered table it returns what is wrong.
+/// Returns the trackers of all tables that the caller may read, with the lengths of their queues. If a table of a
+/// tracker was altered, returns what is wrong.
 #[pg_extern(sql = false)]
 fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
@@ -29,7 +29,7 @@ fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
     connection.close();
 }
 
-/// The tables that have triggers of a function and that the caller may read.
+/// Finds the tables that have triggers of a function and that the caller may read.
 const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
     WHERE t.tgfoid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0
         AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";
@@ -37,7 +37,7 @@ const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
 fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     let rights = OwnerRights::assume(tracker.owner);
     let opened = OpenTables::open(tracker);
-    // The number of rows in the queue, and the time, duration and rows of the last refresh.
+    // Length of the queue; time, duration and rows of the last refresh.
     let mut last = [None; 4];
     if opened.is_ok() {
         let noted = noted(connection, tracker);

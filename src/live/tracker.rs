@@ -1,11 +1,11 @@
 //! A tracker, as its triggers describe it.
 //!
-//! The condition of every trigger names the tracker's tables as constants of type regclass, so that PostgreSQL
-//! knows of the dependency, follows when they are renamed, and dumps them. The condition of the trigger for updates
-//! keeps the columns and expressions of the tracker as well, and its arguments have the rest.
+//! The condition of every trigger names the tracker's tables as constants of type regclass, so that PostgreSQL records
+//! the dependency, follows renames and dumps the names. The condition of the trigger for updates also contains the
+//! columns and expressions of the tracker; its arguments contain the rest.
 //!
-//! Everybody may put such a trigger on a table of his own. It counts only if the owner of its table owns all tables
-//! that it names, and if the tracker's state does not name another table.
+//! Any role can create such a trigger on its own table. It counts only if the owner of its table owns all tables that
+//! it names, and if the tracker's state does not name a different table.
 
 use crate::index::kind::Kind;
 use crate::live::measure::Measure;
@@ -23,32 +23,33 @@ use crate::pg::{condition, names};
 use neardup::shingle::Shingling;
 use pgrx::{IntoDatum, pg_sys};
 
-/// A tracker: its tables, the table that it follows, and what it compares there.
+/// A tracker: the table that it follows, its own tables, and how it compares rows.
 pub struct Tracker {
     pub relation: pg_sys::Oid,
-    /// The owner of the tracked table, and of all others.
+    /// The owner of the tracked table and of the tracker's tables.
     pub owner: pg_sys::Oid,
     pub tables: Tables,
-    /// The column whose values name the rows.
+    /// The column whose values identify rows.
     pub key: Expression,
     /// The column whose values are compared.
     pub value: Expression,
     pub scope: Vec<Expression>,
     pub measure: Measure,
     pub order: Order,
-    /// Rows that do not satisfy it are as if they were not there.
+    /// Rows that do not satisfy it are ignored.
     pub condition: Option<Expression>,
-    /// The extension's function for the triggers that note changes.
+    /// The function of the triggers, `near_dup_track()`.
     pub note: pg_sys::Oid,
 }
 
-/// Returns the extension's function for the triggers that note changes, beside another one of its functions.
+/// Returns the function of the triggers, given another function of the extension.
 pub fn note_function(beside: pg_sys::Oid) -> pg_sys::Oid {
     function_beside(beside, c"near_dup_track", &[]).expect("the extension has its functions")
 }
 
 impl Tracker {
-    /// Returns the tracker that a trigger for updates of an open table describes; None if it is not one of ours.
+    /// Returns the tracker that a trigger for updates of `table` describes, or None if near_dup_track did not create
+    /// it.
     fn of_trigger(note: pg_sys::Oid, table: &Relation, trigger: &pg_sys::Trigger) -> Option<Self> {
         if !matches!(
             table.kind(),
@@ -99,7 +100,7 @@ impl Tracker {
         }
     }
 
-    /// Returns the trackers of a table; none of one that is gone.
+    /// Returns the trackers of a table, none if it no longer exists.
     pub fn all_of_table(
         note: pg_sys::Oid,
         connection: &Connection,
@@ -118,8 +119,8 @@ impl Tracker {
             .collect()
     }
 
-    /// Returns whether all of its tables belong to the owner of the tracked one, and its state does not name
-    /// another table.
+    /// Returns whether all tables belong to the owner of the tracked table, and the state does not name a different
+    /// table.
     fn is_linked(&self, connection: &Connection) -> bool {
         let tables = self.tables.all();
         if tables
@@ -128,7 +129,7 @@ impl Tracker {
         {
             return false;
         }
-        // Whoever opens all tables reports what was altered.
+        // `OpenTables` reports what was altered.
         let Ok(_state) = open_state(self) else {
             return true;
         };
@@ -142,7 +143,7 @@ impl Tracker {
         linked.iter().all(|&linked| linked == self.relation)
     }
 
-    /// Returns the tracker that keeps the table of clusters named by an argument of a call.
+    /// Returns the tracker of the table of clusters that the first argument of a call names.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if there is none, or several tables have its triggers;
@@ -178,12 +179,12 @@ impl Tracker {
         tracker
     }
 
-    /// Returns the extension's function of that name.
+    /// Returns the qualified name of a function of the extension.
     pub fn function(&self, name: &str) -> String {
         names::qualified(self.measure.schema, name)
     }
 
-    /// Returns the rows of the table that are compared, as an item of FROM.
+    /// Returns the rows that are compared, as an item of FROM.
     pub fn base(&self) -> String {
         let table = names::relation(self.relation);
         match &self.condition {
@@ -192,7 +193,7 @@ impl Tracker {
         }
     }
 
-    /// Returns the name of one of its tables.
+    /// Returns the qualified name of one of the tracker's tables.
     pub fn table(&self, table: Own) -> String {
         names::relation(self.tables.get(table))
     }
@@ -202,7 +203,7 @@ impl Tracker {
         self.key.type_.name()
     }
 
-    /// Returns the key of the table's row `alias`.
+    /// Returns the key of a row `alias` of the table.
     pub fn key_of(&self, alias: &str) -> String {
         format!("{alias}.{}", self.key.sql)
     }
@@ -212,20 +213,20 @@ impl Tracker {
         format!("{a} {} {b}", self.key.equality())
     }
 
-    /// Returns the value of the table's row `alias` that is compared.
+    /// Returns the compared value of a row `alias` of the table.
     pub fn value_of(&self, alias: &str) -> String {
         format!("{alias}.{}", self.value.sql)
     }
 
-    /// Returns a text of each scope column, made of its number from 1 on and the column.
+    /// Returns the concatenation of `text` for all scope columns, numbered from 1.
     pub fn of_scope(&self, text: impl Fn(usize, &Expression) -> String) -> String {
         let numbered = (1..).zip(&self.scope);
         let texts = numbered.map(|(number, column)| text(number, column));
         texts.collect()
     }
 
-    /// Returns the condition that the table's row `new` can be near another one: its value is there and
-    /// near itself, which no empty one is, and its scope columns are there.
+    /// Returns the condition that the row `new` can be near others: no scope column is NULL, and the value is near
+    /// itself, which NULL and empty values are not.
     pub fn joins(&self) -> String {
         let value = self.value_of("new");
         let scope = self.of_scope(|_, column| format!(" AND new.{} IS NOT NULL", column.sql));
@@ -233,8 +234,8 @@ impl Tracker {
         format!("({near} IS TRUE{scope})")
     }
 
-    /// Returns the condition, beginning with AND, that the table's row `new` and another one are in one scope; `other`
-    /// returns that one's value for a scope column and its number.
+    /// Returns the condition, beginning with AND, that the row `new` and another row are in one scope. `other` returns
+    /// the value of the other row for a scope column.
     pub fn in_scope(&self, other: impl Fn(usize, &Expression) -> String) -> String {
         self.of_scope(|number, column| {
             let (name, equality) = (&column.sql, column.equality());
@@ -242,7 +243,7 @@ impl Tracker {
         })
     }
 
-    /// Returns the condition, beginning with AND, that two keys are no exception.
+    /// Returns the condition, beginning with AND, that two keys are not an exception.
     pub fn not_excepted(&self, x: &str, y: &str) -> String {
         let Some(exceptions) = self.tables.exceptions.map(names::relation) else {
             return String::new();
@@ -256,7 +257,7 @@ impl Tracker {
     }
 }
 
-/// The tables of the owner of a table whose triggers name that one.
+/// Finds the tables whose triggers name a table and that have the same owner.
 const TRACKED: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
     JOIN pg_catalog.pg_trigger t ON t.oid OPERATOR(pg_catalog.=) d.objid
     JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid

@@ -1,4 +1,4 @@
-//! The triggers of a tracker: how they are made, and whether they note every change.
+//! The triggers of a tracker: creates them, and checks whether they note every change.
 
 use crate::live::tables::Tables;
 use crate::live::tracker::Tracker;
@@ -12,17 +12,17 @@ use std::ffi::CStr;
 
 const ROW: u32 = pg_sys::TRIGGER_TYPE_ROW;
 const UPDATE: u32 = pg_sys::TRIGGER_TYPE_UPDATE;
-/// The kinds of triggers, as in `pg_trigger.tgtype`: for each row, after INSERT or DELETE, and after UPDATE.
+/// `pg_trigger.tgtype` of the row triggers AFTER INSERT OR DELETE and AFTER UPDATE.
 const ROWS: u32 = ROW | pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_DELETE;
 const UPDATES: u32 = ROW | UPDATE;
 
-/// Makes the triggers that note changes of the table, and of the exceptions.
+/// Creates the triggers on the tracked table and on the exceptions.
 pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
     let naming = condition::naming(&tracker.tables.all());
     let function = tracker.function("near_dup_track");
     let create = |table: &str, suffix: &str, event: &str, when: &str, arguments: &str| {
         let trigger = names::identifier(&names::derived(name, suffix));
-        // Logical replication fires no others than those that always fire.
+        // Logical replication fires only triggers that are enabled ALWAYS.
         connection.execute(&format!(
             "CREATE TRIGGER {trigger} AFTER {event} ON {table} FOR EACH ROW
                  WHEN ({naming}{when}) EXECUTE FUNCTION {function}({arguments});
@@ -48,8 +48,8 @@ pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
     }
 }
 
-/// Returns the condition, beginning with AND, by which the trigger for updates keeps columns and expressions, so
-/// that the tracker follows when columns are renamed.
+/// Returns the condition, beginning with AND, that contains columns and expressions, so that the tracker follows when
+/// columns are renamed.
 fn keeping(tracker: &Tracker) -> String {
     let columns = [&tracker.key, &tracker.value]
         .into_iter()
@@ -74,14 +74,14 @@ fn arguments(tracker: &Tracker) -> String {
     arguments.join(", ")
 }
 
-/// Returns the term of the order that the user has named; the key follows it.
+/// Returns the term of the order before the key, or None if the order is by key alone.
 fn named_term(tracker: &Tracker) -> Option<&crate::live::order::Term> {
     let first = tracker.order.terms.first()?;
     let is_key = first.expression.sql == tracker.key.sql && first.direction().is_empty();
     (!is_key).then_some(first)
 }
 
-/// Returns the triggers of an open table that note changes for the tracker with these tables.
+/// Returns the triggers of `table` that belong to the tracker with `tables`.
 pub fn noting<'t>(
     note: pg_sys::Oid,
     table: &'t Relation,
@@ -94,7 +94,7 @@ pub fn noting<'t>(
     triggers.filter(move |trigger| Tables::of(trigger).as_ref() == Some(tables))
 }
 
-/// Returns the trigger among [`noting`] for updates, which keeps the columns.
+/// Returns the trigger for updates among [`noting`]. Its condition contains the columns.
 pub fn for_updates<'t>(
     note: pg_sys::Oid,
     table: &'t Relation,
@@ -103,7 +103,7 @@ pub fn for_updates<'t>(
     noting(note, table, tables).find(|trigger| trigger.tgtype as u32 & UPDATE != 0)
 }
 
-/// Returns the expressions over an open table that the trigger for updates keeps.
+/// Returns the expressions in the condition of the trigger for updates.
 pub fn kept(trigger: &pg_sys::Trigger) -> Vec<*mut pg_sys::Node> {
     // SAFETY: the condition is the trigger's.
     unsafe { condition::kept(trigger.tgqual) }.unwrap_or_default()
@@ -114,9 +114,9 @@ pub fn name_of(trigger: &pg_sys::Trigger) -> String {
     utf8(unsafe { CStr::from_ptr(trigger.tgname) })
 }
 
-/// Returns a text that stays the same as long as every change of the tracked rows and of the exceptions is noted: the
-/// tables that hold them, with their files and triggers. Returns None if it is not certain that every change is noted,
-/// or was since the transaction began.
+/// Describes the tables that hold the tracked rows and the exceptions, with their files and triggers. Every change
+/// since an earlier refresh was noted if both have the same description. Returns None if it is not certain that every
+/// change is noted, or was since the transaction began.
 pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     let (mut all, mut triggers) = (Vec::new(), Vec::new());
     let mut tables: Vec<_> = tracker.tables.exceptions.into_iter().collect();
@@ -138,7 +138,7 @@ pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     noted
 }
 
-/// Tables with their files, and with some of their triggers by the transactions that made or changed these.
+/// Lists tables with their files, and some of their triggers with the transactions that created or altered them.
 const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oid, c.relfilenode, t.triggers), ', ' ORDER BY c.oid)
     FROM pg_catalog.pg_class c CROSS JOIN LATERAL (
         SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', t.oid, t.xmin), ' ' ORDER BY t.oid) AS triggers
@@ -146,20 +146,20 @@ const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oi
         WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid AND t.oid OPERATOR(pg_catalog.=) ANY ($2)) t
     WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
 
-/// Returns whether the triggers of a table without partitions note every change of its rows, as they were made.
+/// Returns whether the triggers of a table without partitions are as created and note every change of its rows.
 fn notes_all(tracker: &Tracker, table: &Relation) -> bool {
     let has_trigger = |(kind, conditions): (u32, usize)| {
         noting(tracker.note, table, &tracker.tables).any(|trigger| {
             // SAFETY: the condition is the trigger's.
             let found = unsafe { condition::conjuncts(trigger.tgqual) }.len();
-            // Sessions that apply changes of others fire no triggers but those that always fire.
+            // Logical replication fires no others.
             trigger.tgenabled as u8 == pg_sys::TRIGGER_FIRES_ALWAYS
                 && trigger.tgtype as u32 == kind
                 && trigger.tgnattr == 0
                 && found == conditions
         })
     };
-    // TRUNCATE empties a file of the transaction's own instead of making another.
+    // TRUNCATE empties a file that the transaction created, instead of making a new one.
     table.kind() == pg_sys::RELKIND_RELATION
         && !table.has_new_file()
         && [(ROWS, 1), (UPDATES, 2)].into_iter().all(has_trigger)

@@ -12,11 +12,10 @@ use neardup::memory::collected;
 use pgrx::{IntoDatum, pg_sys};
 use std::time::{Duration, Instant};
 
-/// Rows that one statement writes.
+/// Maximum number of rows that one statement writes.
 const BATCH: usize = 10_000;
 
-/// Writes the clusters of the rows that have changed them. Returns the number of rows that it has added, less those
-/// that it has deleted.
+/// Writes the clusters of rows whose clusters changed. Returns the number of rows added minus the number deleted.
 pub fn clusters(
     connection: &Connection,
     tracker: &Tracker,
@@ -79,7 +78,7 @@ pub fn clusters(
     added
 }
 
-/// Runs a statement for elements, a batch at a time; `arguments` makes its arguments of a batch.
+/// Runs `statement` for batches of `elements`. `arguments` returns its arguments for a batch.
 fn run_in_batches<T, const N: usize>(
     statement: &Statement<'_>,
     mut elements: impl Iterator<Item = T>,
@@ -94,7 +93,7 @@ fn run_in_batches<T, const N: usize>(
     }
 }
 
-/// Brings the canonical rows with some keys up to date with clusters and table.
+/// Brings the canonical rows with `keys` up to date with clusters and table.
 pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: &[&[u8]]) {
     let is_given = |key: &str| {
         let type_ = tracker.key_type();
@@ -108,10 +107,10 @@ pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: &[&[u8]]) {
     }
 }
 
-/// Brings all canonical rows up to date with clusters and table. Returns how long comparing them took.
+/// Brings all canonical rows up to date with clusters and table. Returns how long it took to compare them.
 pub fn all_canonicals(connection: &Connection, tracker: &Tracker) -> Duration {
     let [delete, insert] = updates_of_canonicals(tracker, |_| String::new());
-    // Planned while the table is empty, a nested loop would scan it for each row that it inserts.
+    // A nested loop planned while the table is empty would scan it for each inserted row.
     let settings = Settings::begin();
     settings.set(c"enable_nestloop", c"off");
     let started = Instant::now();
@@ -180,7 +179,7 @@ pub fn log(connection: &Connection, tracker: &Tracker, rows: &TrackedRows, event
     run_in_batches(&insert, events.into_iter(), |batch| {
         let from = collected(batch.iter().map(|event| event.from)).or_raise();
         let to = collected(batch.iter().map(|event| event.to)).or_raise();
-        // Of a row that joined, to the canonical row.
+        // The similarity of a row that joined to its canonical row.
         let similarities = batch.iter().map(|event| match rows.get(event.row).after {
             After::There(near) if event.kind == EventKind::Joined => Some(near?.similarity),
             _ => None,
