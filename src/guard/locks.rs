@@ -41,7 +41,8 @@ pub fn pass_state(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> Pass
     let announced = [PassState::Passed, PassState::WillPass]
         .into_iter()
         .find(|state| is_held(tag(root, top, *state as u16)));
-    // Asked last, because a transaction that is in progress now still holds its locks. SAFETY: as above.
+    // Asked last, because a transaction that is in progress now still holds its locks.
+    // SAFETY: as above.
     match unsafe { pg_sys::TransactionIdIsInProgress(transaction) } {
         false => PassState::Ended,
         true => announced.unwrap_or(PassState::Silent),

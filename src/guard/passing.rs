@@ -298,7 +298,8 @@ impl<'p> Passing<'p> {
             guard.tables.clear();
             let Some(reach) = guard.reach else { continue };
             if let Some(notes) = guard.notes().filter(|_| guard.exceptions.is_some()) {
-                // A transaction that inserts an exception waits for this lock, and then removes the notes. SAFETY: a
+                // A transaction that inserts an exception waits for this lock, and then removes the notes.
+                // SAFETY: a
                 // transaction is running.
                 unsafe { pg_sys::LockRelationOid(notes.table, pg_sys::RowExclusiveLock as i32) };
             }

@@ -28,9 +28,8 @@ pub fn share(connection: &Connection, tracker: &Tracker) {
     let table = names::literal(&names::relation(tracker.relation));
     let readers = connection.prepare(READERS, &[pg_sys::OIDOID]);
     let mut roles = None;
-    readers.run(&[tracker.relation.into_datum()], &mut |row| {
-        roles = row.name(1);
-    });
+    let relation = [tracker.relation.into_datum()];
+    readers.run(&relation, &mut |row| roles = row.name(1));
     for readable in [tracker.table(Own::Clusters), tracker.table(Own::Log)] {
         connection.execute(&format!(
             "ALTER TABLE {readable} ENABLE ROW LEVEL SECURITY;

@@ -141,22 +141,19 @@ impl<'a> Neighborhood<'a> {
                 return;
             }
             rows.set_before(number, tuple, known::BEFORE);
+            if present.is_none() {
+                rows.get_mut(number).after = After::Gone;
+                return;
+            }
             let joins = tuple.get(known::JOINS) == Some(true);
-            if present.is_none() || !joins {
-                let is_gone = present.is_none();
-                rows.get_mut(number).after = if is_gone {
-                    After::Gone
-                } else {
-                    After::There(None)
-                };
+            if !joins {
+                rows.get_mut(number).after = After::There(None);
             }
-            if present.is_some() {
-                let mut parameters = self.parameters.get();
-                parameters.check(tuple.datum(known::SIGNATURE));
-                self.parameters.set(parameters);
-                self.set_place(number, tuple, known::PLACE);
-                found.try_extend(joins.then_some(number)).or_raise();
-            }
+            let mut parameters = self.parameters.get();
+            parameters.check(tuple.datum(known::SIGNATURE));
+            self.parameters.set(parameters);
+            self.set_place(number, tuple, known::PLACE);
+            found.try_extend(joins.then_some(number)).or_raise();
         });
         found
     }

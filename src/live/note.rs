@@ -6,14 +6,16 @@
 use crate::guard::slot::{get, have_same_bits};
 use crate::guard::table::root_of;
 use crate::live::tables::{Own, Tables, altered_hint};
-use crate::live::triggers::{for_updates, kept, name_of};
+use crate::live::triggers::for_updates;
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
+use crate::pg::encoding::utf8;
 use crate::pg::error::{not_ready, raise};
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::{condition, names, nodes};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
 
 /// Adds the key of a changed row, or both keys of a changed exception, to the queue.
 ///
@@ -81,32 +83,25 @@ impl Noting {
             not_our_trigger();
         };
         let table = Relation::open_table(oid);
-        let kept = kept(for_updates(function, &table, &tables)?);
+        let updates = for_updates(function, &table, &tables)?;
+        let kept = condition::kept(updates.tgqual).unwrap_or_default();
         // An exception has two keys.
         let count = if tables.exceptions == Some(oid) { 2 } else { 1 };
-        // The expressions are over the table alone.
-        let (keys, read) = {
-            let keys = kept.iter().take(count);
-            let keys = keys.map_while(|&node| condition::column(node));
-            let read = kept.iter().flat_map(|&node| nodes::columns(node));
-            (
-                keys.collect::<Vec<_>>(),
-                read.filter(|&column| column > 0).collect(),
-            )
-        };
+        let keys = kept.iter().take(count);
+        let keys: Vec<_> = keys.map_while(|&node| condition::column(node)).collect();
+        let read = kept.iter().flat_map(|&node| nodes::columns(node));
+        let read = read.filter(|&column| column > 0).collect();
         // A partition has a clone of the tracked table's trigger.
         let root = Relation::open_table(match trigger.tgisclone {
             true => root_of(oid),
             false => oid,
         });
         if names::owner(tables.get(Own::Queue)) != Some(root.owner()) {
-            let (table, trigger) = (names::relation(root.oid()), name_of(trigger));
+            let table = names::relation(root.oid());
+            let trigger = names::identifier(&utf8(CStr::from_ptr(trigger.tgname)));
             not_ready(
                 &format!("a trigger of table {table} notes changes for clusters of another owner"),
-                &format!(
-                    "Undo the change of its owner, or DROP TRIGGER {} ON {table}.",
-                    names::identifier(&trigger)
-                ),
+                &format!("Undo the change of its owner, or DROP TRIGGER {trigger} ON {table}."),
             );
         }
         let is_of_type = |&column: &i16| {

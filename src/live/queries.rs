@@ -40,12 +40,12 @@ pub fn itself(tracker: &Tracker) -> String {
 /// others: unchanged members can.
 pub fn members(tracker: &Tracker) -> String {
     let argument = argument(tracker);
-    let (clusters, is_canonical, is_itself) = (
+    let keys = format!(
+        "(SELECT c.key FROM {} c WHERE {} AND NOT {})",
         tracker.table(Own::Clusters),
         tracker.equal("c.canonical", &argument),
-        tracker.equal("c.key", &argument),
+        tracker.equal("c.key", &argument)
     );
-    let keys = format!("(SELECT c.key FROM {clusters} c WHERE {is_canonical} AND NOT {is_itself})");
     known(tracker, &keys, "true", "NULL")
 }
 

@@ -154,20 +154,18 @@ impl Rebuild {
         if self.measure.kind == Kind::Minhash {
             self.parameters.check(value);
         }
-        if let Some(scope) = tuple.get(column::SCOPE) {
-            self.add_to_scope(number, scope, value);
-        }
-    }
-
-    fn add_to_scope(&mut self, number: u32, scope: i64, value: Option<pg_sys::Datum>) {
+        let Some(scope) = tuple.get(column::SCOPE) else {
+            return;
+        };
         if self.scope != Some(scope) {
             self.place_scope();
             self.scope = Some(scope);
         }
         let Measure { bound, schema, .. } = self.measure;
-        let signature_type = type_named(schema, c"minhash_signature");
-        let new = || Collection::of_bound(pg_sys::INT8OID, bound, signature_type);
-        let collection = self.collection.get_or_insert_with(new);
+        let collection = self.collection.get_or_insert_with(|| {
+            let signature_type = type_named(schema, c"minhash_signature");
+            Collection::of_bound(pg_sys::INT8OID, bound, signature_type)
+        });
         collection.push(i64::from(number).into_datum(), value);
     }
 
@@ -182,7 +180,7 @@ impl Rebuild {
             return;
         };
         matches.for_each_in_star(&mut |keys, similarity| {
-            // The keys are the bigints of `add_to_scope`.
+            // The keys are the bigints that `add` pushes.
             if let [Some(row), Some(canonical)] = keys.map(|key| Some(key?.value())) {
                 self.rows.get_mut(row as u32).after = After::There(Some(NearCanonical {
                     canonical: canonical as u32,

@@ -99,8 +99,11 @@ impl<'a> Refresh<'a> {
         // Before the snapshot, so that it sees all rows of these files.
         let noted = noted(connection, tracker);
         connection.read_under(Snapshot::take());
+        let is_certain = noted.is_some() && noted == state.noted;
+        // A snapshot taken at the start of the transaction may not see all rows of a new file.
+        state.noted = noted.filter(|_| is_certain || !Snapshot::is_of_transaction());
         Self {
-            is_certain: state.take_noted(noted),
+            is_certain,
             connection,
             tracker,
             state,

@@ -2,7 +2,7 @@
 
 use crate::live::tables::Own;
 use crate::live::tracker::Tracker;
-use crate::pg::statement::{Connection, Snapshot};
+use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, pg_sys};
 use std::time::Instant;
 
@@ -42,15 +42,6 @@ impl State {
             insert.execute(&[tracker.relation.into_datum()]);
             Self::lock(connection, tracker)
         })
-    }
-
-    /// Sets what [`noted`](super::triggers::noted) returned for this refresh. Returns whether every change since the
-    /// last refresh is in the queue.
-    pub fn take_noted(&mut self, noted: Option<String>) -> bool {
-        let is_certain = noted.is_some() && noted == self.noted;
-        // A snapshot taken at the start of the transaction may not see all rows of a new file.
-        self.noted = noted.filter(|_| is_certain || !Snapshot::is_of_transaction());
-        is_certain
     }
 
     /// Writes the state at the end of a refresh that examined `changed` rows.

@@ -172,16 +172,7 @@ pub struct OpenTables {
 impl OpenTables {
     pub fn open(tracker: &Tracker) -> Result<Self, Altered> {
         let tracked = Relation::open_table(tracker.relation);
-        let tables = [
-            Own::State,
-            Own::Queue,
-            Own::Canonical,
-            Own::Log,
-            Own::Clusters,
-        ];
-        let opened = tables
-            .map(|table| open(tracker, &tracked, table))
-            .into_iter();
+        let opened = open_each(tracker, &tracked);
         let exceptions = tracker.tables.exceptions.into_iter();
         let exceptions =
             exceptions.map(|table| open_exceptions(table, &tracked, tracker.key.type_));
@@ -201,16 +192,21 @@ impl OpenTables {
 
 /// Opens only the table of the state.
 pub fn open_state(tracker: &Tracker) -> Result<CheckedTable, Altered> {
-    open(tracker, &Relation::open_table(tracker.relation), Own::State)
+    let tracked = Relation::open_table(tracker.relation);
+    let state = open_each(tracker, &tracked).next();
+    state.expect("a tracker has tables")
 }
 
-fn open(tracker: &Tracker, tracked: &Relation, table: Own) -> Result<CheckedTable, Altered> {
-    let (name, columns) = &descriptions(tracker)[table as usize];
-    CheckedTable::open(
-        tracker.tables.get(table),
-        &created(tracked, (name, columns)),
-        pg_sys::AccessShareLock,
-    )
+/// Opens the tables that the tracker created one by one, the state first.
+fn open_each(
+    tracker: &Tracker,
+    tracked: &Relation,
+) -> impl Iterator<Item = Result<CheckedTable, Altered>> {
+    let tables = tracker.tables.own.into_iter().zip(descriptions(tracker));
+    tables.rev().map(|(table, (name, columns))| {
+        let created = created(tracked, (name, &columns));
+        CheckedTable::open(table, &created, pg_sys::AccessShareLock)
+    })
 }
 
 /// Returns the hint for errors about an altered table of a tracker.

@@ -179,11 +179,6 @@ impl Tracker {
         tracker
     }
 
-    /// Returns the qualified name of a function of the extension.
-    pub fn function(&self, name: &str) -> String {
-        names::qualified(self.measure.schema, name)
-    }
-
     /// Returns the rows that are compared, as an item of FROM.
     pub fn base(&self) -> String {
         let table = names::relation(self.relation);

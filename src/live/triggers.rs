@@ -3,12 +3,10 @@
 use crate::live::tables::Tables;
 use crate::live::tracker::Tracker;
 use crate::options::cut_texts;
-use crate::pg::encoding::utf8;
 use crate::pg::relation::Relation;
 use crate::pg::statement::Connection;
 use crate::pg::{condition, names};
 use pgrx::{IntoDatum, pg_sys};
-use std::ffi::CStr;
 
 const ROW: u32 = pg_sys::TRIGGER_TYPE_ROW;
 const UPDATE: u32 = pg_sys::TRIGGER_TYPE_UPDATE;
@@ -19,7 +17,7 @@ const UPDATES: u32 = ROW | UPDATE;
 /// Creates the triggers on the tracked table and on the exceptions.
 pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
     let naming = condition::naming(&tracker.tables.all());
-    let function = tracker.function("near_dup_track");
+    let function = names::qualified(tracker.measure.schema, "near_dup_track");
     let create = |table: &str, suffix: &str, event: &str, when: &str, arguments: &str| {
         let trigger = names::identifier(&names::derived(name, suffix));
         // Logical replication fires only triggers that are enabled ALWAYS.
@@ -101,17 +99,6 @@ pub fn for_updates<'t>(
     tables: &Tables,
 ) -> Option<&'t pg_sys::Trigger> {
     noting(note, table, tables).find(|trigger| trigger.tgtype as u32 & UPDATE != 0)
-}
-
-/// Returns the expressions in the condition of the trigger for updates.
-pub fn kept(trigger: &pg_sys::Trigger) -> Vec<*mut pg_sys::Node> {
-    // SAFETY: the condition is the trigger's.
-    unsafe { condition::kept(trigger.tgqual) }.unwrap_or_default()
-}
-
-pub fn name_of(trigger: &pg_sys::Trigger) -> String {
-    // SAFETY: the names of triggers are NUL-terminated.
-    utf8(unsafe { CStr::from_ptr(trigger.tgname) })
 }
 
 /// Describes the tables that hold the tracked rows and the exceptions, with their files and triggers. Every change

@@ -9,6 +9,7 @@ use crate::pg::statement::{Connection, Statement, text_array};
 use crate::pg::value::in_memory_of_its_own;
 use neardup::cluster::live::{ClusterNumbers, Event, EventKind};
 use neardup::memory::collected;
+use pgrx::pg_sys::{FLOAT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID};
 use pgrx::{IntoDatum, pg_sys};
 use std::time::{Duration, Instant};
 
@@ -32,12 +33,7 @@ pub fn clusters(
              ON CONFLICT (key) DO UPDATE SET key = excluded.key, cluster = excluded.cluster,
                  canonical = excluded.canonical, similarity = excluded.similarity"
         ),
-        &[
-            pg_sys::TEXTARRAYOID,
-            pg_sys::INT8ARRAYOID,
-            pg_sys::TEXTARRAYOID,
-            pg_sys::FLOAT8ARRAYOID,
-        ],
+        &[TEXTARRAYOID, INT8ARRAYOID, TEXTARRAYOID, FLOAT8ARRAYOID],
     );
     let mut added = 0;
     let gone = rows
@@ -49,7 +45,7 @@ pub fn clusters(
             "DELETE FROM {table} m USING pg_catalog.unnest($1) u (key) WHERE {}",
             tracker.equal("m.key", &format!("u.key::{type_}"))
         ),
-        &[pg_sys::TEXTARRAYOID],
+        &[TEXTARRAYOID],
     );
     run_in_batches(&delete, gone.inspect(|_| added -= 1), |keys| {
         [Some(text_array(keys.iter().copied()))]
@@ -100,7 +96,7 @@ pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: &[&[u8]]) {
         format!("AND {key} IN (SELECT u.key::{type_} FROM pg_catalog.unnest($1) u (key))")
     };
     for sql in updates_of_canonicals(tracker, is_given) {
-        let statement = connection.prepare_kept(&sql, &[pg_sys::TEXTARRAYOID]);
+        let statement = connection.prepare_kept(&sql, &[TEXTARRAYOID]);
         run_in_batches(&statement, keys.iter(), |batch| {
             [Some(text_array(batch.iter().map(|key| **key)))]
         });
@@ -168,12 +164,12 @@ pub fn log(connection: &Connection, tracker: &Tracker, rows: &TrackedRows, event
         type_ = tracker.key_type()
     );
     let types = [
-        pg_sys::TEXTARRAYOID,
-        pg_sys::INT8ARRAYOID,
-        pg_sys::INT8ARRAYOID,
-        pg_sys::TEXTARRAYOID,
-        pg_sys::FLOAT8ARRAYOID,
-        pg_sys::TEXTARRAYOID,
+        TEXTARRAYOID,
+        INT8ARRAYOID,
+        INT8ARRAYOID,
+        TEXTARRAYOID,
+        FLOAT8ARRAYOID,
+        TEXTARRAYOID,
     ];
     let insert = connection.prepare_kept(&sql, &types);
     run_in_batches(&insert, events.into_iter(), |batch| {
