@@ -78,7 +78,7 @@ use crate::index::am::hold;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::relation::Relation;
 use crate::pg::value::in_memory_of_its_own;
-use neardup::memory::{Grow, filled};
+use neardup::memory::{Grow, collected, filled};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::mem::take;
@@ -94,19 +94,13 @@ const FEW: u64 = 16;
 /// # Safety
 /// The running statement wrote the rows at the places, and a snapshot is active.
 pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
-    let roots = || places.iter().map(|place| place.root.to_u32());
-    let mut next = roots().min();
-    while let Some(root) = next {
-        let rejection = {
-            let (mut passing, attempt) = Passing::new(root.into(), places);
-            passing.pass(attempt)
-        };
-        if rejection.is_some() {
-            return rejection;
-        }
-        next = roots().filter(|&other| other > root).min();
-    }
-    None
+    let mut roots = collected(places.iter().map(|place| place.root.to_u32())).or_raise();
+    roots.sort_unstable();
+    roots.dedup();
+    roots.into_iter().find_map(|root| {
+        let (mut passing, attempt) = Passing::new(root.into(), places);
+        passing.pass(attempt)
+    })
 }
 
 /// The rows of a root and the guards that check them.

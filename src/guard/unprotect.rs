@@ -19,7 +19,7 @@ use std::ffi::CStr;
 struct GuardTrigger {
     name: String,
     is_main: bool,
-    has_notes: bool,
+    notes: Option<pg_sys::Oid>,
     /// The tables that it names.
     named: Vec<pg_sys::Oid>,
     /// True if it is on a table of exceptions and removes notes.
@@ -49,13 +49,12 @@ fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
     if all.is_empty() || name.is_some() && chosen.is_empty() {
         missing(relation, name.as_deref(), &others);
     }
-    let notes = |trigger: &GuardTrigger| trigger.has_notes.then(|| trigger.named.first().copied());
     // A helping trigger is dropped with the guard that has the same notes. One without notes is dropped with its own
     // guard or the last one.
-    let goes = |trigger: &&GuardTrigger| match (trigger.is_main, trigger.has_notes) {
+    let goes = |trigger: &&GuardTrigger| match (trigger.is_main, trigger.notes) {
         (true, _) => is_chosen(trigger),
-        (false, true) => !others.iter().any(|main| notes(main) == notes(trigger)),
-        (false, false) => {
+        (false, Some(_)) => !others.iter().any(|main| main.notes == trigger.notes),
+        (false, None) => {
             let is_derived =
                 |main: &&GuardTrigger| trigger.name == names::derived(&main.name, "before");
             others.is_empty() || chosen.iter().any(is_derived)
@@ -89,7 +88,7 @@ fn guard_triggers(relation: pg_sys::Oid, function: Option<pg_sys::Oid>) -> Vec<G
         name: utf8(unsafe { CStr::from_ptr(trigger.tgname) }),
         is_main: is_main(trigger),
         // SAFETY: as above.
-        has_notes: unsafe { GuardOptions::notes_of(trigger) }.is_some(),
+        notes: unsafe { GuardOptions::notes_of(trigger) },
         // SAFETY: as above.
         named: unsafe { condition::named(trigger.tgqual) },
         removes_notes: removes_notes(trigger),
