@@ -4,24 +4,34 @@
 /// the search for all pairs.
 pub const MISSED: f64 = 1e-9;
 
-/// Returns the probability of each number of shared keys, from 0 to `keys`. Each key is shared with the probability
-/// `probability`. Uses only multiplications, so that results are equal on every machine.
-#[allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
+/// Keeps the probabilities of few keys, which are far below the least `f64`, within its range.
+const SCALE: f64 = (1u128 << 127) as f64;
+
+/// Returns the probability of each number of shared keys, from 0 to `keys`, of at most 1024. Each key is shared with the
+/// probability `probability`. Uses only the four operations of arithmetic, so that results are equal on every machine.
 pub fn shared_keys(keys: usize, probability: f64) -> impl Iterator<Item = f64> {
-    let powers = |base: f64| -> Vec<f64> {
-        let mut next = 1.0;
-        let power = |_| {
-            let power = next;
-            next *= base;
-            power
-        };
-        (0..=keys).map(power).collect()
-    };
-    let (shared, differing) = (powers(probability), powers(1.0 - probability));
-    let mut ways = 1.0;
+    let differs = 1.0 - probability;
+    // The probability is `scaled` divided by `SCALE` as often as `scales` says.
+    let (mut scaled, mut scales) = (1.0, 0);
+    for _ in 0..keys {
+        scaled *= differs;
+        if scaled < 1.0 / SCALE {
+            scaled *= SCALE;
+            scales += 1;
+        }
+    }
+    let odds = probability / differs;
     (0..=keys).map(move |count| {
-        let probability = ways * shared[count] * differing[keys - count];
-        ways *= (keys - count) as f64 / (count + 1) as f64;
+        let probability = match scales {
+            _ if differs <= 0.0 => f64::from(u8::from(count == keys)),
+            0 => scaled,
+            _ => 0.0,
+        };
+        scaled *= (keys - count) as f64 / (count + 1) as f64 * odds;
+        while scales > 0 && scaled >= 1.0 {
+            scaled /= SCALE;
+            scales -= 1;
+        }
         probability
     })
 }

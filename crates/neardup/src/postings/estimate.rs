@@ -133,6 +133,12 @@ impl Estimate {
         self.lists.len()
     }
 
+    /// Returns the most of the keys that were looked up that a row has.
+    pub(super) fn most_shared(&self) -> usize {
+        let shared = self.shared.iter().map(|row| row.short + row.long);
+        shared.max().unwrap_or(0) as usize
+    }
+
     /// Returns how many rows a compared row stands for, if it needs `least` of the keys that were looked up; None if it
     /// needs some whose lists are not long.
     fn scale(&self, least: usize) -> Option<f64> {

@@ -20,7 +20,8 @@ impl KeyList {
 
     pub fn lengthen(&self, postings: u64) {
         let before = self.long_postings.get();
-        self.long_postings.set(before.saturating_add(postings));
+        self.long_postings
+            .set(before.saturating_add(postings.max(1)));
     }
 }
 

@@ -7,7 +7,8 @@ use crate::memory::{Grow, filled};
 /// The probability that a row has a number of a query's keys, by the number of keys that it has among those that were
 /// looked up: a random sample without replacement. Beforehand, all numbers are equally likely.
 pub struct Likelihood {
-    /// By the number of looked up keys, the probability of having at least as many of all keys as the place says.
+    /// By the number of looked up keys that a row has, the probability of having at least as many of all keys as the
+    /// place says.
     tails: Vec<Vec<f64>>,
     /// The number of the query's keys.
     keys: usize,
@@ -20,7 +21,8 @@ impl Likelihood {
         let looked_up = estimate.lists();
         let all = keys.clamp(looked_up.max(1), MOST_KEYS);
         let mut tails = Vec::new();
-        for shared in 0..=looked_up {
+        // On a damaged page a list can have a row twice.
+        for shared in 0..=looked_up.min(estimate.most_shared()) {
             tails.try_push(tail(all, looked_up, shared)?)?;
         }
         let keys = keys.max(1);
@@ -29,7 +31,6 @@ impl Likelihood {
 
     /// Returns the probability that a row with `shared` of the keys that were looked up has at least `needed` of all.
     pub fn of(&self, shared: u32, needed: usize) -> f64 {
-        // On a damaged page a list can have a row twice.
         let tail = &self.tails[self.tails.len().min(shared as usize + 1) - 1];
         let all = tail.len() - 1;
         let place = (needed * all).div_ceil(self.keys);

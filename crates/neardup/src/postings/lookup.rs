@@ -27,9 +27,9 @@ impl PageForKeys {
         }
     }
 
-    /// Passes the pages below a directory to `put`. Calls `goes_on` for every key whose list continues on further
-    /// children, with the key's place and the number of these children; if it returns true, the key is left out.
-    /// `key` returns the key at a place; keys ascend.
+    /// Passes the pages below a directory to `put`. Calls `goes_on` for every key whose list is on several children, with
+    /// the key's place, and these children but for the last; if it returns true, the key is left out. `key` returns the
+    /// key at a place; keys ascend.
     ///
     /// # Errors
     /// Those of `put`; a directory without entries.
@@ -39,7 +39,7 @@ impl PageForKeys {
         part: &SegmentPart,
         key: impl Fn(usize) -> u32,
         mut put: impl FnMut(Self) -> Result<(), Error>,
-        mut goes_on: impl FnMut(usize, usize) -> Result<bool, Error>,
+        mut goes_on: impl FnMut(usize, Range<usize>) -> Result<bool, Error>,
     ) -> Result<(), E> {
         let (mut child, mut end) = (0, None);
         let mut open: Option<Self> = None;
@@ -57,7 +57,7 @@ impl PageForKeys {
                 _ => 0,
             };
             // Later keys begin on another child, so that a key that is left out is not within a range.
-            let is_left_out = further > 0 && goes_on(place, further)?;
+            let is_left_out = further > 0 && goes_on(place, child..child + further)?;
             match &mut open {
                 _ if is_left_out => {}
                 Some(page) if is_here => page.keys.end = place + 1,

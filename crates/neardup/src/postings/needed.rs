@@ -2,7 +2,7 @@
 
 use super::LogQuery;
 use crate::bands::occurrence::{Minimum, minima};
-use crate::bands::{Levels, Occurrence, RowSize};
+use crate::bands::{Levels, MOST_KEYS, Occurrence, RowSize};
 use crate::set::reaches;
 
 /// How many of a query's keys every match has.
@@ -83,6 +83,26 @@ impl Needed {
                 ..
             } => levels.shared(size.level(), exact, *members),
             _ => Some(exact),
+        }
+    }
+
+    /// Returns [`Self::of_row`] as a function that remembers the numbers of rows that are not sampled.
+    pub fn of_rows(self) -> impl FnMut(RowSize) -> Option<u32> {
+        const NEVER: u32 = u32::MAX;
+        // 0 where the number is not known yet.
+        let mut known = [0; MOST_KEYS + 1];
+        move |size| {
+            let compute = || self.of_row(size).map_or(NEVER, |needed| needed as u32);
+            let needed = match known.get_mut(size.count()) {
+                Some(known) if size.level() == 0 => {
+                    if *known == 0 {
+                        *known = compute();
+                    }
+                    *known
+                }
+                _ => compute(),
+            };
+            (needed != NEVER).then_some(needed)
         }
     }
 

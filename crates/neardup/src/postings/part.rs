@@ -60,6 +60,14 @@ impl<'g> SegmentPart<'g> {
         (self.first..=self.last).contains(&posting.into())
     }
 
+    /// Returns the number of rows whose postings are valid.
+    pub(super) fn valid_rows(&self) -> f64 {
+        let (first, last) = self.offsets;
+        self.rows
+            .min(u64::from(last) + 1)
+            .saturating_sub(first.into()) as f64
+    }
+
     #[inline]
     pub(super) fn group_offset(&self, number: u64) -> Result<u32, Damaged> {
         let offset = Posting::from(number).offset;

@@ -31,13 +31,8 @@ use crate::bands::occurrence::Minimum;
 use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
 
-/// About as many children as a directory page has, and postings as a leaf has, as powers of 2; with these, lengths
-/// of lists are estimated.
-const CHILDREN_LOG2: u32 = 9;
-const POSTINGS_LOG2: u32 = 11;
-
 /// Postings of long lists that are read in the time in which a further list is looked up.
-const INSTEAD: u64 = 256;
+const INSTEAD: u64 = 64;
 
 /// Postings of long lists that are read in the time in which the unread lists are searched for a row.
 const SEARCHED: u64 = 256;
@@ -47,6 +42,10 @@ const FURTHER: u32 = 8;
 
 /// Rows whose sizes are looked up at a time.
 const SIZES: usize = 512;
+
+/// About as many children as a directory page has, and bits as a leaf has; with these, lengths of lists are estimated.
+const CHILDREN: f64 = 512.0;
+const LEAF_BITS: f64 = 65_000.0;
 
 /// A query for [`search`].
 #[derive(Debug, Clone, Copy)]
@@ -265,8 +264,9 @@ impl<'g> GroupSearch<'g> {
         let missing = of.saturating_sub(weight);
         let all_to_short = self.end.max(1) as f64 / f64::from(lists.max(1));
         let wanted = (f64::from(missing) * all_to_short).ceil() as u32;
+        let looked_up = u64::from(wanted.min(self.weight(self.end..)));
         match self.postings_instead(missing) {
-            Some(postings) if postings <= u64::from(wanted) * INSTEAD => self.end..self.end,
+            Some(postings) if postings <= looked_up * INSTEAD => self.end..self.end,
             _ => self.take_lists(wanted),
         }
     }
@@ -384,6 +384,7 @@ impl<'g> GroupSearch<'g> {
     ) -> Result<Option<Vec<CountedRow>>, P::Error> {
         let rows = offsets_of(&self.parts);
         let mut small = Vec::new();
+        let mut of_row = by_size.of_rows();
         let mut numbers = with_room(SIZES.min(rows.len()))?;
         for start in rows.clone().step_by(SIZES) {
             pages.interrupt()?;
@@ -394,8 +395,7 @@ impl<'g> GroupSearch<'g> {
                 .try_reserve(numbers.len())
                 .map_err(crate::Error::from)?;
             pages.sizes(&numbers, &mut |place, own| {
-                let needed = by_size.of_row(own).map(|needed| needed as u32);
-                if let Some(needed) = needed.filter(|needed| *needed <= unread) {
+                if let Some(needed) = of_row(own).filter(|needed| *needed <= unread) {
                     small.push(CountedRow {
                         offset: start + place as u32,
                         count: 0,
@@ -423,6 +423,7 @@ impl<'g> GroupSearch<'g> {
             return Ok(());
         };
         let (mut kept, mut start) = (0, 0);
+        let mut of_row = by_size.of_rows();
         let mut rows = with_room(SIZES.min(candidates.len()))?;
         while start < candidates.len() {
             pages.interrupt()?;
@@ -432,7 +433,7 @@ impl<'g> GroupSearch<'g> {
             rows.extend(numbers.map(|candidate| self.lo + u64::from(candidate.offset)));
             pages.sizes(&rows, &mut |place, size| {
                 let candidate = candidates[start + place];
-                let needed = by_size.of_row(size).map(|needed| needed as u32);
+                let needed = of_row(size);
                 if let Some(needed) = needed.filter(|needed| candidate.count + unread >= *needed) {
                     candidates[kept] = CountedRow {
                         needed,
@@ -532,19 +533,22 @@ impl<'g> GroupSearch<'g> {
         let (lists, long) = (&self.lists, &mut self.long);
         let key = |number: usize| lists[number].key;
         let put = |lists| below.try_push(PageVisit { lists, ..*visit });
-        // The list of the last child but one, and those before it, is all of one key; that of the last may be short.
-        let goes_on = |number: usize, children: usize| {
-            let whole = children as u64 - 1;
-            let of_child = 1 << (CHILDREN_LOG2 * (level - 1) as u32 + POSTINGS_LOG2).min(48);
-            if whole > 0 {
-                lists[number].lengthen(whole.saturating_mul(of_child));
-                let part = visit.part;
-                long.try_push(Long { list: number, part })?;
-            }
-            Ok(whole > 0)
-        };
         let page = visit.lists.page;
         read_directory(pages, part.segment, level as u8, page, |directory| {
+            // All postings below the children between the first and the last are of one key; the last may have few.
+            let goes_on = |number: usize, children: Range<usize>| {
+                let whole = children.len() - 1;
+                if whole > 0 {
+                    let offset = |child| directory.get(child).map_or(0, |child| child.first.offset);
+                    let rows = offset(children.end).saturating_sub(offset(children.start + 1));
+                    let leaves = whole as f64 * CHILDREN.powi(level as i32 - 1);
+                    let density = density(leaves, f64::from(rows));
+                    lists[number].lengthen((density * part.valid_rows()) as u64);
+                    let part = visit.part;
+                    long.try_push(Long { list: number, part })?;
+                }
+                Ok(whole > 0)
+            };
             visit.lists.below(&directory, part, key, put, goes_on)
         })
     }
@@ -561,8 +565,10 @@ impl<'g> GroupSearch<'g> {
                     return Ok(counts.add(rows, list.weight)?);
                 }
                 if let Some((first, last)) = part.range(list.key) {
-                    let here = leaf.rank(last)?.saturating_sub(leaf.rank(first)?);
-                    list.lengthen(here.max(1) as u64);
+                    let here = leaf.rank(last)?.saturating_sub(leaf.rank(first)?) as f64;
+                    let next = visit.lists.next.filter(|next| *next <= last);
+                    let more = next.map_or(1.0, |next| part.valid_rows() / f64::from(next.offset));
+                    list.lengthen((here * more) as u64);
                 }
                 let part = visit.part;
                 Ok(long.try_push(Long { list: number, part })?)
@@ -605,6 +611,15 @@ impl<'g> GroupSearch<'g> {
         }
         Ok(true)
     }
+}
+
+/// Returns the share of `rows` that have a key whose list fills `leaves` leaves with them.
+fn density(leaves: f64, rows: f64) -> f64 {
+    // A block of postings of one key takes about 1.5 bits for each, and those of its greatest difference of rows.
+    let bits = |density: f64| 1.5 + (64.0 / density).log2();
+    let of_row = leaves * LEAF_BITS / rows.max(1.0);
+    let improve = |density: f64, _| (of_row / bits(density)).min(1.0);
+    (0..3).fold(1.0, improve)
 }
 
 impl PageVisit {
