@@ -60,6 +60,20 @@ impl Terms {
         }
     }
 
+    /// Returns the bound of a ball, a constant or a call; None if it is not known yet.
+    ///
+    /// # Safety
+    /// The node is valid, of the type of balls.
+    pub unsafe fn bound_of_ball(ball: *mut pg_sys::Node, kind: Kind) -> Option<Bound> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match constant(ball) {
+                Some(ball) => kind.bound_of_ball(ball),
+                None => Self::of_ball(ball, kind)?.1.bound(),
+            }
+        }
+    }
+
     /// Returns the arguments of the function that makes a ball around a center.
     pub fn after(self, center: *mut pg_sys::Node) -> impl Iterator<Item = *mut pg_sys::Node> {
         let cut = self.cut.into_iter().flatten();

@@ -1,7 +1,7 @@
 //! The cost of a scan.
 
 use super::planned;
-use crate::index::classes::{CONTAINS, RESEMBLES, RowKeys};
+use crate::index::classes::{CONTAINS, KeySearch, RESEMBLES};
 use crate::index::kind::{Bound, Containment, Kind, USUAL_SHARE};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
@@ -29,7 +29,7 @@ enum Reading {
 impl Reading {
     /// # Safety
     /// The path is the planner's.
-    unsafe fn of(path: &pg_sys::IndexPath) -> Self {
+    unsafe fn of(root: *mut pg_sys::PlannerInfo, path: &pg_sys::IndexPath) -> Self {
         // SAFETY: vouched for by the caller.
         unsafe {
             let last = (*path.indexinfo).nkeycolumns - 1;
@@ -40,7 +40,7 @@ impl Reading {
                     .any(|c| i32::from((*c).indexcol) == column)
             };
             let is_ordered = !path.indexorderbys.is_null();
-            let has_keys = has(last) && has_keys(path.indexinfo, path.indexclauses);
+            let has_keys = has(last) && has_keys(root, path.indexinfo, path.indexclauses);
             match (0..last).all(has) {
                 true if has_keys => Self::Matches,
                 true if is_ordered => Self::Nearest,
@@ -67,7 +67,7 @@ pub unsafe extern "C-unwind" fn estimate(
     // SAFETY: the planner calls this with a path and places for the results.
     unsafe {
         *correlation = 0.0;
-        let reading = Reading::of(&*path);
+        let reading = Reading::of(root, &*path);
         if reading == Reading::Nothing {
             *startup_cost = f64::INFINITY;
             *total_cost = f64::INFINITY;
@@ -135,37 +135,39 @@ pub unsafe extern "C-unwind" fn estimate(
 ///
 /// # Safety
 /// The planner holds a lock on the index.
-unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) -> bool {
+unsafe fn has_keys(
+    root: *mut pg_sys::PlannerInfo,
+    info: *mut pg_sys::IndexOptInfo,
+    clauses: *mut pg_sys::List,
+) -> bool {
     // SAFETY: vouched for by the caller; the conditions are operators with the column on the left.
     unsafe {
         if (*info).hypothetical {
             return true;
         }
         let last = (*info).nkeycolumns - 1;
-        let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
-        let row_keys = RowKeys::of_index(relation);
         let compared = PlannedColumn::of(info);
         let (family, kind) = (compared.family(), compared.kind());
-        let mut found = false;
-        for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
-            if i32::from((*clause).indexcol) != last {
-                continue;
-            }
+        let clauses = PgList::<pg_sys::IndexClause>::from_pg(clauses);
+        let mut of_column = clauses
+            .iter_ptr()
+            .filter(|c| i32::from((**c).indexcol) == last);
+        of_column.any(|clause| {
             let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
-            found |= quals.iter_ptr().any(|qual| {
+            quals.iter_ptr().any(|qual| {
                 let operator = (*(*qual).clause.cast::<pg_sys::OpExpr>()).opno;
                 let strategy = pg_sys::get_op_opfamily_strategy(operator, family) as u16;
                 let operand = pg_sys::get_rightop((*qual).clause.cast());
                 match constant(operand) {
-                    Some(query) => row_keys.finds(strategy, query),
+                    Some(query) => {
+                        *planned::search(root, info, strategy, query) != KeySearch::Everything
+                    }
                     None => kind
                         .and_then(|kind| Terms::of_ball(operand, kind))
                         .is_none_or(|(_, terms)| terms.are_served(compared.options(), None)),
                 }
-            });
-        }
-        pg_sys::index_close(relation, pg_sys::NoLock as i32);
-        found
+            })
+        })
     }
 }
 
@@ -189,11 +191,7 @@ unsafe fn share_of_lists(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::
                 let Some(containment) = Containment::of(function) else {
                     continue;
                 };
-                let ball = pg_sys::get_rightop(operator.cast());
-                let bound = match constant(ball) {
-                    Some(ball) => kind.bound_of_ball(ball),
-                    None => Terms::of_ball(ball, kind).and_then(|(_, terms)| terms.bound()),
-                };
+                let bound = Terms::bound_of_ball(pg_sys::get_rightop(operator.cast()), kind);
                 share = share.min(match (bound, containment.strategy) {
                     (Some(Bound::Resemblance(least, _)), _)
                     | (Some(Bound::Share(least)), CONTAINS | RESEMBLES) => 1.0 - least,

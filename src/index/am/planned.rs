@@ -13,7 +13,10 @@ use super::segment::{SearchPages, Stop, by_size, rows_of};
 use crate::index::classes::{KeySearch, RowKeys};
 use crate::index::kind::Kind;
 use crate::index::planned_column::PlannedColumn;
+use crate::pg::error::OrRaise;
+use crate::pg::varlena::Varlena;
 use neardup::bands::RowSize;
+use neardup::memory::copied;
 use neardup::postings::{Estimate, Likelihood, Needed, RowSizes};
 use pgrx::{PgList, pg_sys};
 use std::cell::RefCell;
@@ -41,9 +44,18 @@ const LEAVES: usize = 2;
 struct PlanPages {
     of: *mut pg_sys::PlannerGlobal,
     metas: HashMap<pg_sys::Oid, Rc<Meta>>,
+    /// The last operand that was searched for.
+    searched: Option<Searched>,
     /// The index and the search of each table for which the pages have been read that may be read besides
     /// metapages, and about how many rows it finds.
-    counted: HashMap<pg_sys::Oid, (pg_sys::Oid, KeySearch, Option<f64>)>,
+    counted: HashMap<pg_sys::Oid, (pg_sys::Oid, Rc<KeySearch>, Option<f64>)>,
+}
+
+/// The searches of indexes for the right operand of an operator with a strategy: a ball, or a constraint key.
+struct Searched {
+    strategy: u16,
+    operand: Vec<u8>,
+    searches: HashMap<pg_sys::Oid, Rc<KeySearch>>,
 }
 
 thread_local! {
@@ -83,6 +95,7 @@ unsafe fn with_plan<R>(
             look(known.insert(of_this.unwrap_or_else(|| PlanPages {
                 of,
                 metas: HashMap::new(),
+                searched: None,
                 counted: HashMap::new(),
             })))
         })
@@ -127,12 +140,53 @@ pub unsafe fn meta(
     }
 }
 
+/// Returns the search of an index for a condition on its compared column, of the operator with this strategy and right
+/// operand. It is made once a plan.
+///
+/// # Safety
+/// As of [`meta`]; the operand is of the type that the operator takes.
+pub unsafe fn search(
+    root: *mut pg_sys::PlannerInfo,
+    info: *const pg_sys::IndexOptInfo,
+    strategy: u16,
+    operand: pg_sys::Datum,
+) -> Rc<KeySearch> {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let bytes = Varlena::detoast(operand);
+        let oid = (*info).indexoid;
+        let known = with_plan(root, |plan| {
+            let is_same = |of: &Searched| of.strategy == strategy && of.operand[..] == *bytes;
+            if !plan.searched.as_ref().is_some_and(is_same) {
+                plan.searched = Some(Searched {
+                    strategy,
+                    operand: copied(&bytes).or_raise(),
+                    searches: HashMap::new(),
+                });
+            }
+            plan.searched.as_ref()?.searches.get(&oid).cloned()
+        });
+        if let Some(search) = known {
+            return search;
+        }
+        let relation = pg_sys::index_open(oid, pg_sys::NoLock as i32);
+        let search = Rc::new(RowKeys::of_index(relation).search_for(strategy, operand));
+        pg_sys::index_close(relation, pg_sys::NoLock as i32);
+        with_plan(root, |plan| {
+            if let Some(of) = &mut plan.searched {
+                of.searches.insert(oid, Rc::clone(&search));
+            }
+        });
+        search
+    }
+}
+
 /// Returns about how many rows match a condition on the index's column, of the operator with this strategy
 /// and right operand. None if the keys do not find them, a page has been reused, or the table's pages have
 /// been read for another condition.
 ///
 /// # Safety
-/// As of [`meta`]; the index's only column is of the operand's kind.
+/// As of [`search`]; the index's only column is of the operand's kind.
 pub unsafe fn count(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
@@ -142,27 +196,21 @@ pub unsafe fn count(
     // SAFETY: vouched for by the caller.
     unsafe {
         let meta = meta(root, info)?;
-        let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
-        let condition = pg_sys::ScanKeyData {
-            sk_attno: 1,
-            sk_strategy: strategy,
-            sk_argument: operand,
-            ..Default::default()
-        };
-        let (search, _) = RowKeys::of_index(relation).search(&[condition]);
-        let rows = match &search {
+        let search = search(root, info, strategy, operand);
+        match &*search {
             KeySearch::Nothing => Some(0.0),
             KeySearch::Everything => None,
             KeySearch::Keys { keys, needed } => once(root, info, &search, |most_pages| {
                 // Documents that have enough of the query's keys are often too large to match, sets seldom.
                 let is_by_size = matches!(needed, Needed::Resembling { .. })
                     && PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
+                let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
                 let index = Index::new(relation);
-                rows(&index, &meta, (keys, needed), is_by_size, most_pages)
+                let rows = rows(&index, &meta, (keys, needed), is_by_size, most_pages);
+                pg_sys::index_close(relation, pg_sys::NoLock as i32);
+                rows
             }),
-        };
-        pg_sys::index_close(relation, pg_sys::NoLock as i32);
-        rows
+        }
     }
 }
 
@@ -171,7 +219,7 @@ pub unsafe fn count(
 unsafe fn once(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
-    search: &KeySearch,
+    search: &Rc<KeySearch>,
     count: impl FnOnce(usize) -> Option<f64>,
 ) -> Option<f64> {
     // SAFETY: the planner's structures are valid.
@@ -187,7 +235,7 @@ unsafe fn once(
             return rows;
         }
         let rows = count(PAGES.saturating_sub(on_table(info).len()));
-        let counted = (index, search.clone(), rows);
+        let counted = (index, Rc::clone(search), rows);
         with_plan(root, |plan| plan.counted.insert(table, counted));
         rows
     }

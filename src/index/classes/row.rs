@@ -143,13 +143,13 @@ impl RowKeys {
         (unsafe { self.search_within(best.0, conditions) }, best.1)
     }
 
-    /// Returns whether the keys find the rows that match a condition on the compared column.
+    /// Returns the search for the rows that match a condition on the compared column, in any scope.
     ///
     /// # Safety
     /// `query` is the right operand of such a condition, of the operator with this strategy.
-    pub unsafe fn finds(&self, strategy: u16, query: pg_sys::Datum) -> bool {
+    pub unsafe fn search_for(&self, strategy: u16, query: pg_sys::Datum) -> KeySearch {
         // SAFETY: vouched for by the caller.
-        unsafe { self.class.search(strategy, query) }.0 != KeySearch::Everything
+        unsafe { self.class.search(strategy, query) }.0
     }
 
     /// Returns the function that tells whether a row's compared value conflicts with the condition of a

@@ -217,20 +217,17 @@ impl BallOperand {
         // SAFETY: vouched for by the caller.
         unsafe {
             let datum = constant(node);
-            let mut ball = Self {
+            let called = match datum {
+                Some(_) => None,
+                None => Terms::of_ball(node, kind),
+            };
+            Self {
                 kind,
                 strategy,
                 datum,
-                bound: datum.and_then(|datum| kind.bound_of_ball(datum)),
-                center: None,
-            };
-            if datum.is_none()
-                && let Some((center, terms)) = Terms::of_ball(node, kind)
-            {
-                ball.center = Some(center);
-                ball.bound = terms.bound();
+                bound: Terms::bound_of_ball(node, kind),
+                center: called.map(|(center, _)| center),
             }
-            ball
         }
     }
 
