@@ -66,35 +66,60 @@ const LENGTHS: &str = "
     CREATE TABLE counted (q bigint, id bigint, similarity float8);
     SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off";
 
+/// Joins are made by workers that look up in the index.
+const IN_PARALLEL: &str =
+    "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET enable_seqscan = on;
+     SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0";
+
 /// Checks that an index on documents of all lengths, sampled ones included, equals the scan at every threshold: in the
-/// log and in segments, with little memory, and in parallel.
+/// log and in segments, with little memory, with other k, unit and fold, and in parallel.
 pub fn sampled_equal_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_sampled")?;
     let mut client = database.connect()?;
     client.batch_execute(LENGTHS)?;
-    count(&mut client, "")?;
-    for options in [", keys = 64, seed = 5", ""] {
+    let all = ["0.05", "0.1", "0.3", "0.5", "0.8", "0.9", "1"];
+    let some = ["0.3", "0.8"];
+    let of_characters = [", 9, 'char', 'none'", ", k = 9, unit = char, fold = none"];
+    for ([cut, options], keys, thresholds) in [
+        (["", ""], ", keys = 64, seed = 5", &all[..]),
+        (["", ""], "", &all),
+        ([", 1", ", k = 1"], ", keys = 200", &some),
+        (of_characters, "", &some),
+    ] {
+        count(&mut client, cut)?;
         let index = format!(
             "CREATE INDEX docs_body ON docs USING neardup (body{})",
-            class(options)
+            class(&format!("{options}{keys}"))
         );
+        let mut check = |change: &str, thresholds: &[&str]| {
+            for statement in change.split("; ") {
+                client.batch_execute(statement)?;
+            }
+            for threshold in thresholds {
+                let near = format!("near_dup(d.body, q.body, {threshold}{cut})");
+                let counted = format!("SELECT q, id FROM counted WHERE similarity >= {threshold}");
+                ensure_same(&mut client, &near, &counted)
+                    .with_context(|| format!("{change}, {threshold}{options}{keys}"))?;
+            }
+            Ok::<_, anyhow::Error>(())
+        };
         for change in [
             &index,
             "SET work_mem = '64kB'; UPDATE docs SET body = body",
             "VACUUM docs; SELECT near_dup_index_check('docs_body')",
             "REINDEX INDEX docs_body",
         ] {
-            for statement in change.split("; ") {
-                client.batch_execute(statement)?;
-            }
-            for threshold in ["0.05", "0.1", "0.3", "0.5", "0.8", "0.9", "1"] {
-                let near = format!("near_dup(d.body, q.body, {threshold})");
-                let counted = format!("SELECT q, id FROM counted WHERE similarity >= {threshold}");
-                ensure_same(&mut client, &near, &counted)
-                    .with_context(|| format!("{change}, {threshold}{options}"))?;
-            }
+            check(change, thresholds)?;
         }
-        client.batch_execute("DROP INDEX docs_body")?;
+        check(IN_PARALLEL, &some)?;
+        let join =
+            format!("EXPLAIN SELECT FROM docs q, docs d WHERE near_dup(d.body, q.body, 0.8{cut})");
+        let plan = client.query(&join, &[])?;
+        let gathers = |row: &postgres::Row| row.get::<_, String>(0).contains("Gather");
+        ensure!(plan.iter().any(gathers), "{join} is not parallel");
+        client.batch_execute(
+            "DROP INDEX docs_body; SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off",
+        )?;
     }
     Ok(Outcome::Passed)
 }
