@@ -1,5 +1,9 @@
 //! The kinds of similarity: for each the values compared, the bound of a search, the SQL objects
 //! that belong to them, and the keys that near values share. Said here alone.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "every operation on the planner's nodes is unsafe"
+)]
 #![allow(clippy::disallowed_methods, reason = "types of arguments")]
 
 use crate::index::ball::{Ball, NewBall, Within};
@@ -51,15 +55,15 @@ pub const COLUMN_TYPES: &str = "Valid are columns of type text, minhash_signatur
 /// A kind of values and of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Signatures, near each other from a similarity on.
+    /// Signatures at or above a similarity.
     Minhash,
-    /// Bit strings, near each other up to a Hamming distance.
+    /// Bit strings within a Hamming distance.
     Hamming,
     /// Sets, where one contains a share of the other.
     Containing,
-    /// Sets, near each other from a Jaccard similarity on.
+    /// Sets at or above a Jaccard similarity.
     Resembling,
-    /// Documents, near each other from a resemblance on.
+    /// Documents at or above a resemblance.
     Documents,
 }
 
@@ -204,17 +208,14 @@ impl Kind {
     /// Returns the operator class with an index column's options; None if they are out of range.
     ///
     /// # Safety
-    /// As of [`Self::own_bound`].
+    /// The same as for [`Self::own_bound`].
     pub unsafe fn class(self, options: *mut pg_sys::bytea) -> Option<Box<dyn ComparedClass>> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            Some(match self {
-                Self::Minhash => Box::new(MinhashClass::from_options(options)?),
-                Self::Hamming => Box::new(HammingClass::from_options(options)?),
-                Self::Containing | Self::Resembling => Box::new(SetClass),
-                Self::Documents => Box::new(DocumentClass::from_options(options)?),
-            })
-        }
+        Some(match self {
+            Self::Minhash => Box::new(MinhashClass::from_options(options)?),
+            Self::Hamming => Box::new(HammingClass::from_options(options)?),
+            Self::Containing | Self::Resembling => Box::new(SetClass),
+            Self::Documents => Box::new(DocumentClass::from_options(options)?),
+        })
     }
 
     /// Returns whether an operator family is the kind's, whatever its name and schema: it has the
@@ -281,22 +282,21 @@ impl Kind {
     /// # Safety
     /// `options` belong to an index of the kind's operator class of `neardup`, or are NULL.
     pub unsafe fn own_bound(self, options: *mut pg_sys::bytea) -> Option<Bound> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            match self {
-                Self::Minhash => MinhashClass::from_options(options)
-                    .map(|class| Bound::Threshold(class.threshold)),
-                Self::Hamming => HammingClass::from_options(options)
-                    .map(|class| Bound::Distance(class.distance())),
-                Self::Containing | Self::Resembling | Self::Documents => None,
+        match self {
+            Self::Minhash => {
+                MinhashClass::from_options(options).map(|class| Bound::Threshold(class.threshold))
             }
+            Self::Hamming => {
+                HammingClass::from_options(options).map(|class| Bound::Distance(class.distance()))
+            }
+            Self::Containing | Self::Resembling | Self::Documents => None,
         }
     }
 
     /// Returns whether an index column has keys for documents that are cut like this; true of other kinds.
     ///
     /// # Safety
-    /// As of [`Self::own_bound`].
+    /// The same as for [`Self::own_bound`].
     pub unsafe fn is_cut_as(
         self,
         options: *mut pg_sys::bytea,
@@ -325,17 +325,14 @@ impl Kind {
         (column, value): (usize, *mut pg_sys::Node),
         ball: &[*mut pg_sys::Node],
     ) -> Option<(pg_sys::Oid, [*mut pg_sys::Node; 2])> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let [value_type, ball_type] = self.types(pg_sys::get_func_namespace(function));
-            let terms = ball[1..].iter().map(|term| pg_sys::exprType(*term));
-            let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
-            let make = function_beside(function, BALL, &types)?;
-            let types = [value_type, ball_type];
-            let operator = operator_beside(function, self.operator(column).0, types)?;
-            let ball = nodes::new_call(root, make, ball.iter().copied());
-            Some((operator, [value, ball]))
-        }
+        let [value_type, ball_type] = self.types(pg_sys::get_func_namespace(function));
+        let terms = ball[1..].iter().map(|term| pg_sys::exprType(*term));
+        let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
+        let make = function_beside(function, BALL, &types)?;
+        let types = [value_type, ball_type];
+        let operator = operator_beside(function, self.operator(column).0, types)?;
+        let ball = nodes::new_call(root, make, ball.iter().copied());
+        Some((operator, [value, ball]))
     }
 
     /// Returns the objects beside `function`, one of the extension's.
@@ -393,7 +390,7 @@ impl Bound {
     /// an index with these options of values with these parameters; None if it may have none.
     ///
     /// # Safety
-    /// As of [`Self::is_served`].
+    /// The same as for [`Self::is_served`].
     pub unsafe fn share_of_keys(
         &self,
         options: *mut pg_sys::bytea,
@@ -416,24 +413,21 @@ impl Bound {
     /// signature; None if it may share none.
     ///
     /// # Safety
-    /// As of [`Self::is_served`].
+    /// The same as for [`Self::is_served`].
     unsafe fn occurrence(
         &self,
         options: *mut pg_sys::bytea,
         header: Option<&Header>,
     ) -> Option<Occurrence> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            match *self {
-                Self::Threshold(threshold) => {
-                    MinhashClass::from_options(options)?.occurrence(header?, threshold)
-                }
-                Self::Distance(distance) => {
-                    let class = HammingClass::from_options(options)?;
-                    class.blocks.occurrence(distance as usize)
-                }
-                Self::Share(_) | Self::Resemblance(..) => None,
+        match *self {
+            Self::Threshold(threshold) => {
+                MinhashClass::from_options(options)?.occurrence(header?, threshold)
             }
+            Self::Distance(distance) => {
+                let class = HammingClass::from_options(options)?;
+                class.blocks.occurrence(distance as usize)
+            }
+            Self::Share(_) | Self::Resemblance(..) => None,
         }
     }
 
@@ -482,21 +476,16 @@ impl Bound {
         options: *mut pg_sys::bytea,
         center: Option<pg_sys::Datum>,
     ) -> bool {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            match *self {
-                Self::Threshold(threshold) => {
-                    let center = center.map(|datum| StoredSignature::from_raw(datum));
-                    let header = center.as_ref().map(|center| center.read().header);
-                    MinhashClass::from_options(options)
-                        .is_some_and(|class| class.serves(header.as_ref(), threshold))
-                }
-                Self::Share(_) => true,
-                Self::Resemblance(_, shingling) => {
-                    Kind::Documents.is_cut_as(options, Some(shingling))
-                }
-                Self::Distance(_) => self.occurrence(options, None).is_some(),
+        match *self {
+            Self::Threshold(threshold) => {
+                let center = center.map(|datum| StoredSignature::from_raw(datum));
+                let header = center.as_ref().map(|center| center.read().header);
+                MinhashClass::from_options(options)
+                    .is_some_and(|class| class.serves(header.as_ref(), threshold))
             }
+            Self::Share(_) => true,
+            Self::Resemblance(_, shingling) => Kind::Documents.is_cut_as(options, Some(shingling)),
+            Self::Distance(_) => self.occurrence(options, None).is_some(),
         }
     }
 

@@ -1,4 +1,8 @@
 //! The arguments of a condition besides the two values that it compares.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "every operation on the planner's nodes is unsafe"
+)]
 
 use crate::index::kind::{Bound, Kind};
 use crate::pg::nodes::{all_elements, call, constant};
@@ -48,15 +52,12 @@ impl Terms {
         ball: *mut pg_sys::Node,
         kind: Kind,
     ) -> Option<(*mut pg_sys::Node, Self)> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            match &all_elements(call(ball)?.1)[..] {
-                &[center, bound, ref more @ ..] if pg_sys::exprType(bound) == kind.bound_type() => {
-                    let cut = more.get(..kind.cut_types().len())?;
-                    Some((center, Self::new(kind, bound, cut)?))
-                }
-                _ => None,
+        match &all_elements(call(ball)?.1)[..] {
+            &[center, bound, ref more @ ..] if pg_sys::exprType(bound) == kind.bound_type() => {
+                let cut = more.get(..kind.cut_types().len())?;
+                Some((center, Self::new(kind, bound, cut)?))
             }
+            _ => None,
         }
     }
 
@@ -65,12 +66,9 @@ impl Terms {
     /// # Safety
     /// The node is valid, of the type of balls.
     pub unsafe fn bound_of_ball(ball: *mut pg_sys::Node, kind: Kind) -> Option<Bound> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            match constant(ball) {
-                Some(ball) => kind.bound_of_ball(ball),
-                None => Self::of_ball(ball, kind)?.1.bound(),
-            }
+        match constant(ball) {
+            Some(ball) => kind.bound_of_ball(ball),
+            None => Self::of_ball(ball, kind)?.1.bound(),
         }
     }
 
@@ -101,20 +99,17 @@ impl Terms {
     /// yet may be one for which it has none: then the index reads all its rows, and the answers are right too.
     ///
     /// # Safety
-    /// As of [`Self::bound`] and [`Bound::is_served`].
+    /// The same as for [`Self::bound`] and [`Bound::is_served`].
     pub unsafe fn are_served(
         &self,
         options: *mut pg_sys::bytea,
         center: Option<pg_sys::Datum>,
     ) -> bool {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            match constant(self.bound) {
-                Some(_) => self
-                    .bound()
-                    .is_some_and(|bound| bound.is_served(options, center)),
-                None => self.kind.is_cut_as(options, self.shingling()),
-            }
+        match constant(self.bound) {
+            Some(_) => self
+                .bound()
+                .is_some_and(|bound| bound.is_served(options, center)),
+            None => self.kind.is_cut_as(options, self.shingling()),
         }
     }
 
@@ -130,15 +125,12 @@ impl Terms {
     /// Returns how documents are cut; None unless that is constant and valid, and of other kinds.
     ///
     /// # Safety
-    /// As of [`Self::bound`].
+    /// The same as for [`Self::bound`].
     pub unsafe fn shingling(&self) -> Option<Shingling> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let [k, unit, fold] = self.cut?;
-            let k = constant(k)?.value() as i32;
-            let unit = Text::from_raw(constant(unit)?).name().parse().ok()?;
-            let fold = Text::from_raw(constant(fold)?).name().parse().ok()?;
-            Shingling::new(i64::from(k), unit, fold).ok()
-        }
+        let [k, unit, fold] = self.cut?;
+        let k = constant(k)?.value() as i32;
+        let unit = Text::from_raw(constant(unit)?).name().parse().ok()?;
+        let fold = Text::from_raw(constant(fold)?).name().parse().ok()?;
+        Shingling::new(i64::from(k), unit, fold).ok()
     }
 }

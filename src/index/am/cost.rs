@@ -1,4 +1,8 @@
 //! The cost of a scan.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "every operation on the planner's nodes is unsafe"
+)]
 
 use super::planned;
 use crate::index::classes::{CONTAINS, KeySearch, RESEMBLES};
@@ -30,23 +34,20 @@ impl Reading {
     /// # Safety
     /// The path is the planner's.
     unsafe fn of(root: *mut pg_sys::PlannerInfo, path: &pg_sys::IndexPath) -> Self {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let last = (*path.indexinfo).nkeycolumns - 1;
-            let clauses = PgList::<pg_sys::IndexClause>::from_pg(path.indexclauses);
-            let has = |column| {
-                clauses
-                    .iter_ptr()
-                    .any(|c| i32::from((*c).indexcol) == column)
-            };
-            let is_ordered = !path.indexorderbys.is_null();
-            let has_keys = has(last) && has_keys(root, path.indexinfo, path.indexclauses);
-            match (0..last).all(has) {
-                true if has_keys => Self::Matches,
-                true if is_ordered => Self::Nearest,
-                _ if is_ordered || !clauses.is_empty() => Self::Everything,
-                _ => Self::Nothing,
-            }
+        let last = (*path.indexinfo).nkeycolumns - 1;
+        let clauses = PgList::<pg_sys::IndexClause>::from_pg(path.indexclauses);
+        let has = |column| {
+            clauses
+                .iter_ptr()
+                .any(|c| i32::from((*c).indexcol) == column)
+        };
+        let is_ordered = !path.indexorderbys.is_null();
+        let has_keys = has(last) && has_keys(root, path.indexinfo, path.indexclauses);
+        match (0..last).all(has) {
+            true if has_keys => Self::Matches,
+            true if is_ordered => Self::Nearest,
+            _ if is_ordered || !clauses.is_empty() => Self::Everything,
+            _ => Self::Nothing,
         }
     }
 }
@@ -134,41 +135,38 @@ pub unsafe extern "C-unwind" fn estimate(
 /// Returns whether one of the conditions can be answered by keys, as far as that is known.
 ///
 /// # Safety
-/// The planner holds a lock on the index.
+/// The planner holds a lock on the index; the conditions are operators with the column on the left.
 unsafe fn has_keys(
     root: *mut pg_sys::PlannerInfo,
     info: *mut pg_sys::IndexOptInfo,
     clauses: *mut pg_sys::List,
 ) -> bool {
-    // SAFETY: vouched for by the caller; the conditions are operators with the column on the left.
-    unsafe {
-        if (*info).hypothetical {
-            return true;
-        }
-        let last = (*info).nkeycolumns - 1;
-        let compared = PlannedColumn::of(info);
-        let (family, kind) = (compared.family(), compared.kind());
-        let clauses = PgList::<pg_sys::IndexClause>::from_pg(clauses);
-        let mut of_column = clauses
-            .iter_ptr()
-            .filter(|c| i32::from((**c).indexcol) == last);
-        of_column.any(|clause| {
-            let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
-            quals.iter_ptr().any(|qual| {
-                let operator = (*(*qual).clause.cast::<pg_sys::OpExpr>()).opno;
-                let strategy = pg_sys::get_op_opfamily_strategy(operator, family) as u16;
-                let operand = pg_sys::get_rightop((*qual).clause.cast());
-                match constant(operand) {
-                    Some(query) => {
-                        *planned::search(root, info, strategy, query) != KeySearch::Everything
-                    }
-                    None => kind
-                        .and_then(|kind| Terms::of_ball(operand, kind))
-                        .is_none_or(|(_, terms)| terms.are_served(compared.options(), None)),
-                }
-            })
-        })
+    if (*info).hypothetical {
+        return true;
     }
+    let last = (*info).nkeycolumns - 1;
+    let compared = PlannedColumn::of(info);
+    let (family, kind) = (compared.family(), compared.kind());
+    let clauses = PgList::<pg_sys::IndexClause>::from_pg(clauses);
+    let mut of_column = clauses
+        .iter_ptr()
+        .filter(|c| i32::from((**c).indexcol) == last);
+    of_column.any(|clause| {
+        let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
+        quals.iter_ptr().any(|qual| {
+            let operator = (*(*qual).clause.cast::<pg_sys::OpExpr>()).opno;
+            let strategy = pg_sys::get_op_opfamily_strategy(operator, family) as u16;
+            let operand = pg_sys::get_rightop((*qual).clause.cast());
+            match constant(operand) {
+                Some(query) => {
+                    *planned::search(root, info, strategy, query) != KeySearch::Everything
+                }
+                None => kind
+                    .and_then(|kind| Terms::of_ball(operand, kind))
+                    .is_none_or(|(_, terms)| terms.are_served(compared.options(), None)),
+            }
+        })
+    })
 }
 
 /// Returns the share of a value's lists that a lookup reads: of elements, all but those that a match may lack.
@@ -176,32 +174,29 @@ unsafe fn has_keys(
 /// # Safety
 /// The planner describes the index, and the conditions are operators with the column on the left.
 unsafe fn share_of_lists(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) -> f64 {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let compared = PlannedColumn::of(info);
-        let Some(kind) = compared.kind() else {
-            return 1.0;
-        };
-        let mut share = 1.0f64;
-        for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
-            let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
-            for qual in quals.iter_ptr() {
-                let operator = (*qual).clause.cast::<pg_sys::OpExpr>();
-                let function = pg_sys::get_opcode((*operator).opno);
-                let Some(containment) = Containment::of(function) else {
-                    continue;
-                };
-                let bound = Terms::bound_of_ball(pg_sys::get_rightop(operator.cast()), kind);
-                share = share.min(match (bound, containment.strategy) {
-                    (Some(Bound::Resemblance(least, _)), _)
-                    | (Some(Bound::Share(least)), CONTAINS | RESEMBLES) => 1.0 - least,
-                    (None, _) if kind == Kind::Documents => 1.0 - USUAL_SHARE,
-                    _ => 1.0,
-                });
-            }
+    let compared = PlannedColumn::of(info);
+    let Some(kind) = compared.kind() else {
+        return 1.0;
+    };
+    let mut share = 1.0f64;
+    for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
+        let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
+        for qual in quals.iter_ptr() {
+            let operator = (*qual).clause.cast::<pg_sys::OpExpr>();
+            let function = pg_sys::get_opcode((*operator).opno);
+            let Some(containment) = Containment::of(function) else {
+                continue;
+            };
+            let bound = Terms::bound_of_ball(pg_sys::get_rightop(operator.cast()), kind);
+            share = share.min(match (bound, containment.strategy) {
+                (Some(Bound::Resemblance(least, _)), _)
+                | (Some(Bound::Share(least)), CONTAINS | RESEMBLES) => 1.0 - least,
+                (None, _) if kind == Kind::Documents => 1.0 - USUAL_SHARE,
+                _ => 1.0,
+            });
         }
-        share
     }
+    share
 }
 
 /// Returns the pages that a lookup reads, and the operators that it computes. It reads a share of a value's lists.
@@ -236,23 +231,18 @@ unsafe fn rows_nearest(
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
 ) -> Option<f64> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let info = (*path).indexinfo;
-        let rel = &*(*info).rel;
-        let compared = PlannedColumn::of(info);
-        let kind = compared.kind()?;
-        let (function, operands) = nodes::call(pg_sys::list_nth((*path).indexorderbys, 0).cast())?;
-        let [column, center] = elements(operands)?;
-        let bound = kind.own_bound(compared.options())?.node();
-        let (operator, operands) =
-            kind.containment(root, function, (0, column), &[center, bound])?;
-        let (operands, relation) = (nodes::list(operands), rel.relid as i32);
-        let no_collation = pg_sys::InvalidOid;
-        let share =
-            pg_sys::restriction_selectivity(root, operator, operands, no_collation, relation);
-        Some(share * rel.tuples)
-    }
+    let info = (*path).indexinfo;
+    let rel = &*(*info).rel;
+    let compared = PlannedColumn::of(info);
+    let kind = compared.kind()?;
+    let (function, operands) = nodes::call(pg_sys::list_nth((*path).indexorderbys, 0).cast())?;
+    let [column, center] = elements(operands)?;
+    let bound = kind.own_bound(compared.options())?.node();
+    let (operator, operands) = kind.containment(root, function, (0, column), &[center, bound])?;
+    let (operands, relation) = (nodes::list(operands), rel.relid as i32);
+    let no_collation = pg_sys::InvalidOid;
+    let share = pg_sys::restriction_selectivity(root, operator, operands, no_collation, relation);
+    Some(share * rel.tuples)
 }
 
 /// Returns the cost of reading every row of a table and sorting them by distance.

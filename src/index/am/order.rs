@@ -206,7 +206,7 @@ impl<'a> Ordered<'a> {
     /// Reads all rows that are no candidates, as far as they are in the scope that is asked for.
     ///
     /// # Safety
-    /// As of [`Self::next`].
+    /// The same as for [`Self::next`].
     unsafe fn read_tail(
         &mut self,
         keys: &RowKeys,

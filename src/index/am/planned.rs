@@ -1,4 +1,9 @@
-//! The pages that a plan reads of indexes: at most [`PAGES`] pages of all indexes of a table, each once.
+//! What a plan reads of indexes: at most [`PAGES`] pages of all indexes of a table, each once; and the searches for its
+//! constants, each made once.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "every operation on the planner's nodes is unsafe"
+)]
 #![allow(
     clippy::disallowed_methods,
     reason = "an entry an index or a table of a query"
@@ -77,29 +82,27 @@ unsafe fn with_plan<R>(
     root: *mut pg_sys::PlannerInfo,
     look: impl FnOnce(&mut PlanPages) -> R,
 ) -> R {
-    // SAFETY: vouched for by the caller; the callback lives as long as the plan's memory.
-    unsafe {
-        let of = (*root).glob;
-        let is_known = PLAN.with_borrow(|known| known.as_ref().is_some_and(|known| known.of == of));
-        if !is_known {
-            let context = (*root).planner_cxt;
-            let size = size_of::<pg_sys::MemoryContextCallback>();
-            let callback = pg_sys::MemoryContextAllocZero(context, size)
-                .cast::<pg_sys::MemoryContextCallback>();
-            (*callback).func = Some(forget);
-            (*callback).arg = of.cast();
-            pg_sys::MemoryContextRegisterResetCallback(context, callback);
-        }
-        PLAN.with_borrow_mut(|known| {
-            let of_this = known.take().filter(|known| known.of == of);
-            look(known.insert(of_this.unwrap_or_else(|| PlanPages {
-                of,
-                metas: HashMap::new(),
-                searched: None,
-                counted: HashMap::new(),
-            })))
-        })
+    let of = (*root).glob;
+    let is_known = PLAN.with_borrow(|known| known.as_ref().is_some_and(|known| known.of == of));
+    if !is_known {
+        // The callback lives as long as the plan's memory.
+        let context = (*root).planner_cxt;
+        let size = size_of::<pg_sys::MemoryContextCallback>();
+        let callback =
+            pg_sys::MemoryContextAllocZero(context, size).cast::<pg_sys::MemoryContextCallback>();
+        (*callback).func = Some(forget);
+        (*callback).arg = of.cast();
+        pg_sys::MemoryContextRegisterResetCallback(context, callback);
     }
+    PLAN.with_borrow_mut(|known| {
+        let of_this = known.take().filter(|known| known.of == of);
+        look(known.insert(of_this.unwrap_or_else(|| PlanPages {
+            of,
+            metas: HashMap::new(),
+            searched: None,
+            counted: HashMap::new(),
+        })))
+    })
 }
 
 /// Returns the indexes of the access method on an index's table.
@@ -107,12 +110,9 @@ unsafe fn with_plan<R>(
 /// # Safety
 /// The planner describes the index.
 unsafe fn on_table(info: *const pg_sys::IndexOptInfo) -> Vec<pg_sys::Oid> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*(*info).rel).indexlist);
-        let ours = indexes.iter_ptr().filter(|index| super::is_ours(*index));
-        ours.map(|index| (*index).indexoid).collect()
-    }
+    let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*(*info).rel).indexlist);
+    let ours = indexes.iter_ptr().filter(|index| super::is_ours(*index));
+    ours.map(|index| (*index).indexoid).collect()
 }
 
 /// Returns the metapage of an index; None of a hypothetical one, and where a table has more indexes than
@@ -124,61 +124,55 @@ pub unsafe fn meta(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
 ) -> Option<Rc<Meta>> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let oid = (*info).indexoid;
-        let known = with_plan(root, |plan| plan.metas.get(&oid).cloned());
-        if known.is_some() || (*info).hypothetical {
-            return known;
-        }
-        on_table(info).iter().take(PAGES).find(|own| **own == oid)?;
-        let relation = pg_sys::index_open(oid, pg_sys::NoLock as i32);
-        let meta = Rc::new(Meta::read(&Index::new(relation)));
-        pg_sys::index_close(relation, pg_sys::NoLock as i32);
-        with_plan(root, |plan| plan.metas.insert(oid, Rc::clone(&meta)));
-        Some(meta)
+    let oid = (*info).indexoid;
+    let known = with_plan(root, |plan| plan.metas.get(&oid).cloned());
+    if known.is_some() || (*info).hypothetical {
+        return known;
     }
+    on_table(info).iter().take(PAGES).find(|own| **own == oid)?;
+    let relation = pg_sys::index_open(oid, pg_sys::NoLock as i32);
+    let meta = Rc::new(Meta::read(&Index::new(relation)));
+    pg_sys::index_close(relation, pg_sys::NoLock as i32);
+    with_plan(root, |plan| plan.metas.insert(oid, Rc::clone(&meta)));
+    Some(meta)
 }
 
 /// Returns the search of an index for a condition on its compared column, of the operator with this strategy and right
 /// operand. It is made once a plan.
 ///
 /// # Safety
-/// As of [`meta`]; the operand is of the type that the operator takes.
+/// The same as for [`meta`]; the operand is of the type that the operator takes.
 pub unsafe fn search(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
     strategy: u16,
     operand: pg_sys::Datum,
 ) -> Rc<KeySearch> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let bytes = Varlena::detoast(operand);
-        let oid = (*info).indexoid;
-        let known = with_plan(root, |plan| {
-            let is_same = |of: &Searched| of.strategy == strategy && of.operand[..] == *bytes;
-            if !plan.searched.as_ref().is_some_and(is_same) {
-                plan.searched = Some(Searched {
-                    strategy,
-                    operand: copied(&bytes).or_raise(),
-                    searches: HashMap::new(),
-                });
-            }
-            plan.searched.as_ref()?.searches.get(&oid).cloned()
-        });
-        if let Some(search) = known {
-            return search;
+    let bytes = Varlena::detoast(operand);
+    let oid = (*info).indexoid;
+    let known = with_plan(root, |plan| {
+        let is_same = |of: &Searched| of.strategy == strategy && of.operand[..] == *bytes;
+        if !plan.searched.as_ref().is_some_and(is_same) {
+            plan.searched = Some(Searched {
+                strategy,
+                operand: copied(&bytes).or_raise(),
+                searches: HashMap::new(),
+            });
         }
-        let relation = pg_sys::index_open(oid, pg_sys::NoLock as i32);
-        let search = Rc::new(RowKeys::of_index(relation).search_for(strategy, operand));
-        pg_sys::index_close(relation, pg_sys::NoLock as i32);
-        with_plan(root, |plan| {
-            if let Some(of) = &mut plan.searched {
-                of.searches.insert(oid, Rc::clone(&search));
-            }
-        });
-        search
+        plan.searched.as_ref()?.searches.get(&oid).cloned()
+    });
+    if let Some(search) = known {
+        return search;
     }
+    let relation = pg_sys::index_open(oid, pg_sys::NoLock as i32);
+    let search = Rc::new(RowKeys::of_index(relation).search_for(strategy, operand));
+    pg_sys::index_close(relation, pg_sys::NoLock as i32);
+    with_plan(root, |plan| {
+        if let Some(of) = &mut plan.searched {
+            of.searches.insert(oid, Rc::clone(&search));
+        }
+    });
+    search
 }
 
 /// Returns about how many rows match a condition on the index's column, of the operator with this strategy
@@ -186,31 +180,28 @@ pub unsafe fn search(
 /// been read for another condition.
 ///
 /// # Safety
-/// As of [`search`]; the index's only column is of the operand's kind.
+/// The same as for [`search`]; the index's only column is of the operand's kind.
 pub unsafe fn count(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
     strategy: u16,
     operand: pg_sys::Datum,
 ) -> Option<f64> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let meta = meta(root, info)?;
-        let search = search(root, info, strategy, operand);
-        match &*search {
-            KeySearch::Nothing => Some(0.0),
-            KeySearch::Everything => None,
-            KeySearch::Keys { keys, needed } => once(root, info, &search, |most_pages| {
-                // Documents that have enough of the query's keys are often too large to match, sets seldom.
-                let is_by_size = matches!(needed, Needed::Resembling { .. })
-                    && PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
-                let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
-                let index = Index::new(relation);
-                let rows = rows(&index, &meta, (keys, needed), is_by_size, most_pages);
-                pg_sys::index_close(relation, pg_sys::NoLock as i32);
-                rows
-            }),
-        }
+    let meta = meta(root, info)?;
+    let search = search(root, info, strategy, operand);
+    match &*search {
+        KeySearch::Nothing => Some(0.0),
+        KeySearch::Everything => None,
+        KeySearch::Keys { keys, needed } => once(root, info, &search, |most_pages| {
+            // Documents that have enough of the query's keys are often too large to match, sets seldom.
+            let is_by_size = matches!(needed, Needed::Resembling { .. })
+                && PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
+            let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
+            let index = Index::new(relation);
+            let rows = rows(&index, &meta, (keys, needed), is_by_size, most_pages);
+            pg_sys::index_close(relation, pg_sys::NoLock as i32);
+            rows
+        }),
     }
 }
 

@@ -264,7 +264,7 @@ impl<'a> RowTable<'a> {
     /// Returns the entry of a row; None if it is blank.
     ///
     /// # Errors
-    /// As of [`Self::ensure_in_table`].
+    /// See [`Self::ensure_in_table`].
     pub fn live_entry(&mut self, row: u64) -> Option<RowEntry> {
         let entry = live_entry(&self.page(page_of(row))?, row)?;
         self.ensure_in_table(&entry.tid);

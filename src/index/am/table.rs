@@ -59,7 +59,7 @@ impl TableScan {
     }
 
     /// # Safety
-    /// As of [`Self::for_each`].
+    /// The same as for [`Self::for_each`].
     unsafe fn for_each_signed(
         &self,
         row_keys: &RowKeys,
@@ -119,7 +119,7 @@ impl TableScan {
     }
 
     /// # Safety
-    /// As of [`Self::for_each`].
+    /// The same as for [`Self::for_each`].
     unsafe fn read(&self, row_keys: &RowKeys, take: &mut TakeValues<'_>) -> f64 {
         let mut state = (row_keys, take);
         let shows_progress = self.scan.is_null();

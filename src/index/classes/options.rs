@@ -156,7 +156,7 @@ impl Declared {
     /// error for another name.
     ///
     /// # Safety
-    /// As of [`Self::integer`].
+    /// The same as for [`Self::integer`].
     pub unsafe fn choice(
         &self,
         [name, description, valid]: [&'static CStr; 3],

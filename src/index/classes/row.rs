@@ -87,7 +87,7 @@ impl RowKeys {
     /// Returns the scope of a row; None if a scope column is NULL.
     ///
     /// # Safety
-    /// As of [`Self::keys`].
+    /// The same as for [`Self::keys`].
     pub unsafe fn scope_of(&self, values: &[pg_sys::Datum], is_null: &[bool]) -> Option<Scope> {
         self.scope(|place, column| {
             let value = (!is_null[place]).then_some(values[place])?;

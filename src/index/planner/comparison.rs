@@ -1,5 +1,9 @@
 //! Comparisons of a measure with a bound, `minhash_sim(a, b) >= c` and the like, and the condition
 //! `a <@ ball(b, bound)`, or `a <% ball(b, bound)`, that follows from them.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "every operation on the planner's nodes is unsafe"
+)]
 
 use crate::index::kind::{Bound, Kind};
 use crate::index::terms::Terms;
@@ -74,20 +78,17 @@ unsafe fn bound_of_type(
     wanted: pg_sys::Oid,
     bound: *mut pg_sys::Node,
 ) -> Option<*mut pg_sys::Node> {
-    // SAFETY: vouched for by the caller; the functions take values of these types.
-    unsafe {
-        let cast = match (pg_sys::exprType(bound), wanted) {
-            (given, _) if given == wanted => return Some(bound),
-            (pg_sys::FLOAT4OID, pg_sys::FLOAT8OID) => pg_sys::F_FLOAT8_FLOAT4,
-            (pg_sys::INT2OID, pg_sys::INT4OID) => pg_sys::F_INT4_INT2,
-            (pg_sys::INT8OID, pg_sys::INT4OID) => {
-                i32::try_from(i64::from_datum(constant(bound)?, false)?).ok()?;
-                pg_sys::F_INT4_INT8
-            }
-            _ => return None,
-        };
-        Some(new_call(std::ptr::null_mut(), cast.into(), [bound]))
-    }
+    let cast = match (pg_sys::exprType(bound), wanted) {
+        (given, _) if given == wanted => return Some(bound),
+        (pg_sys::FLOAT4OID, pg_sys::FLOAT8OID) => pg_sys::F_FLOAT8_FLOAT4,
+        (pg_sys::INT2OID, pg_sys::INT4OID) => pg_sys::F_INT4_INT2,
+        (pg_sys::INT8OID, pg_sys::INT4OID) => {
+            i32::try_from(i64::from_datum(constant(bound)?, false)?).ok()?;
+            pg_sys::F_INT4_INT8
+        }
+        _ => return None,
+    };
+    Some(new_call(std::ptr::null_mut(), cast.into(), [bound]))
 }
 
 impl BoundComparison {
@@ -96,14 +97,11 @@ impl BoundComparison {
     /// # Safety
     /// The node is valid.
     pub unsafe fn of(node: *mut pg_sys::Node) -> Option<Self> {
-        // SAFETY: vouched for by the caller; the tag tells the type.
-        unsafe {
-            let comparison = nodes::cast::<pg_sys::OpExpr>(node, pg_sys::NodeTag::T_OpExpr)?;
-            let operator = (*comparison).opno;
-            let [left, right] = elements((*comparison).args)?;
-            Self::measured(left, operator, right, |ordering| ordering)
-                .or_else(|| Self::measured(right, operator, left, Ordering::reverse))
-        }
+        let comparison = nodes::cast::<pg_sys::OpExpr>(node, pg_sys::NodeTag::T_OpExpr)?;
+        let operator = (*comparison).opno;
+        let [left, right] = elements((*comparison).args)?;
+        Self::measured(left, operator, right, |ordering| ordering)
+            .or_else(|| Self::measured(right, operator, left, Ordering::reverse))
     }
 
     /// Returns the comparison of a measure with a bound, where `turned` says how the measure stands to it.

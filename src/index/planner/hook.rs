@@ -7,6 +7,10 @@
 //! every answer is right, and no plan evaluates both. Paths that are there before stay, whoever made them; their
 //! numbers of rows follow the new estimate.
 #![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "every operation on the planner's nodes is unsafe"
+)]
+#![allow(
     clippy::disallowed_methods,
     reason = "an entry an index of the table, or a condition"
 )]
@@ -70,14 +74,11 @@ unsafe extern "C-unwind" fn make_paths(
 
 /// Returns whether PostgreSQL itself makes the paths of a table, and it is to be read.
 unsafe fn has_plain_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        matches!(
-            (*entry).relkind as u8,
-            pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW
-        ) && (*entry).tablesample.is_null()
-            && !pg_sys::is_dummy_rel(rel)
-    }
+    matches!(
+        (*entry).relkind as u8,
+        pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW
+    ) && (*entry).tablesample.is_null()
+        && !pg_sys::is_dummy_rel(rel)
 }
 
 /// Returns the conditions that follow from the comparisons among some conditions, once for each value that belongs
@@ -164,75 +165,66 @@ unsafe fn estimate(
     filters: &[Derived],
     joins: &[Derived],
 ) {
-    // SAFETY: vouched for by the caller; the conditions are operators with two operands.
-    unsafe {
-        for derived in filters {
-            (*derived.comparison).norm_selec = pg_sys::clause_selectivity(
-                root,
-                (*derived.condition).clause.cast(),
-                0,
-                pg_sys::JoinType::JOIN_INNER,
-                std::ptr::null_mut(),
-            );
+    for derived in filters {
+        (*derived.comparison).norm_selec = pg_sys::clause_selectivity(
+            root,
+            (*derived.condition).clause.cast(),
+            0,
+            pg_sys::JoinType::JOIN_INNER,
+            std::ptr::null_mut(),
+        );
+    }
+    for derived in joins {
+        let comparison = &mut *derived.comparison;
+        if comparison.norm_selec < 0.0 || comparison.outer_selec < 0.0 {
+            let condition = &*(*derived.condition).clause.cast::<pg_sys::OpExpr>();
+            let share = selectivity::of_pairs(root, condition.opfuncid, condition.args);
+            comparison.norm_selec = share.inner;
+            comparison.outer_selec = match semijoin(root, comparison.clause_relids) {
+                true => share.semi,
+                false => share.inner,
+            };
         }
-        for derived in joins {
-            let comparison = &mut *derived.comparison;
-            if comparison.norm_selec < 0.0 || comparison.outer_selec < 0.0 {
-                let condition = &*(*derived.condition).clause.cast::<pg_sys::OpExpr>();
-                let share = selectivity::of_pairs(root, condition.opfuncid, condition.args);
-                comparison.norm_selec = share.inner;
-                comparison.outer_selec = match semijoin(root, comparison.clause_relids) {
-                    true => share.semi,
-                    false => share.inner,
-                };
-            }
-        }
-        if !filters.is_empty() {
-            pg_sys::set_baserel_size_estimates(root, rel);
-        }
+    }
+    if !filters.is_empty() {
+        pg_sys::set_baserel_size_estimates(root, rel);
     }
 }
 
 /// Returns whether a condition between some tables is that of a semijoin or an antijoin.
 unsafe fn semijoin(root: *mut pg_sys::PlannerInfo, relids: pg_sys::Relids) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        PgList::<pg_sys::SpecialJoinInfo>::from_pg((*root).join_info_list)
-            .iter_ptr()
-            .any(|join| {
-                let kind = (*join).jointype;
-                (kind == pg_sys::JoinType::JOIN_SEMI || kind == pg_sys::JoinType::JOIN_ANTI)
-                    && pg_sys::bms_overlap(relids, (*join).syn_righthand)
-                    && !pg_sys::bms_is_subset(relids, (*join).syn_righthand)
-            })
-    }
+    PgList::<pg_sys::SpecialJoinInfo>::from_pg((*root).join_info_list)
+        .iter_ptr()
+        .any(|join| {
+            let kind = (*join).jointype;
+            (kind == pg_sys::JoinType::JOIN_SEMI || kind == pg_sys::JoinType::JOIN_ANTI)
+                && pg_sys::bms_overlap(relids, (*join).syn_righthand)
+                && !pg_sys::bms_is_subset(relids, (*join).syn_righthand)
+        })
 }
 
 /// Sets the number of rows of a parent of tables to that of its children, which may have changed
 /// after PostgreSQL added them up.
 unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let compares = |conditions| {
-            PgList::<pg_sys::RestrictInfo>::from_pg(conditions)
-                .iter_ptr()
-                .any(|condition| BoundComparison::of((*condition).clause.cast()).is_some())
-        };
-        if !compares((*rel).baserestrictinfo) || pg_sys::is_dummy_rel(rel) {
-            return;
-        }
-        let mut rows = 0.0;
-        for child in PgList::<pg_sys::AppendRelInfo>::from_pg((*root).append_rel_list).iter_ptr() {
-            if (*child).parent_relid != (*rel).relid {
-                continue;
-            }
-            let child = *(*root).simple_rel_array.add((*child).child_relid as usize);
-            if !child.is_null() && !pg_sys::is_dummy_rel(child) {
-                rows += (*child).rows;
-            }
-        }
-        (*rel).rows = pg_sys::clamp_row_est(rows);
+    let compares = |conditions| {
+        PgList::<pg_sys::RestrictInfo>::from_pg(conditions)
+            .iter_ptr()
+            .any(|condition| BoundComparison::of((*condition).clause.cast()).is_some())
+    };
+    if !compares((*rel).baserestrictinfo) || pg_sys::is_dummy_rel(rel) {
+        return;
     }
+    let mut rows = 0.0;
+    for child in PgList::<pg_sys::AppendRelInfo>::from_pg((*root).append_rel_list).iter_ptr() {
+        if (*child).parent_relid != (*rel).relid {
+            continue;
+        }
+        let child = *(*root).simple_rel_array.add((*child).child_relid as usize);
+        if !child.is_null() && !pg_sys::is_dummy_rel(child) {
+            rows += (*child).rows;
+        }
+    }
+    (*rel).rows = pg_sys::clamp_row_est(rows);
 }
 
 /// Adds paths through indexes that serve the derived conditions. The paths that are there, made for a table of `before`
@@ -244,50 +236,46 @@ unsafe fn add_paths(
     filters: &[Derived],
     joins: &[Derived],
 ) {
-    // SAFETY: vouched for by the caller; all lists are restored, and whatever refers to a derived
-    // condition refers to its comparison in the end.
-    unsafe {
-        let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
-        let own_filters: Vec<_> = indexes
-            .iter_ptr()
-            .map(|index| (*index).indrestrictinfo)
-            .collect();
-        let own_joins = (*rel).joininfo;
-        for index in indexes.iter_ptr() {
-            (*index).indrestrictinfo = with((*index).indrestrictinfo, filters);
+    let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
+    let own_filters: Vec<_> = indexes
+        .iter_ptr()
+        .map(|index| (*index).indrestrictinfo)
+        .collect();
+    let own_joins = (*rel).joininfo;
+    for index in indexes.iter_ptr() {
+        (*index).indrestrictinfo = with((*index).indrestrictinfo, filters);
+    }
+    (*rel).joininfo = with(own_joins, joins);
+    // Of the two, the derived condition counts for the rows of a parameterized path: marked as
+    // redundant, the comparison keeps all.
+    let own_shares: Vec<_> = joins
+        .iter()
+        .filter(|derived| derived.is_served)
+        .map(|derived| {
+            let share = &raw mut (*derived.comparison).norm_selec;
+            (share, share.replace(REDUNDANT))
+        })
+        .collect();
+    adopt_rows(root, rel, before, joins);
+    if !is_current_row(rel) {
+        pg_sys::create_index_paths(root, rel);
+    }
+    // Backward, since one comparison may have several conditions.
+    for (share, own) in own_shares.into_iter().rev() {
+        *share = own;
+    }
+    (*rel).joininfo = own_joins;
+    for (index, filters) in indexes.iter_ptr().zip(own_filters) {
+        (*index).indrestrictinfo = filters;
+    }
+    let all = [filters, joins].concat();
+    for paths in [(*rel).pathlist, (*rel).partial_pathlist] {
+        for path in PgList::<pg_sys::Path>::from_pg(paths).iter_ptr() {
+            put_comparisons(path, &all);
         }
-        (*rel).joininfo = with(own_joins, joins);
-        // Of the two, the derived condition counts for the rows of a parameterized path: marked as
-        // redundant, the comparison keeps all.
-        let own_shares: Vec<_> = joins
-            .iter()
-            .filter(|derived| derived.is_served)
-            .map(|derived| {
-                let share = &raw mut (*derived.comparison).norm_selec;
-                (share, share.replace(REDUNDANT))
-            })
-            .collect();
-        adopt_rows(root, rel, before, joins);
-        if !is_current_row(rel) {
-            pg_sys::create_index_paths(root, rel);
-        }
-        // Backward, since one comparison may have several conditions.
-        for (share, own) in own_shares.into_iter().rev() {
-            *share = own;
-        }
-        (*rel).joininfo = own_joins;
-        for (index, filters) in indexes.iter_ptr().zip(own_filters) {
-            (*index).indrestrictinfo = filters;
-        }
-        let all = [filters, joins].concat();
-        for paths in [(*rel).pathlist, (*rel).partial_pathlist] {
-            for path in PgList::<pg_sys::Path>::from_pg(paths).iter_ptr() {
-                put_comparisons(path, &all);
-            }
-        }
-        for parameters in PgList::<pg_sys::ParamPathInfo>::from_pg((*rel).ppilist).iter_ptr() {
-            (*parameters).ppi_clauses = without((*parameters).ppi_clauses, joins);
-        }
+    }
+    for parameters in PgList::<pg_sys::ParamPathInfo>::from_pg((*rel).ppilist).iter_ptr() {
+        (*parameters).ppi_clauses = without((*parameters).ppi_clauses, joins);
     }
 }
 
@@ -296,15 +284,12 @@ const REDUNDANT: f64 = 2.0;
 
 /// Returns whether WHERE CURRENT OF names the row that is to be read, which nothing but a TID scan can find.
 unsafe fn is_current_row(rel: *mut pg_sys::RelOptInfo) -> bool {
-    // SAFETY: vouched for by the caller; a list of conditions.
-    unsafe {
-        PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo)
-            .iter_ptr()
-            .any(|condition| {
-                let clause = (*condition).clause.cast::<pg_sys::Node>();
-                (*clause).type_ == pg_sys::NodeTag::T_CurrentOfExpr
-            })
-    }
+    PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo)
+        .iter_ptr()
+        .any(|condition| {
+            let clause = (*condition).clause.cast::<pg_sys::Node>();
+            (*clause).type_ == pg_sys::NodeTag::T_CurrentOfExpr
+        })
 }
 
 /// Brings the numbers of rows of a table's paths, which were made when it had `before` rows, up to date. The
@@ -315,26 +300,23 @@ unsafe fn adopt_rows(
     before: f64,
     joins: &[Derived],
 ) {
-    // SAFETY: vouched for by the caller; the lists have what their names say.
-    unsafe {
-        let mut changes = Vec::new();
-        for parameters in PgList::<pg_sys::ParamPathInfo>::from_pg((*rel).ppilist).iter_ptr() {
-            let clauses = (*parameters).ppi_clauses;
-            let own: Vec<_> = joins
-                .iter()
-                .filter(|join| pg_sys::list_member_ptr(clauses, join.comparison.cast()))
-                .copied()
-                .collect();
-            let rows = pg_sys::get_parameterized_baserel_size(root, rel, with(clauses, &own));
-            changes.push((parameters, rows / (*parameters).ppi_rows));
-            (*parameters).ppi_rows = rows;
-        }
-        for paths in [(*rel).pathlist, (*rel).partial_pathlist] {
-            for path in PgList::<pg_sys::Path>::from_pg(paths).iter_ptr() {
-                let own = changes.iter().find(|change| change.0 == (*path).param_info);
-                let change = own.map_or((*rel).rows / before, |change| change.1);
-                (*path).rows = pg_sys::clamp_row_est((*path).rows * change);
-            }
+    let mut changes = Vec::new();
+    for parameters in PgList::<pg_sys::ParamPathInfo>::from_pg((*rel).ppilist).iter_ptr() {
+        let clauses = (*parameters).ppi_clauses;
+        let own: Vec<_> = joins
+            .iter()
+            .filter(|join| pg_sys::list_member_ptr(clauses, join.comparison.cast()))
+            .copied()
+            .collect();
+        let rows = pg_sys::get_parameterized_baserel_size(root, rel, with(clauses, &own));
+        changes.push((parameters, rows / (*parameters).ppi_rows));
+        (*parameters).ppi_rows = rows;
+    }
+    for paths in [(*rel).pathlist, (*rel).partial_pathlist] {
+        for path in PgList::<pg_sys::Path>::from_pg(paths).iter_ptr() {
+            let own = changes.iter().find(|change| change.0 == (*path).param_info);
+            let change = own.map_or((*rel).rows / before, |change| change.1);
+            (*path).rows = pg_sys::clamp_row_est((*path).rows * change);
         }
     }
 }
@@ -396,33 +378,30 @@ unsafe fn restriction(
     like: *mut pg_sys::RestrictInfo,
     clause: *mut pg_sys::Expr,
 ) -> *mut pg_sys::RestrictInfo {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let like = &*like;
-        #[cfg(feature = "pg15")]
-        return pg_sys::make_restrictinfo(
-            root,
-            clause,
-            like.is_pushed_down,
-            like.outerjoin_delayed,
-            false,
-            like.security_level,
-            like.required_relids,
-            like.outer_relids,
-            like.nullable_relids,
-        );
-        #[cfg(not(feature = "pg15"))]
-        pg_sys::make_restrictinfo(
-            root,
-            clause,
-            like.is_pushed_down,
-            like.has_clone,
-            like.is_clone,
-            false,
-            like.security_level,
-            like.required_relids,
-            like.incompatible_relids,
-            like.outer_relids,
-        )
-    }
+    let like = &*like;
+    #[cfg(feature = "pg15")]
+    return pg_sys::make_restrictinfo(
+        root,
+        clause,
+        like.is_pushed_down,
+        like.outerjoin_delayed,
+        false,
+        like.security_level,
+        like.required_relids,
+        like.outer_relids,
+        like.nullable_relids,
+    );
+    #[cfg(not(feature = "pg15"))]
+    pg_sys::make_restrictinfo(
+        root,
+        clause,
+        like.is_pushed_down,
+        like.has_clone,
+        like.is_clone,
+        false,
+        like.security_level,
+        like.required_relids,
+        like.incompatible_relids,
+        like.outer_relids,
+    )
 }

@@ -2,6 +2,10 @@
 //!
 //! For a value that is known an index is asked, which looks a few of its keys up. For one that is not, the
 //! index knows how many rows match one of its own, on average.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "every operation on the planner's nodes is unsafe"
+)]
 #![allow(clippy::disallowed_methods, reason = "an entry an index of the table")]
 
 use super::constraint::as_containment;
@@ -31,13 +35,10 @@ pub unsafe fn columns(
     rel: *mut pg_sys::RelOptInfo,
     kind: Kind,
 ) -> impl Iterator<Item = PlannedColumn> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
-        let columns = indexes.iter_ptr().map(|index| PlannedColumn::of(index));
-        let columns: Vec<_> = columns.filter(|column| column.is_of(kind)).collect();
-        columns.into_iter()
-    }
+    let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
+    let columns = indexes.iter_ptr().map(|index| PlannedColumn::of(index));
+    let columns: Vec<_> = columns.filter(|column| column.is_of(kind)).collect();
+    columns.into_iter()
 }
 
 /// Implements `RESTRICT` of the operators between values and balls, and of `%`.
@@ -115,38 +116,35 @@ impl TableMatches {
         args: *mut pg_sys::List,
         relation: i32,
     ) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let (function, args) = as_containment(root, args).unwrap_or((function, args));
-            let containment = Containment::of(function)?;
-            let [left, right] = elements(args)?;
-            let (value, ball) = match containment.ball_on_left {
-                true => (right, left),
-                false => (left, right),
-            };
-            let ball = pg_sys::estimate_expression_value(root, ball);
-            if is_null(ball) {
-                let mean = Mean::default();
-                return Some(Self { mean, all: 1.0 });
-            }
-            let ball = BallOperand::of(containment, ball);
-            let of_table = |value| {
-                let mut table = 0;
-                let tables = pg_sys::pull_varnos(root, value);
-                let is_one = pg_sys::bms_get_singleton_member(tables, &mut table)
-                    && (relation == 0 || relation == table);
-                is_one.then_some((table, value))
-            };
-            let sides = [Some(value), ball.center].map(|side| side.and_then(of_table));
-            let mut sides = sides.into_iter().flatten();
-            let known = |(table, value)| Self::in_table(root, table, value, &ball);
-            sides.clone().find_map(known).or_else(|| {
-                let (table, _) = sides.next()?;
-                let rel = *(*root).simple_rel_array.add(table as usize);
-                let all = rel.as_ref().map_or(1.0, |rel| rel.tuples.max(1.0));
-                Some(Self { mean: UNKNOWN, all })
-            })
+        let (function, args) = as_containment(root, args).unwrap_or((function, args));
+        let containment = Containment::of(function)?;
+        let [left, right] = elements(args)?;
+        let (value, ball) = match containment.ball_on_left {
+            true => (right, left),
+            false => (left, right),
+        };
+        let ball = pg_sys::estimate_expression_value(root, ball);
+        if is_null(ball) {
+            let mean = Mean::default();
+            return Some(Self { mean, all: 1.0 });
         }
+        let ball = BallOperand::of(containment, ball);
+        let of_table = |value| {
+            let mut table = 0;
+            let tables = pg_sys::pull_varnos(root, value);
+            let is_one = pg_sys::bms_get_singleton_member(tables, &mut table)
+                && (relation == 0 || relation == table);
+            is_one.then_some((table, value))
+        };
+        let sides = [Some(value), ball.center].map(|side| side.and_then(of_table));
+        let mut sides = sides.into_iter().flatten();
+        let known = |(table, value)| Self::in_table(root, table, value, &ball);
+        sides.clone().find_map(known).or_else(|| {
+            let (table, _) = sides.next()?;
+            let rel = *(*root).simple_rel_array.add(table as usize);
+            let all = rel.as_ref().map_or(1.0, |rel| rel.tuples.max(1.0));
+            Some(Self { mean: UNKNOWN, all })
+        })
     }
 
     /// Estimates the rows of a table, or of the partitions that are to be read, in a ball.
