@@ -171,10 +171,7 @@ impl Noting {
 
 /// Returns the type of the keys in a queue, or the invalid type if its first column was dropped.
 fn held(queue: pg_sys::Oid) -> ColumnType {
-    match names::column(queue, 1) {
-        Some(_) => ColumnType::of(queue, 1),
-        None => ColumnType::default(),
-    }
+    names::column(queue, 1).map_or_else(ColumnType::default, |_| ColumnType::of(queue, 1))
 }
 
 /// Inserts a key into the queue. None means that any row may have changed.

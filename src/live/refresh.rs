@@ -10,7 +10,7 @@ use crate::live::tracker::Tracker;
 use crate::live::triggers::noted;
 use crate::live::{rebuild, write};
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, unsupported};
+use crate::pg::error::{OrRaise, raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::OwnerRights;
@@ -31,11 +31,7 @@ use std::time::Instant;
 fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
     let call = unsafe { Call::new(fcinfo) };
-    // SAFETY: the name is NUL-terminated.
-    unsafe {
-        pg_sys::PreventCommandDuringRecovery(c"near_dup_refresh()".as_ptr());
-        pg_sys::PreventCommandIfReadOnly(c"near_dup_refresh()".as_ptr());
-    }
+    check_writable();
     let tracker = Tracker::of_argument(&call);
     let wants_rebuild = call.argument(1, "rebuild").value() != 0;
     let rights = rights_for(tracker.relation);
@@ -76,6 +72,22 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     // The penalty costs of disabled plans would start the compiler.
     rights.set(c"jit", c"off");
     rights
+}
+
+/// # Errors
+/// ERROR `read_only_sql_transaction`.
+fn check_writable() {
+    // SAFETY: reads variables of the backend.
+    let place = match unsafe { (pg_sys::RecoveryInProgress(), pg_sys::XactReadOnly) } {
+        (true, _) => "on a standby",
+        (_, true) => "in a read-only transaction",
+        _ => return,
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+        &format!("near_dup_refresh cannot write {place}"),
+        "Refresh on the primary server, in a transaction that writes; standbys get the clusters from there.",
+    )
 }
 
 /// Number of rows examined, and of events of each kind.

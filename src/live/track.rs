@@ -155,16 +155,13 @@ fn check_table(relation: pg_sys::Oid) {
     let is_partitioned = table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE;
     let is_table = is_partitioned || table.kind() == pg_sys::RELKIND_RELATION;
     let is_temporary = table.persistence() == pg_sys::RELPERSISTENCE_TEMP;
+    let has_children = form.relhassubclass && !is_partitioned;
     let wrong = PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE;
     let unsupported = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
     let obstacles = [
         (!is_table, wrong, "relation"),
         (form.relispartition, wrong, "partition"),
-        (
-            form.relhassubclass && !is_partitioned,
-            wrong,
-            "table with children",
-        ),
+        (has_children, wrong, "table with children"),
         (is_temporary, unsupported, "temporary table"),
     ];
     let Some((_, code, what)) = obstacles.into_iter().find(|(is_so, ..)| *is_so) else {
