@@ -2,10 +2,11 @@
 
 python spark.py WHO DOCUMENTS INTO: DOCUMENTS is a directory of JSON lines with `id` and `text`, INTO one that is
 emptied. The clusters go to INTO/clusters.csv as `id,cluster`, or the pairs as `a,b`; a JSON object on standard output has
-the seconds, without the start of Spark, and the bytes shuffled.
+the seconds and the processor's, without the start of Spark, and the bytes shuffled.
 """
 
 import csv
+import glob
 import json
 import os
 import shutil
@@ -84,11 +85,10 @@ def main():
     docs = spark.read.schema("id string, text string").json(documents)
     docs.selectExpr("cast(id AS long) AS id", "text").write.parquet(f"{into}/docs")
     docs = spark.read.parquet(f"{into}/docs")
-    before = shuffled(spark)
-    start = time.perf_counter()
+    before, used, start = shuffled(spark), processor(), time.perf_counter()
     WHO[who](docs, into)
-    seconds = time.perf_counter() - start
-    print(json.dumps({"seconds": seconds, "shuffled": shuffled(spark) - before}))
+    seconds, used, bytes_after = time.perf_counter() - start, processor() - used, shuffled(spark)
+    print(json.dumps({"seconds": seconds, "processor": used, "shuffled": bytes_after - before}))
     spark.stop()
     if os.path.exists(f"{into}/found"):
         columns = pq.read_table(f"{into}/found").columns[:2]
@@ -99,6 +99,24 @@ def main():
 def shuffled(spark):
     executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
     return sum(executors.apply(at).totalShuffleWrite() for at in range(executors.size()))
+
+
+def processor():
+    """Return the seconds of processor time of this process and of all that it started."""
+    children, times = {}, {}
+    for status in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(status) as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        process = int(status.split("/")[2])
+        children.setdefault(int(fields[1]), []).append(process)
+        times[process] = sum(map(int, fields[11:15]))
+    found = [os.getpid()]
+    for process in found:
+        found += children.get(process, [])
+    return sum(times.get(process, 0) for process in found) / os.sysconf("SC_CLK_TCK")
 
 
 main()

@@ -11,9 +11,10 @@ use testbed::{shell, workspace};
 use super::pipelines::read_found;
 use super::{dir, environment, sources};
 
-/// A run: the seconds and bytes shuffled, and the clusters of the documents by id, or the pairs.
+/// A run: the seconds, those of the processors, bytes shuffled, and the clusters of the documents by id, or the pairs.
 pub struct Run {
     pub seconds: f64,
+    pub processor: f64,
     pub shuffled: f64,
     pub found: Vec<(i64, i64)>,
 }
@@ -55,6 +56,7 @@ impl Spark {
         let number = |name: &str| answer[name].as_f64().with_context(|| format!("no {name}"));
         Ok(Run {
             seconds: number("seconds")?,
+            processor: number("processor")?,
             shuffled: number("shuffled")?,
             found: read_found(&into)?,
         })

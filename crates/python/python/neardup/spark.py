@@ -136,10 +136,11 @@ class _Search:
             rows = rows.join(marked, "key", "left").withColumn("own", F.col("marked").isNotNull())
         schema = rows.select("key", "side").schema.add("id", "long").add("size", "integer").add("set", "binary")
         items = rows.select("key", "side", "own", "text").mapInArrow(partial(_cut, shingling), schema)
-        self.items = _kept(items.repartition("id"))
-        self.sets = self.items.groupBy("id").agg(
+        self.items = _kept(items)
+        sets = self.items.groupBy("id").agg(
             F.first("size").alias("size"), F.first("set").alias("set"), F.bit_or("side").alias("sides")
         )
+        self.sets = _kept(sets)
         self.exceptions = None
         if exceptions is not None:
             ids = self.items.select("key", "id")
