@@ -5,6 +5,7 @@ Arguments: connection string, directory for files, tables of (id bigint, body te
 
 import os
 import pathlib
+import re
 import sys
 
 import psycopg
@@ -144,6 +145,20 @@ def check_arguments():
     raises("columns", lambda: pairs(docs, key="id", text="body", exceptions=docs.select("id")))
 
 
+def check_page():
+    """Run the snippet of docs/scaling.md."""
+    page = pathlib.Path(__file__).parents[2] / "docs/scaling.md"
+    (snippet,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    docs = frame("small")
+    snippet = snippet.replace("docs.parquet", f"{directory}/small.parquet")
+    names = {"spark": spark, "today": docs.where("id > 5")}
+    exec(snippet, names)
+    assert ordered(names["near"].collect()) == pairs_of("small", 0.8)
+    assert grouped(names["groups"].collect()) == clusters_of("small", 0.8)
+    expected = pairs(names["today"], docs, key="id", text="body", threshold=0.8).collect()
+    assert expected and sorted(names["new"].collect()) == sorted(expected)
+
+
 def check_copies(number):
     """Copies and near copies of one text, each near copy with another number."""
     text = "this is one text of some thirty words that is there very often and nobody knows why it is" * 2
@@ -158,6 +173,7 @@ def check_copies(number):
 count = 0
 spark = session("local[2]")
 check_arguments()
+check_page()
 check_copies(100_000)
 for table in tables:
     count += compare(table, 0.8)
