@@ -236,6 +236,7 @@ unsafe fn add_paths(
     filters: &[Derived],
     joins: &[Derived],
 ) {
+    // All lists are restored, and whatever refers to a derived condition refers to its comparison in the end.
     let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
     let own_filters: Vec<_> = indexes
         .iter_ptr()
