@@ -193,8 +193,7 @@ impl OpenTables {
 /// Opens only the table of the state.
 pub fn open_state(tracker: &Tracker) -> Result<CheckedTable, Altered> {
     let tracked = Relation::open_table(tracker.relation);
-    let state = open_each(tracker, &tracked).next();
-    state.expect("a tracker has tables")
+    open_each(tracker, &tracked).next().expect("it has tables")
 }
 
 /// Opens the tables that the tracker created one by one, the state first.

@@ -56,6 +56,7 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     let bare = |number| names::column(tracker.relation, number).unwrap_or_default();
     let scope = tracker.scope.iter().map(|column| bare(column.number));
     let cut = tracker.measure.shingling();
+    let condition = tracker.condition.as_ref();
     rows.put([
         tracker.relation.into_datum(),
         tracker.tables.get(Own::Clusters).into_datum(),
@@ -64,10 +65,7 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
         text(&tracker.order.order_by_sql()),
         NewTexts(scope.collect()).into_datum(),
         text(&bare(tracker.key.number)),
-        tracker
-            .condition
-            .as_ref()
-            .and_then(|condition| text(&condition.sql)),
+        condition.and_then(|condition| text(&condition.sql)),
         tracker.tables.exceptions.into_datum(),
         cut.and_then(|cut| (cut.k as i32).into_datum()),
         cut.and_then(|cut| text(&cut.unit.to_string())),
