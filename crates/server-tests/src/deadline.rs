@@ -16,8 +16,10 @@ use testbed::shell;
 use crate::harness::Scale;
 use crate::shared;
 
-/// Longest time for the servers to say what their sessions do, and for a test to end after its sessions.
+/// Longest time for the servers to say what their sessions do, and for a test to end after its sessions; for the
+/// latter also a multiple of the test's limit.
 const PATIENCE: Duration = Duration::from_mins(1);
+const LIMITS: u32 = 5;
 
 /// The sessions of a server, those that have done the same for longest first.
 const SESSIONS: &str =
@@ -58,7 +60,7 @@ pub fn run<T: Send + 'static>(
         return thread.join().unwrap_or_else(|panic| resume_unwind(panic));
     }
     let sessions = end_everything()?;
-    let outcome = match has_ended(&end, PATIENCE.min(limit)) {
+    let outcome = match has_ended(&end, PATIENCE.min(LIMITS * limit)) {
         false => "its thread goes on, though its sessions and programs were ended".to_string(),
         true => match thread.join() {
             Ok(Ok(_)) => "passed when its sessions and programs were ended".to_string(),

@@ -2,7 +2,6 @@
 //! nobody sees another error than those that PostgreSQL promises.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +12,6 @@ use postgres::error::SqlState;
 use testbed::server::cluster::Cluster;
 use testbed::server::database::Database;
 use testbed::server::{Server, memory};
-use testbed::workspace;
 
 use crate::harness::{Outcome, figure};
 use crate::sessions::{Sessions, orders};
@@ -237,23 +235,34 @@ pub fn partitioned(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The function of docs/adopting.md that updates the row that is there: sessions that put the same
-/// documents at once make one row of each, and count every call.
+/// A table without near-duplicates, and a function that updates the row that is there or inserts one.
+const PUT: &str = "CREATE TABLE notices (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text, seen int DEFAULT 1,
+        EXCLUDE USING neardup (near_dup_key(body, 0.9) WITH %));
+    CREATE FUNCTION put_notice(new_body text) RETURNS bigint LANGUAGE plpgsql AS $$
+    DECLARE
+        place bigint;
+    BEGIN
+        LOOP
+            UPDATE notices SET seen = seen + 1
+            WHERE id = (SELECT id FROM notices WHERE near_dup(body, new_body, 0.9)
+                        ORDER BY resemblance(body, new_body) DESC, id LIMIT 1)
+            RETURNING id INTO place;
+            IF place IS NULL THEN
+                INSERT INTO notices (body) VALUES (new_body) ON CONFLICT DO NOTHING RETURNING id INTO place;
+            END IF;
+            IF place IS NOT NULL THEN
+                RETURN place;
+            END IF;
+        END LOOP;
+    END $$";
+
+/// Checks that sessions that put the same documents at once make one row of each, and count every call.
 pub fn put(server: &Server) -> Result<Outcome> {
     const DOCUMENTS: i64 = 10;
     const CALLS: i64 = 200;
-    let page = fs::read_to_string(workspace::root().join("docs/adopting.md"))?;
-    let from = |start: &str, end: &str| -> Result<String> {
-        let (_, rest) = page
-            .split_once(start)
-            .context("the page has the statement")?;
-        let (statement, _) = rest.split_once(end).context("the statement has an end")?;
-        Ok(format!("{start}{statement}{end}"))
-    };
     let database = Database::with_extension(&server.main, "constraint_put")?;
     let mut client = database.connect()?;
-    client.batch_execute(&from("CREATE TABLE notices", ");\n")?)?;
-    client.batch_execute(&from("CREATE FUNCTION put_notice", "END $$;\n")?)?;
+    client.batch_execute(PUT)?;
     let sessions = (0..4)
         .map(|_| database.connect())
         .collect::<Result<Vec<_>>>()?;

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use libtest_mimic::{Arguments, Trial};
 use testbed::server::Server;
+use testbed::server::cluster::Cluster;
 use testbed::{shell, workspace};
 
 use super::Test;
@@ -33,9 +35,11 @@ fn in_a_session(server: &Server) -> Result<Outcome> {
     in_main(server, "SELECT pg_sleep(1000000)")
 }
 
-fn in_a_server_of_its_own(server: &Server) -> Result<Outcome> {
-    let cluster = server.scratch_cluster("hanging")?;
-    cluster.create(&[])?;
+/// Made before the time of the test that hangs in it.
+static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+
+fn in_a_server_of_its_own(_: &Server) -> Result<Outcome> {
+    let cluster = CLUSTER.get().context("the server is made before")?;
     cluster.start()?;
     let mut client = cluster.connect("postgres")?;
     client.batch_execute("SELECT pg_sleep(1000000)")?;
@@ -79,6 +83,9 @@ fn hang(server: &Server) -> Result<Outcome> {
         };
         limited(name.to_string(), limit, move || test(shared::server()))
     };
+    let cluster = server.scratch_cluster("hanging")?;
+    cluster.create(&[])?;
+    CLUSTER.get_or_init(|| cluster.clone());
     let arguments = Arguments {
         test_threads: Some(1),
         logfile: Some(report.display().to_string()),
