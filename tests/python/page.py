@@ -21,7 +21,7 @@ import sqlalchemy
 
 dsn, address, page = sys.argv[1:]
 text = open(page, encoding="utf-8").read()
-table, guard, _ = re.findall(r"```sql\n(.*?)```", text, re.S)
+table, guard = re.findall(r"```sql\n(.*?)```", text, re.S)
 names = (
     "psycopg",
     "sqlalchemy models",
