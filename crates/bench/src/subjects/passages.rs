@@ -276,35 +276,64 @@ impl Collection {
     }
 
     /// Returns the number of ranges with at least [`WORDS`] whole words, and how many of them are covered.
-    fn covered(&self, ranges: Vec<usize>, is_copied: &[Vec<bool>]) -> (u64, u64) {
+    fn covered(&self, mut ranges: Vec<usize>, is_copied: &[Vec<bool>]) -> (u64, u64) {
         let hasher = RandomState::new();
-        let hash = |start| hasher.hash_one(&self.bytes[start..start + BYTES]);
-        let mut ranges: Vec<(u64, usize)> = ranges
-            .into_iter()
-            .map(|start| (hash(start), start))
-            .collect();
+        ranges.sort_unstable();
+        let mut place = Cursor::default();
+        let ranges = ranges.into_iter().map(|start| {
+            let has_words = place.advance(start, self, is_copied);
+            let hash = hasher.hash_one(&self.bytes[start..start + BYTES]);
+            (hash, start, has_words, place.gap <= place.first)
+        });
+        let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_unstable();
         let (mut all, mut covered) = (0, 0);
         for equal in ranges.chunk_by(|a, b| a.0 == b.0) {
-            for &(_, start) in equal {
-                let end = start + BYTES;
-                let document = self
-                    .documents
-                    .partition_point(|(_, range)| range[0] <= start)
-                    - 1;
-                let (words, range) = &self.documents[document];
-                // A word that begins where the range begins may begin before the range in another place.
-                let first = words.partition_point(|word| word[0] <= start);
-                let last = words.partition_point(|word| word[1] < end);
-                if end <= range[1] && last >= first + WORDS {
-                    all += 1;
-                    // The first of the equal ranges, or one that overlaps it.
-                    let is_first = equal[0].1 + BYTES > start;
-                    let words = &is_copied[document][first..last];
-                    covered += u64::from(is_first || !words.contains(&false));
-                }
+            // The first of the equal ranges, or one that overlaps it.
+            let is_first = |start: usize| start < equal[0].1 + BYTES;
+            for &(_, start, _, copied) in equal.iter().filter(|range| range.2) {
+                all += 1;
+                covered += u64::from(copied || is_first(start));
             }
         }
         (all, covered)
+    }
+}
+
+/// The words of a range; ranges come in the order of their first bytes.
+#[derive(Default)]
+struct Cursor {
+    document: usize,
+    first: usize,
+    last: usize,
+    /// The word behind the last one that is not copied.
+    gap: usize,
+}
+
+impl Cursor {
+    /// Moves to the range from `start`. Returns whether it lies in a document and has at least [`WORDS`] whole words.
+    fn advance(&mut self, start: usize, all: &Collection, is_copied: &[Vec<bool>]) -> bool {
+        let end = start + BYTES;
+        while let Some((_, next)) = all.documents.get(self.document + 1)
+            && next[0] <= start
+        {
+            let document = self.document + 1;
+            *self = Cursor {
+                document,
+                ..Cursor::default()
+            };
+        }
+        let (words, range) = &all.documents[self.document];
+        // A word that begins where the range begins may begin before the range in another place.
+        while words.get(self.first).is_some_and(|word| word[0] <= start) {
+            self.first += 1;
+        }
+        while words.get(self.last).is_some_and(|word| word[1] < end) {
+            if !is_copied[self.document][self.last] {
+                self.gap = self.last + 1;
+            }
+            self.last += 1;
+        }
+        end <= range[1] && self.last >= self.first + WORDS
     }
 }
