@@ -9,7 +9,7 @@
 #define N 3
 
 mtype = { unborn, running, committed, aborted };
-mtype = { silent, will_pass, passed, ended };
+mtype = { silent, will_pass, passed };
 
 mtype progress[N] = unborn;
 bool has_will_pass[N], has_passed[N]; /* locks */

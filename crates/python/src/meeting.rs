@@ -67,7 +67,8 @@ pub fn frequencies<'py>(
     Ok(packed(py, counts.into_iter().map(u32::to_le_bytes)))
 }
 
-/// Returns the members that sets make: numbers of sets, elements, and the elements from each on.
+/// Returns the members of all sets in three columns: the number of the set, the element, and how many elements of the
+/// set are no rarer.
 #[pyfunction]
 pub fn members<'py>(
     py: Python<'py>,
@@ -129,25 +130,20 @@ pub fn meet<'py>(
     };
     let members: Vec<Member> = (0..len).map(member).collect();
     let (mut left, mut right, mut next) = (Vec::new(), Vec::new(), 0);
-    for group in members.chunk_by(|a, b| a.element == b.element) {
+    'members: for group in members.chunk_by(|a, b| a.element == b.element) {
         let first = next;
         for i in 0..group.len() {
-            if first + i < start {
-                continue;
+            if next >= start {
+                if left.len() >= AT_ONCE {
+                    break 'members;
+                }
+                meeting.visit_pairs(group, i, &mut |j| {
+                    left.push(next as u32);
+                    right.push((first + j) as u32);
+                });
             }
-            if left.len() >= AT_ONCE {
-                break;
-            }
-            meeting.visit_pairs(group, i, &mut |j| {
-                left.push((first + i) as u32);
-                right.push((first + j) as u32);
-            });
-            next = first + i + 1;
+            next += 1;
         }
-        if next < first + group.len() && left.len() >= AT_ONCE {
-            break;
-        }
-        next = first + group.len();
     }
     Ok((
         packed(py, left.into_iter().map(u32::to_le_bytes)),

@@ -17,7 +17,7 @@ use crate::shared;
 /// The corpora that are compared if they are present.
 const CORPORA: &[&str] = &["reuters21578", "newsgroups20", "licenses"];
 
-/// Documents of which sixty words are their own, and 120 a template's.
+/// Documents of 60 own words and 120 words of a template.
 const LISTINGS: &str = "
     CREATE TABLE listings AS
     SELECT id, string_agg(CASE WHEN n <= 60 THEN 'w' || hashint8extended(id * 1000 + n, 0) ELSE 't' || n END, ' '

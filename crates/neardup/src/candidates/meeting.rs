@@ -2,9 +2,8 @@
 //!
 //! Every set comes under each element of its prefix in an order that all sets share ([`ranked_prefix`]). Two sets of
 //! resemblance t or more meet under the rarest element that they share, because it is in both prefixes (Chaudhuri,
-//! Ganti, Kaushik, ICDE 2006). There, no more elements can be shared than either set has from this one on, so that
-//! most pairs are ruled out by numbers alone (Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate
-//! detection", WWW 2008).
+//! Ganti, Kaushik, ICDE 2006). They share no rarer element, so counting the rest of each set rules out most pairs (Xiao,
+//! Wang, Lin, Yu, "Efficient similarity joins for near duplicate detection", WWW 2008).
 
 use crate::Result;
 use crate::bands::Occurrence;
@@ -21,8 +20,8 @@ pub fn counter(element: i64, counters: usize) -> usize {
     finish((element as u64).wrapping_mul(GOLDEN)) as usize & (counters - 1)
 }
 
-/// Returns the prefix of a set for a threshold: its rarest elements by `count`, rarest first. The number of elements
-/// from the n-th of these on is the size of the set less n. Empty for an empty set.
+/// Returns the prefix of a set for a threshold: its rarest elements by `count`, rarest first. Empty for an
+/// empty set.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -46,7 +45,7 @@ pub struct Member {
     pub label: i64,
     /// The number of elements.
     pub size: u32,
-    /// The number of elements from this one on.
+    /// The number of elements that are no rarer than this one, itself included.
     pub rest: u32,
     /// 1 for the first side, 2 for the second, 3 for both. Every pair has both sides.
     pub sides: u8,

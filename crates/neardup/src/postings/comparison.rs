@@ -7,7 +7,7 @@ use super::count::CountedRow;
 const COMPARED: usize = 4;
 const COMPARISON: usize = 16;
 
-/// One in so many candidates that have their share of the lists read so far turns out to lack too many of all.
+/// Of this many candidates that have their share of the lists read so far, one has too few of all lists.
 const LIKELY: u64 = 8;
 
 /// Returns how many lists are looked up in the time in which a candidate with this number of elements is compared.

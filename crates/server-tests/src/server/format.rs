@@ -8,7 +8,7 @@ use testbed::server::Server;
 
 use crate::harness::Outcome;
 
-/// An index with pages of every kind in use, one of which VACUUM has freed some, and one on texts that are sampled.
+/// An index with pages of every kind in use, some of them freed by VACUUM, and an index on sampled texts.
 const INDEXES: &str = "
     CREATE EXTENSION pg_neardup;
     CREATE TABLE used AS SELECT array(SELECT hashint8extended(e, i) FROM generate_series(1, 8 + i % 7) e) AS v

@@ -317,7 +317,7 @@ fn check_queries(client: &mut Client, table: &str, column: &str, threshold: f64)
     Ok(())
 }
 
-/// Checks that VACUUM measures an index of which a value is lost, and says so.
+/// Checks that VACUUM measures an index when a value of its table is lost, and warns.
 pub fn sampled_value_lost(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "sampled_value")?;
     let mut client = database.connect()?;
