@@ -1,9 +1,8 @@
 //! The columns of a table that a guard reads. Their numbers can differ between partitions.
 
-use crate::guard::notes_table::text_of;
 use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::PreparedCondition;
-use crate::guard::slot::{get, have_same_bits};
+use crate::guard::slot::{as_text, get, have_same_bits};
 use crate::guard::window::Window;
 use crate::pg::encoding::utf8;
 use crate::pg::error::{not_ready, raise, unsupported};
@@ -172,16 +171,17 @@ impl GuardColumns {
             [column] => self.key.unwrap_or(column),
             _ => self.key?,
         };
-        let value = text_of(slot, key);
-        value.filter(|_| columns.contains(&key)).map(CStr::to_owned)
+        let value = get(slot, key).filter(|_| columns.contains(&key))?;
+        let type_ = pg_sys::SPI_gettypeid((*slot).tts_tupleDescriptor, key.into());
+        Some(as_text(type_, value).to_owned())
     }
 
-    /// Returns the value that identifies a row in notes and exceptions, as text, or None for NULL.
+    /// Returns the value that identifies a row in notes and exceptions, or None for NULL.
     ///
     /// # Safety
     /// The slot holds a row of the table.
-    pub unsafe fn key_text<'c>(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<&'c CStr> {
-        text_of(slot, self.key?)
+    pub unsafe fn key_of(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::Datum> {
+        get(slot, self.key?)
     }
 }
 

@@ -2,7 +2,8 @@
 //! owner.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::notes_table::{KeyWords, NotesTable, as_owner, run_for_pair, text_of};
+use crate::guard::notes_table::{NotesTable, as_owner, is_pair, run_with_keys};
+use crate::guard::slot::get;
 use crate::guard::triggers::noting;
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::condition;
@@ -41,6 +42,7 @@ pub fn open_exceptions(
 /// The exceptions of a guard.
 pub struct Exceptions {
     table: CheckedTable,
+    key: ColumnType,
     /// A statement that returns a row if a pair is in the table.
     find: String,
 }
@@ -54,9 +56,10 @@ impl Exceptions {
         let key = ColumnType::of(guarded.oid(), columns.key.expect("exceptions need a key"));
         let table = open_exceptions(oid, guarded, key);
         let table = table.unwrap_or_else(|altered| altered.raise(VALID_EXCEPTIONS));
-        let is_pair = KeyWords::new(key).is_pair(["a", "b"]);
+        let is_pair = is_pair(key, ["a", "b"]);
         Self {
             table,
+            key,
             find: format!("SELECT FROM {} WHERE {is_pair}", names::relation(oid)),
         }
     }
@@ -71,8 +74,8 @@ impl Exceptions {
         b: (&GuardColumns, *mut pg_sys::TupleTableSlot),
     ) -> bool {
         as_owner(self.table.relation(), |connection| {
-            let keys = a.0.key_text(a.1).zip(b.0.key_text(b.1));
-            keys.is_some_and(|(a, b)| run_for_pair(connection, &self.find, [a, b]) > 0)
+            let keys = a.0.key_of(a.1).zip(b.0.key_of(b.1));
+            keys.is_some_and(|(a, b)| run_with_keys(connection, &self.find, self.key, &[a, b]) > 0)
         })
     }
 }
@@ -108,7 +111,7 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     let notes = NotesTable::open(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
     notes.write(|connection| {
         let number = |name: &CStr| names::column_number(table, name);
-        let [a, b] = [c"a", c"b"].map(|name| text_of(new, number(name)?));
+        let [a, b] = [c"a", c"b"].map(|name| get(new, number(name)?));
         if let Some((a, b)) = a.zip(b) {
             notes.remove_pair(connection, [a, b]);
         }

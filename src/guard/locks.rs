@@ -49,24 +49,19 @@ pub fn pass_state(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> Pass
     }
 }
 
-/// The gate of a root. One transaction passes at a time.
-pub struct Gate(pg_sys::LOCKTAG);
+/// Closes the gate of a root: waits until no other transaction is passing.
+///
+/// # Errors
+/// ERROR on a timeout or a cancel.
+pub fn close_gate(root: pg_sys::Oid) {
+    acquire(tag(root, pg_sys::InvalidTransactionId, GATE));
+}
 
-impl Gate {
-    /// Waits until no other transaction is passing, and closes the gate.
-    ///
-    /// # Errors
-    /// ERROR on a timeout or a cancel.
-    pub fn close(root: pg_sys::Oid) -> Self {
-        let tag = tag(root, pg_sys::InvalidTransactionId, GATE);
-        acquire(tag);
-        Self(tag)
-    }
-
-    pub fn open(self) {
-        // SAFETY: `close` has taken the lock.
-        unsafe { pg_sys::LockRelease(&self.0, pg_sys::ExclusiveLock as i32, false) };
-    }
+/// Opens the gate that this transaction has closed.
+pub fn open_gate(root: pg_sys::Oid) {
+    let tag = tag(root, pg_sys::InvalidTransactionId, GATE);
+    // SAFETY: `close_gate` has taken the lock.
+    unsafe { pg_sys::LockRelease(&tag, pg_sys::ExclusiveLock as i32, false) };
 }
 
 fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, purpose: u16) -> pg_sys::LOCKTAG {

@@ -1,64 +1,26 @@
 //! Searches for rows that are similar to the rows of a statement.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::exceptions::Exceptions;
 use crate::guard::notes::EarlierRow;
-use crate::guard::options::Notes;
 use crate::guard::passing::{Attempt, Passing};
-use crate::guard::rejection::Rejection;
-use crate::guard::row::{Row, version, with_row};
+use crate::guard::rejection::{Rejection, rejection};
+use crate::guard::row::Row;
 use crate::guard::search::Pending;
-use crate::guard::slot::{is_inserted, is_of_same_command, is_own, tid};
-use crate::guard::table::{PartitionedTable, Rule, SearchedTable};
+use crate::guard::slot::{is_inserted, is_of_same_command, is_own, row_place};
+use crate::guard::table::SearchedTable;
 use crate::guard::version::{RowVersion, Similarity};
-use crate::guard::window::Span;
 use crate::index::classes::KeySearch;
 use crate::pg::error::check_interrupts;
 use crate::pg::value::in_memory_of_its_own;
 use pgrx::pg_sys;
 
-/// A guard with the tables that it searches.
-pub struct Guard {
-    pub rule: Rule,
-    pub exceptions: Option<Exceptions>,
-    /// The time span of rows that can be near the checked rows, None if no row is checked.
-    pub reach: Option<Span>,
-    pub tables: Vec<SearchedTable>,
-    pub partitioned: Vec<PartitionedTable>,
-}
-
-/// A row that is similar to the checked row.
+/// A row that is similar to another one.
 pub struct SimilarRow<'t> {
-    /// The number of its table in [`Guard::tables`].
-    pub number: usize,
     pub table: &'t SearchedTable,
     pub slot: *mut pg_sys::TupleTableSlot,
     pub similarity: Similarity,
     /// The transaction in progress that inserted or deletes it.
     pub pending: Option<Pending>,
-}
-
-/// Visits a row that rejects the checked row, or is noted with it. Returns whether to go on.
-type VisitObstacle<'v, 's> = dyn FnMut(&mut Attempt, &Row<'_>, SimilarRow<'s>) -> bool + 'v;
-
-impl Guard {
-    /// Returns the notes of a guard that accepts near-duplicates, None for a guard that rejects them.
-    pub fn notes(&self) -> Option<&Notes> {
-        self.rule.options.notes.as_ref()
-    }
-
-    /// Returns whether two rows are an exception.
-    ///
-    /// # Safety
-    /// The slots hold rows of tables with these columns, under the guard's root.
-    unsafe fn excepts(
-        &self,
-        a: (&GuardColumns, *mut pg_sys::TupleTableSlot),
-        b: (&GuardColumns, *mut pg_sys::TupleTableSlot),
-    ) -> bool {
-        let exceptions = self.exceptions.as_ref();
-        exceptions.is_some_and(|exceptions| exceptions.have(a, b))
-    }
 }
 
 /// The places are those of [`pass`](crate::guard::passing::pass).
@@ -73,183 +35,136 @@ impl Passing<'_> {
         // A near-duplicate written by the same statement is rolled back with the row. It is reported only if there is
         // no other.
         let mut companion = None;
-        self.for_each_obstacle(attempt, number, false, &mut |attempt, row, similar| {
-            if let Some(notes) = self.guards[row.source.guard].notes() {
-                if self.is_earlier(&similar, (number, row)) {
-                    let earlier = &mut attempt.rows[number].earlier;
-                    EarlierRow::new(&similar).add_to(earlier, notes.most);
+        self.with_version(number, |row, new| {
+            // An UPDATE may keep near pairs.
+            let old = row.old.filter(|_| self.rule.options.notes.is_none());
+            let old = old.and_then(|old| RowVersion::new(&self.rule, &row.source.columns, old));
+            self.for_each_similar(new, &|_| Some(0), &mut |similar| {
+                if !self.is_obstacle(attempt, (number, row), old.as_ref(), &similar) {
+                    return true;
                 }
-                return true;
-            }
-            let is_companion = is_of_same_command(row.slot, similar.slot);
-            if is_companion {
-                companion.get_or_insert_with(|| Rejection::new(row, &similar, true));
-            } else {
-                duplicate = Some(Rejection::new(row, &similar, false));
-            }
-            is_companion
+                if let Some(notes) = self.rule.options.notes {
+                    if self.is_earlier(&similar, (number, row)) {
+                        let earlier = &mut attempt.rows[number].earlier;
+                        EarlierRow::new(&similar).add_to(earlier, notes.most);
+                    }
+                    return true;
+                }
+                let is_companion = is_of_same_command(row.slot, similar.slot);
+                if is_companion {
+                    companion.get_or_insert_with(|| rejection(row, &similar, true));
+                } else {
+                    duplicate = Some(rejection(row, &similar, false));
+                }
+                is_companion
+            });
         });
         duplicate.or(companion)
     }
 
     /// Compares the rows with those added since the last round. Searches for the fewer of both among the others. Opens
-    /// the rows that have to be compared with all others again. Returns whether there are any.
+    /// the rows that are similar to one of them, which have to be compared with all others again. Returns whether
+    /// there are any.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
     pub unsafe fn look_at_added(&self, attempt: &mut Attempt) -> bool {
         let mut has_found = false;
-        for (number, guard) in self.guards.iter().enumerate() {
-            let rows = self.order.iter().filter(|row| row.0 == number);
-            let added: u64 = guard.tables.iter().map(SearchedTable::added).sum();
-            if added < rows.clone().count() as u64 {
-                for table in guard.tables.iter().filter(|table| table.added() > 0) {
-                    has_found |= self.look_from_added(attempt, number, table);
-                }
-                continue;
-            }
-            for &(.., row) in rows.filter(|_| added > 0) {
+        let mut open = |row: usize| {
+            attempt.rows[row].is_open = true;
+            has_found = true;
+        };
+        let first_added = |table: &SearchedTable| (table.added() > 0).then(|| table.from.get());
+        let added: u64 = self.tables.iter().map(SearchedTable::added).sum();
+        if added >= self.order.len() as u64 {
+            for &(_, row) in self.order.iter().filter(|_| added > 0) {
                 check_interrupts();
-                self.for_each_obstacle(attempt, row, true, &mut |attempt, _, _| {
-                    attempt.rows[row].is_open = true;
-                    has_found = true;
-                    false
+                self.with_version(row, |_, new| {
+                    self.for_each_similar(new, &first_added, &mut |_| {
+                        open(row);
+                        false
+                    });
                 });
             }
+            return has_found;
         }
-        has_found
-    }
-
-    /// Searches for our rows near each row added to `table` since the last round. Opens those for which it counts.
-    /// Returns whether there are any.
-    ///
-    /// # Safety
-    /// As for [`pass`](crate::guard::passing::pass).
-    unsafe fn look_from_added(
-        &self,
-        attempt: &mut Attempt,
-        guard: usize,
-        table: &SearchedTable,
-    ) -> bool {
-        let Guard { rule, tables, .. } = &self.guards[guard];
-        let mut has_found = false;
-        let has_ours = |searched: &&SearchedTable| {
+        let has_ours = |table: &SearchedTable| {
             let mut sources = self.sources.iter();
-            sources.any(|source| source.guard == guard && source.table.oid() == searched.oid())
+            sources
+                .any(|source| source.table.oid() == table.oid())
+                .then_some(0)
         };
-        table.for_each_live(
-            &KeySearch::Everything,
-            table.from.get(),
-            &mut |slot, pending| {
+        for table in &self.tables {
+            let Some(from) = first_added(table) else {
+                continue;
+            };
+            table.for_each_live(&KeySearch::Everything, from, &mut |slot, _| {
                 // Frees what a comparison allocates.
                 in_memory_of_its_own(|| {
-                    let added = (!is_own(slot))
-                        .then(|| RowVersion::new(rule, &table.columns, slot))
-                        .flatten();
-                    let Some(added) = added else { return };
-                    for searched in tables.iter().filter(has_ours) {
-                        let search = searched.search(&added);
-                        searched.for_each_live(&search, 0, &mut |ours, _| {
-                            let found = self.number(guard, searched.oid(), tid(ours));
-                            let similarity = added.similarity(&searched.columns, ours);
-                            if let Some((number, similarity)) = found.zip(similarity) {
-                                let similar = SimilarRow {
-                                    number: 0,
-                                    table,
-                                    slot,
-                                    similarity,
-                                    pending,
-                                };
-                                if self.meets(attempt, number, &similar) {
-                                    attempt.rows[number].is_open = true;
-                                    has_found = true;
-                                }
-                            }
+                    let added = RowVersion::new(&self.rule, &table.columns, slot);
+                    if let Some(added) = added.filter(|_| !is_own(slot)) {
+                        self.for_each_similar(&added, &has_ours, &mut |ours| {
+                            self.number(ours.slot).map(&mut open);
                             true
                         });
                     }
                 });
                 true
-            },
-        );
+            });
+        }
         has_found
     }
 
-    /// Returns whether a similar row counts for the row at place `number`.
+    /// Calls `work` with the row at place `number` and its newest version, if that can be near others.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
-    unsafe fn meets(&self, attempt: &mut Attempt, number: usize, added: &SimilarRow<'_>) -> bool {
-        let place = &self.places[number];
-        let meets = self.source(place).and_then(|source| {
-            with_row(place, source, |row| {
-                let old = self.old_version(row);
-                self.is_obstacle(attempt, (number, row), old.as_ref(), added)
-            })
-        });
-        meets == Some(true)
-    }
-
-    /// Calls `visit` for the similar rows that count for the row at place `number`, until it returns false. Searches
-    /// all rows, or those added since the last round if `is_added`.
-    ///
-    /// # Safety
-    /// As for [`pass`](crate::guard::passing::pass).
-    unsafe fn for_each_obstacle<'s>(
-        &'s self,
-        attempt: &mut Attempt,
-        number: usize,
-        is_added: bool,
-        visit: &mut VisitObstacle<'_, 's>,
-    ) {
+    unsafe fn with_version(&self, number: usize, work: impl FnOnce(&Row<'_>, &RowVersion<'_>)) {
         let place = &self.places[number];
         let Some(source) = self.source(place) else {
             return;
         };
-        let Guard { rule, tables, .. } = &self.guards[source.guard];
-        let compare = |row: &Row<'_>| {
-            let Some(new) = RowVersion::new(rule, &source.columns, row.slot) else {
-                return;
-            };
-            let old = self.old_version(row);
-            let (mut goes_on, mut known) = (true, None);
-            for (table_number, table) in tables.iter().enumerate() {
-                let has_some = !is_added || table.added() > 0;
-                if !goes_on || !has_some || !table.span.meets(new.span) {
-                    continue;
-                }
-                known.take_if(|(like, _)| *like != table.like);
-                let (_, search) = known.get_or_insert_with(|| (table.like, table.search(&new)));
-                let from = if is_added { table.from.get() } else { 0 };
-                table.for_each_live(search, from, &mut |slot, pending| {
-                    let is_itself = table.oid() == source.table.oid() && tid(slot) == row.tid;
-                    let similarity = (!is_itself).then(|| new.similarity(&table.columns, slot));
-                    if let Some(similarity) = similarity.flatten() {
-                        let similar = SimilarRow {
-                            number: table_number,
-                            table,
-                            slot,
-                            similarity,
-                            pending,
-                        };
-                        goes_on = !self.is_obstacle(attempt, (number, row), old.as_ref(), &similar)
-                            || visit(attempt, row, similar);
-                    }
-                    goes_on
-                });
-            }
-        };
-        in_memory_of_its_own(|| with_row(place, source, compare));
+        in_memory_of_its_own(|| {
+            source.with_row(place, |row| {
+                let version = RowVersion::new(&self.rule, &source.columns, row.slot);
+                version.map(|version| work(row, &version))
+            })
+        });
     }
 
-    /// Returns the version of a row that an UPDATE replaced, if its near pairs may stay.
+    /// Calls `visit` for the rows, of all transactions, that are similar to a version of a row, until it returns false.
+    /// Searches each table for the row numbers from `from` on, or not at all if that is None.
     ///
     /// # Safety
-    /// The row is one of its source.
-    unsafe fn old_version<'r>(&'r self, row: &'r Row<'_>) -> Option<RowVersion<'r>> {
-        let guard = &self.guards[row.source.guard];
-        let old = row.old.filter(|_| guard.notes().is_none())?;
-        RowVersion::new(&guard.rule, &row.source.columns, old)
+    /// The version is one of a row under the guard's root.
+    unsafe fn for_each_similar<'s>(
+        &'s self,
+        version: &RowVersion<'_>,
+        from: &dyn Fn(&SearchedTable) -> Option<u64>,
+        visit: &mut dyn FnMut(SimilarRow<'s>) -> bool,
+    ) {
+        let (mut goes_on, mut known) = (true, None::<(&SearchedTable, _)>);
+        for table in &self.tables {
+            let Some(from) = from(table).filter(|_| goes_on && table.span.meets(version.span))
+            else {
+                continue;
+            };
+            known.take_if(|(other, _)| !table.is_searched_as(other));
+            let (_, search) = known.get_or_insert_with(|| (table, table.search(version)));
+            table.for_each_live(search, from, &mut |slot, pending| {
+                if !version.is_in(slot)
+                    && let Some(similarity) = version.similarity(&table.columns, slot)
+                {
+                    goes_on = visit(SimilarRow {
+                        table,
+                        slot,
+                        similarity,
+                        pending,
+                    });
+                }
+                goes_on
+            });
+        }
     }
 
     /// Returns whether a similar row counts now. If it depends on a transaction in progress, it may count later. It
@@ -264,10 +179,9 @@ impl Passing<'_> {
         old: Option<&RowVersion<'_>>,
         similar: &SimilarRow<'_>,
     ) -> bool {
-        let guard = &self.guards[row.source.guard];
         let theirs = (&similar.table.columns, similar.slot);
-        let is_excused = old.is_some_and(|old| self.is_kept_pair(row.source.guard, old, similar))
-            || guard.excepts((&row.source.columns, row.slot), theirs);
+        let is_excused = old.is_some_and(|old| self.is_kept_pair(old, similar))
+            || self.excepts((&row.source.columns, row.slot), theirs);
         if let Some(pending) = similar.pending.filter(|_| !is_excused) {
             attempt.meet(self.root, (number, row), pending);
         }
@@ -279,24 +193,30 @@ impl Passing<'_> {
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
-    unsafe fn is_kept_pair(
-        &self,
-        guard: usize,
-        old: &RowVersion<'_>,
-        similar: &SimilarRow<'_>,
-    ) -> bool {
-        let table = similar.table;
+    unsafe fn is_kept_pair(&self, old: &RowVersion<'_>, similar: &SimilarRow<'_>) -> bool {
+        let columns = &similar.table.columns;
         let is_near = |slot| {
             // The slot holds a row of the table.
-            old.similarity(&table.columns, slot).is_some()
-                && !self.guards[guard].excepts(old.row(), (&table.columns, slot))
+            old.similarity(columns, slot).is_some() && !self.excepts(old.row(), (columns, slot))
         };
         let before = || {
-            let number = self.number(guard, table.oid(), tid(similar.slot))?;
-            let place = &self.places[number];
-            version(self.source(place)?, place.old)
+            let place = &self.places[self.number(similar.slot)?];
+            self.source(place)?.version(place.old)
         };
         is_near(similar.slot) || before().is_some_and(|before| is_near(before.as_ptr()))
+    }
+
+    /// Returns whether two rows are an exception.
+    ///
+    /// # Safety
+    /// The slots hold rows of tables with these columns, under the guard's root.
+    unsafe fn excepts(
+        &self,
+        a: (&GuardColumns, *mut pg_sys::TupleTableSlot),
+        b: (&GuardColumns, *mut pg_sys::TupleTableSlot),
+    ) -> bool {
+        let exceptions = self.exceptions.as_ref();
+        exceptions.is_some_and(|exceptions| exceptions.have(a, b))
     }
 
     /// Returns whether a similar row passes before the row at place `number`.
@@ -308,12 +228,11 @@ impl Passing<'_> {
         similar: &SimilarRow<'_>,
         (number, row): (usize, &Row<'_>),
     ) -> bool {
-        let (table, source) = (similar.table.oid(), row.source);
-        match self.number(source.guard, table, tid(similar.slot)) {
+        match self.number(similar.slot) {
             Some(other) => other < number,
             // Both are rows of an INSERT or COPY whose rows pass one by one.
             None if is_inserted(similar.slot) && is_of_same_command(row.slot, similar.slot) => {
-                (table.to_u32(), tid(similar.slot)) < (source.table.oid().to_u32(), row.tid)
+                row_place(similar.slot) < row_place(row.slot)
             }
             None => true,
         }

@@ -36,28 +36,19 @@
 use crate::guard::looking::SimilarRow;
 use crate::guard::notes_table::NotesTable;
 use crate::guard::passing::{Passing, RowState};
-use crate::guard::row::{Source, version, with_row};
-use crate::guard::slot::{Slot, Tid, is_own, tid};
+use crate::guard::row::Source;
+use crate::guard::slot::{RowPlace, Slot, is_own, row_place};
 use crate::guard::table::SearchedTable;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::statement::Connection;
 use crate::pg::value::in_memory_of_its_own;
 use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
-use std::ffi::CStr;
-
-/// Maximum number of rows whose notes one statement adds or removes.
-const BATCH: usize = 1000;
-
-/// Writes to a table of notes about rows, given by place number and source.
-type WriteNotes<'a> = dyn Fn(&NotesTable, &Connection, &[(usize, &Source)]) + 'a;
 
 /// An earlier row that a row is noted with.
 #[derive(Clone, Copy)]
 pub struct EarlierRow {
-    /// The number of its table among those that the guard searches.
-    table: usize,
-    tid: Tid,
+    place: RowPlace,
     similarity: f64,
 }
 
@@ -66,8 +57,7 @@ impl EarlierRow {
     /// The slot holds a row of its table.
     pub unsafe fn new(similar: &SimilarRow<'_>) -> Self {
         Self {
-            table: similar.number,
-            tid: tid(similar.slot),
+            place: row_place(similar.slot),
             similarity: similar.similarity.share(),
         }
     }
@@ -82,25 +72,26 @@ impl EarlierRow {
         }
     }
 
-    /// Returns the key of the row as text.
+    /// Returns the row with its table, or None if it no longer exists.
     ///
     /// # Safety
-    /// As for [`Self::lock`].
-    unsafe fn key<'c>(&self, tables: &[SearchedTable]) -> Option<&'c CStr> {
-        let searched = &tables[self.table];
+    /// The row was found in one of these tables.
+    unsafe fn fetch<'t>(&self, tables: &'t [SearchedTable]) -> Option<(&'t SearchedTable, Slot)> {
+        let mut tables = tables.iter();
+        let searched = tables.find(|table| table.oid().to_u32() == self.place.0)?;
         let slot = Slot::new(searched.table.as_ptr());
-        let is_there = slot.fetch(searched.table.as_ptr(), self.tid);
-        is_there.then(|| searched.columns.key_text(slot.as_ptr()))?
+        let is_there = slot.fetch(searched.table.as_ptr(), self.place.1);
+        is_there.then_some((searched, slot))
     }
 
     /// Locks the row FOR SHARE. Returns whether it is unchanged since it was found.
     ///
     /// # Safety
-    /// The row was found in one of these tables.
+    /// As for [`Self::fetch`].
     unsafe fn lock(&self, tables: &[SearchedTable]) -> bool {
-        let table = tables[self.table].table.as_ptr();
-        let slot = Slot::new(table);
-        slot.fetch(table, self.tid) && is_own(slot.as_ptr()) || slot.lock(table, self.tid)
+        self.fetch(tables).is_some_and(|(searched, slot)| {
+            is_own(slot.as_ptr()) || slot.lock(searched.table.as_ptr(), self.place.1)
+        })
     }
 }
 
@@ -112,14 +103,10 @@ impl Passing<'_> {
     /// The statement wrote the rows at the places.
     pub unsafe fn lock_earlier(&self, rows: &mut [RowState]) -> bool {
         let mut are_as_found = true;
-        for (place, row) in self.places.iter().zip(rows) {
-            let Some(source) = self.source(place).filter(|_| !row.earlier.is_empty()) else {
-                continue;
-            };
+        for row in rows {
             check_interrupts();
-            let tables = &self.guards[source.guard].tables;
             let mut earlier = row.earlier.iter();
-            if !in_memory_of_its_own(|| earlier.all(|row| row.lock(tables))) {
+            if !in_memory_of_its_own(|| earlier.all(|row| row.lock(&self.tables))) {
                 row.is_open = true;
                 are_as_found = false;
             }
@@ -131,14 +118,13 @@ impl Passing<'_> {
     ///
     /// # Safety
     /// As for [`Self::lock_earlier`].
-    pub unsafe fn remove_notes(&self, rows: &[RowState]) {
-        self.write_notes(&|row| rows[row].is_replaced, &|table, connection, rows| {
-            let keys = rows.iter().filter_map(|&(row, source)| {
-                let place = &self.places[row];
-                let old = version(source, place.old)?;
-                source.columns.key_text(old.as_ptr())
-            });
-            table.remove(connection, &collected(keys).or_raise());
+    pub unsafe fn remove_notes(&self, replaced: &[usize]) {
+        self.write_notes(replaced, &|table, connection, source, row| {
+            let old = source.version(self.places[row].old);
+            let key = old.and_then(|old| source.columns.key_of(old.as_ptr()));
+            if let Some(key) = key {
+                table.remove(connection, key);
+            }
         });
     }
 
@@ -147,49 +133,38 @@ impl Passing<'_> {
     /// # Safety
     /// As for [`Self::lock_earlier`]; the earlier rows are locked.
     pub unsafe fn add_notes(&self, rows: &[RowState]) {
-        self.write_notes(
-            &|row| !rows[row].earlier.is_empty(),
-            &|table, connection, noted| {
-                let mut notes = Vec::new();
-                for &(row, source) in noted {
-                    let tables = &self.guards[source.guard].tables;
-                    let key = with_row(&self.places[row], source, |row| {
-                        source.columns.key_text(row.slot)
-                    });
-                    for earlier in rows[row].earlier.iter().filter(|_| key.is_some()) {
-                        let near_key = earlier.key(tables);
-                        let note = table.note([key.flatten(), near_key], earlier.similarity);
-                        notes.try_push(note).or_raise();
-                    }
+        let noted = (0..rows.len()).filter(|row| !rows[*row].earlier.is_empty());
+        let noted = collected(noted).or_raise();
+        self.write_notes(&noted, &|table, connection, source, number| {
+            source.with_row(&self.places[number], |row| {
+                let key = source.columns.key_of(row.slot);
+                for earlier in &rows[number].earlier {
+                    let near = earlier.fetch(&self.tables);
+                    let near = near.as_ref();
+                    let near_key = near.and_then(|(of, slot)| of.columns.key_of(slot.as_ptr()));
+                    table.add(connection, [key, near_key], earlier.similarity);
                 }
-                table.add(connection, &notes);
-            },
-        );
+            });
+        });
     }
 
-    /// Calls `write` for each guard with a table of notes, in batches of its rows for which `concerns` returns true.
-    fn write_notes(&self, concerns: &dyn Fn(usize) -> bool, write: &WriteNotes<'_>) {
-        for (number, guard) in self.guards.iter().enumerate() {
-            let Some(notes) = guard.notes() else { continue };
-            let of_guard = |row: usize| {
-                let source = self.source(&self.places[row]);
-                let source = source.filter(|source| source.guard == number && concerns(row));
-                source.map(|source| (row, source))
-            };
-            let rows = collected((0..self.places.len()).filter_map(of_guard)).or_raise();
-            if let Some((_, source)) = rows.first() {
-                let table = NotesTable::open(
-                    notes.table,
-                    &source.table,
-                    &source.columns,
-                    pg_sys::RowExclusiveLock,
-                );
-                table.write(|connection| {
-                    for batch in rows.chunks(BATCH) {
-                        in_memory_of_its_own(|| write(&table, connection, batch));
-                    }
-                });
+    /// Calls `write` for rows, given by place number, if the guard notes rows.
+    fn write_notes(
+        &self,
+        rows: &[usize],
+        write: &dyn Fn(&NotesTable, &Connection, &Source, usize),
+    ) {
+        let source = |row: usize| self.source(&self.places[row]).expect("the row is checked");
+        let Some((notes, &first)) = self.rule.options.notes.zip(rows.first()) else {
+            return;
+        };
+        let Source { table, columns, .. } = source(first);
+        let notes = NotesTable::open(notes.table, table, columns, pg_sys::RowExclusiveLock);
+        notes.write(|connection| {
+            for &row in rows {
+                check_interrupts();
+                in_memory_of_its_own(|| write(&notes, connection, source(row), row));
             }
-        }
+        });
     }
 }

@@ -1,17 +1,15 @@
 //! The table of a guard's notes, which is written with the rights of its owner.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::slot::get;
+use crate::guard::slot::{are_same, as_text};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::encoding::utf8;
-use crate::pg::error::{OrRaise, raise, unsupported};
+use crate::pg::error::{raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
-use crate::pg::statement::{Connection, text_array, text_datum};
-use neardup::memory::collected;
+use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
-use std::ffi::CStr;
 
 /// Creates a table for the notes of a guard in the schema of the guarded table. Column `key` identifies rows.
 ///
@@ -70,7 +68,7 @@ fn created<'c>(guarded: &Relation, columns: &'c [CreatedColumn]) -> CreatedTable
 pub struct NotesTable {
     table: CheckedTable,
     name: String,
-    key: KeyWords,
+    key: ColumnType,
 }
 
 impl NotesTable {
@@ -92,7 +90,7 @@ impl NotesTable {
         Self {
             table,
             name: names::relation(oid),
-            key: KeyWords::new(key),
+            key,
         }
     }
 
@@ -101,90 +99,64 @@ impl NotesTable {
         as_owner(self.table.relation(), work);
     }
 
-    /// Returns the note of a row and an earlier row, given their keys.
+    /// Adds the note of a row and an earlier row, given their keys, unless the pair is noted.
     ///
     /// # Errors
     /// ERROR `not_null_violation` if a key is NULL, `unique_violation` if both are the same.
-    pub fn note<'c>(&self, keys: [Option<&'c CStr>; 2], similarity: f64) -> NewNote<'c> {
-        let notes = &self.name;
-        let (code, message) = match keys {
-            [Some(key), Some(near_key)] if key != near_key => {
-                return NewNote {
-                    key,
-                    near_key,
-                    similarity,
-                };
-            }
-            [Some(key), Some(_)] => (
-                PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
-                format!(
-                    "two similar rows that {notes} is to name have the key {}",
-                    utf8(key)
-                ),
-            ),
-            _ => (
-                PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
-                format!("a row that {notes} is to name has no key"),
-            ),
+    pub fn add(&self, connection: &Connection, keys: [Option<pg_sys::Datum>; 2], similarity: f64) {
+        let table = &self.name;
+        let raise = |code, message: &str| {
+            let hint =
+                "The column that key => ... of near_dup_protect names must be unique and not NULL.";
+            raise(code, message, hint)
         };
-        let hint =
-            "The column that key => ... of near_dup_protect names must be unique and not NULL.";
-        raise(code, &message, hint)
+        let [Some(key), Some(near_key)] = keys else {
+            let message = format!("a row that {table} is to name has no key");
+            raise(PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION, &message)
+        };
+        // SAFETY: the keys are of that type.
+        unsafe {
+            if are_same(self.key.type_, key, near_key) {
+                let key = utf8(as_text(self.key.type_, key));
+                let message =
+                    format!("two similar rows that {table} is to name have the key {key}");
+                raise(PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION, &message)
+            }
+        }
+        // A row that a trigger writes can pass before the row that fired it, and a row can pass twice.
+        let sql = format!(
+            "INSERT INTO {table} (key, near_key, similarity, noted_at)
+             VALUES ($1, $2, $3, pg_catalog.clock_timestamp()) ON CONFLICT DO NOTHING"
+        );
+        let types = [self.key.type_, self.key.type_, pg_sys::FLOAT8OID];
+        let insert = connection.prepare_kept(&sql, &types);
+        insert.execute(&[Some(key), Some(near_key), similarity.into_datum()]);
     }
 
-    /// Removes the notes about rows with `keys`, given as texts.
+    /// Removes the notes about the row with a key.
     ///
     /// # Errors
     /// ERROR `t_r_serialization_failure` if the transaction cannot see a note.
-    pub fn remove(&self, connection: &Connection, keys: &[&CStr]) {
-        let KeyWords { type_, equal } = &self.key;
-        let is_gone = |column| format!("{column} {equal} gone::{type_}");
-        let [key, near_key] = ["key", "near_key"].map(is_gone);
-        let sql = format!(
-            "DELETE FROM {} USING pg_catalog.unnest($1) gone WHERE {key} OR {near_key}",
-            self.name
-        );
-        let delete = connection.prepare_kept(&sql, &[pg_sys::TEXTARRAYOID]);
-        delete.run_latest(&[Some(texts(keys.iter().copied()))]);
+    pub fn remove(&self, connection: &Connection, key: pg_sys::Datum) {
+        let equal = equality(self.key);
+        let condition = format!("key {equal} $1 OR near_key {equal} $1");
+        self.delete(connection, &condition, &[key]);
     }
 
-    /// Removes the note of a pair of keys, given as texts in either order.
-    pub fn remove_pair(&self, connection: &Connection, pair: [&CStr; 2]) {
-        let is_pair = self.key.is_pair(["key", "near_key"]);
-        let sql = format!("DELETE FROM {} WHERE {is_pair}", self.name);
-        run_for_pair(connection, &sql, pair);
+    /// Removes the note of a pair of keys, in either order.
+    pub fn remove_pair(&self, connection: &Connection, pair: [pg_sys::Datum; 2]) {
+        self.delete(connection, &is_pair(self.key, ["key", "near_key"]), &pair);
     }
 
     /// Removes all notes.
     pub fn empty(&self) {
-        let delete = format!("DELETE FROM {}", self.name);
-        self.write(|connection| {
-            connection.prepare(&delete, &[]).run_latest(&[]);
-        });
+        self.write(|connection| self.delete(connection, "true", &[]));
     }
 
-    /// Adds notes, except those of pairs that are noted.
-    pub fn add(&self, connection: &Connection, notes: &[NewNote<'_>]) {
-        let similarities = collected(notes.iter().map(|note| note.similarity)).or_raise();
-        let (table, type_) = (&self.name, &self.key.type_);
-        // A row that a trigger writes can pass before the row that fired it, and a row can pass twice.
-        let sql = format!(
-            "INSERT INTO {table} (key, near_key, similarity, noted_at)
-             SELECT u.key::{type_}, u.near_key::{type_}, u.similarity, pg_catalog.clock_timestamp()
-             FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3))
-                 u (key, near_key, similarity)
-             ON CONFLICT DO NOTHING"
-        );
-        let types = [
-            pg_sys::TEXTARRAYOID,
-            pg_sys::TEXTARRAYOID,
-            pg_sys::FLOAT8ARRAYOID,
-        ];
-        connection.prepare_kept(&sql, &types).execute(&[
-            Some(texts(notes.iter().map(|note| note.key))),
-            Some(texts(notes.iter().map(|note| note.near_key))),
-            similarities.into_datum(),
-        ]);
+    /// Removes the notes that satisfy a condition with `keys` as parameters.
+    fn delete(&self, connection: &Connection, condition: &str, keys: &[pg_sys::Datum]) {
+        let sql = format!("DELETE FROM {} WHERE {condition}", self.name);
+        run_with_keys(connection, &sql, self.key, keys);
     }
 }
 
@@ -192,7 +164,6 @@ impl NotesTable {
 /// when the table was empty.
 pub fn as_owner<R>(table: &Relation, work: impl FnOnce(&Connection) -> R) -> R {
     let rights = OwnerRights::assume(table.owner());
-    rights.keep_texts();
     rights.set(c"enable_seqscan", c"off");
     let connection = Connection::open();
     let result = work(&connection);
@@ -201,56 +172,26 @@ pub fn as_owner<R>(table: &Relation, work: impl FnOnce(&Connection) -> R) -> R {
     result
 }
 
-/// The type of keys and its equality operator, as SQL.
-pub struct KeyWords {
-    type_: String,
-    equal: String,
+/// Returns the equality operator of keys, as SQL.
+fn equality(key: ColumnType) -> String {
+    names::equality(key.type_).expect("keys have equality")
 }
 
-impl KeyWords {
-    pub fn new(key: ColumnType) -> Self {
-        Self {
-            type_: key.name(),
-            equal: names::equality(key.type_).expect("keys have equality"),
-        }
-    }
-
-    /// Returns the condition that two columns contain the keys `$1` and `$2`, texts, in either order.
-    pub fn is_pair(&self, [a, b]: [&str; 2]) -> String {
-        let Self { type_, equal } = self;
-        let are = |x, y| format!("({a} {equal} ${x}::{type_} AND {b} {equal} ${y}::{type_})");
-        format!("({} OR {})", are(1, 2), are(2, 1))
-    }
+/// Returns the condition that two columns contain the keys `$1` and `$2`, in either order.
+pub fn is_pair(key: ColumnType, [a, b]: [&str; 2]) -> String {
+    let equal = equality(key);
+    let are = |x, y| format!("({a} {equal} ${x} AND {b} {equal} ${y})");
+    format!("({} OR {})", are(1, 2), are(2, 1))
 }
 
-/// Runs a statement for a pair of keys on the rows committed by now. Returns the number of rows returned or changed.
-pub fn run_for_pair(connection: &Connection, sql: &str, pair: [&CStr; 2]) -> u64 {
-    let statement = connection.prepare_kept(sql, &[pg_sys::TEXTOID; 2]);
-    statement.run_latest(&pair.map(|key| Some(text_datum(key.to_bytes()))))
-}
-
-/// A note to be added. Keys are texts.
-pub struct NewNote<'c> {
-    key: &'c CStr,
-    near_key: &'c CStr,
-    similarity: f64,
-}
-
-/// Returns the value of a column as text in the current memory context, or None for NULL.
-///
-/// # Safety
-/// The slot holds a row with that column.
-pub unsafe fn text_of<'c>(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<&'c CStr> {
-    let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-    let value = get(slot, column)?;
-    let type_ = pg_sys::SPI_gettypeid((*slot).tts_tupleDescriptor, column.into());
-    pg_sys::getTypeOutputInfo(type_, &mut function, &mut is_varlena);
-    Some(CStr::from_ptr(pg_sys::OidOutputFunctionCall(
-        function, value,
-    )))
-}
-
-/// Returns an array of texts.
-fn texts<'c>(texts: impl Iterator<Item = &'c CStr>) -> pg_sys::Datum {
-    text_array(texts.map(CStr::to_bytes))
+/// Runs a statement with keys as parameters on the rows committed by now. Returns the number of rows returned or
+/// changed.
+pub fn run_with_keys(
+    connection: &Connection,
+    sql: &str,
+    key: ColumnType,
+    keys: &[pg_sys::Datum],
+) -> u64 {
+    let statement = connection.prepare_kept(sql, &vec![key.type_; keys.len()]);
+    statement.run_latest(&keys.iter().copied().map(Some).collect::<Vec<_>>())
 }

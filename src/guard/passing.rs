@@ -63,22 +63,22 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::exceptions::Exceptions;
-use crate::guard::locks::{Gate, PassState, announce, pass_state};
-use crate::guard::looking::Guard;
+use crate::guard::locks::{PassState, announce, close_gate, open_gate, pass_state};
 use crate::guard::notes::EarlierRow;
 use crate::guard::options::GuardOptions;
 use crate::guard::rejection::Rejection;
-use crate::guard::row::{Place, Row, Source, with_row};
+use crate::guard::row::{Place, Row, Source};
 use crate::guard::search::Pending;
-use crate::guard::slot::Tid;
-use crate::guard::table::{PartitionedTable, Rule, SearchedTable};
+use crate::guard::slot::{RowPlace, row_place};
+use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::triggers;
 use crate::guard::version::RowVersion;
+use crate::guard::window::Span;
 use crate::index::am::hold;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::relation::Relation;
 use crate::pg::value::in_memory_of_its_own;
-use neardup::memory::{Grow, collected, filled};
+use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::mem::take;
@@ -89,38 +89,42 @@ const MOST_LOOKS: usize = 8;
 /// Maximum number of added rows that are left to the look with the gate closed.
 const FEW: u64 = 16;
 
-/// Lets rows pass, root by root. Returns the first rejection.
+/// Lets rows pass, guard by guard, in the order of their roots. Returns the first rejection.
 ///
 /// # Safety
 /// The running statement wrote the rows at the places, and a snapshot is active.
 pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
-    let mut roots = collected(places.iter().map(|place| place.root.to_u32())).or_raise();
-    roots.sort_unstable();
-    roots.dedup();
-    roots.into_iter().find_map(|root| {
-        let (mut passing, attempt) = Passing::new(root.into(), places);
-        passing.pass(attempt)
-    })
+    let mut guards: Vec<Passing<'_>> = Vec::new();
+    for place in places {
+        if !guards.iter().any(|guard| guard.source(place).is_some()) {
+            Passing::add_source(&mut guards, places, place);
+        }
+    }
+    guards.sort_by_key(|guard| guard.root.to_u32());
+    guards.into_iter().find_map(|guard| guard.pass())
 }
 
-/// The rows of a root and the guards that check them.
+/// A guard and the rows that it checks.
 pub struct Passing<'p> {
     pub root: pg_sys::Oid,
+    pub rule: Rule,
+    pub exceptions: Option<Exceptions>,
     pub places: &'p [Place],
     pub sources: Vec<Source>,
-    pub guards: Vec<Guard>,
-    /// The rows that have to pass, as (guard, table, newest version, place number), sorted.
-    pub order: Vec<(usize, u32, Tid, usize)>,
+    /// The rows that have to pass: their newest versions and place numbers, sorted.
+    pub order: Vec<(RowPlace, usize)>,
+    /// The time span of rows that can be near them.
+    reach: Span,
+    /// The tables that can contain rows near them.
+    pub tables: Vec<SearchedTable>,
+    /// The partitioned tables above, with their partitions when they were listed.
+    partitioned: Vec<(Relation, Vec<pg_sys::Oid>)>,
 }
 
 /// State of a row while it passes.
 #[derive(Clone, Default)]
 pub struct RowState {
-    /// False if nothing that the guard reads has changed, or if the row is gone or does not satisfy the condition.
-    has_to_pass: bool,
-    /// True if the statement deleted the row or changed what the guard reads.
-    pub is_replaced: bool,
-    /// True if the row has to be compared with all others.
+    /// True if it has to be compared with all others.
     pub is_open: bool,
     /// True if it is similar to a row of a transaction in progress.
     has_met_pending: bool,
@@ -128,25 +132,13 @@ pub struct RowState {
     pub earlier: Vec<EarlierRow>,
 }
 
-/// State of all rows in an attempt to pass.
+/// State of all rows, by place number, in an attempt to pass.
 pub struct Attempt {
     pub rows: Vec<RowState>,
-    /// True once all rows have been compared with all others.
-    has_looked: bool,
     /// Transactions with similar rows that will pass later and find ours.
     later: Vec<Pending>,
     /// A transaction that must end before the rows can pass.
     wait: Option<Pending>,
-}
-
-/// The outcome of an attempt to pass.
-enum Verdict {
-    Passed,
-    /// The result depends on whether that transaction commits.
-    Wait(Pending),
-    /// Another look with the gate open is necessary.
-    Again,
-    Rejected(Rejection),
 }
 
 impl Attempt {
@@ -166,46 +158,11 @@ impl Attempt {
 }
 
 impl<'p> Passing<'p> {
-    /// # Safety
-    /// As for [`pass`].
-    unsafe fn new(root: pg_sys::Oid, places: &'p [Place]) -> (Self, Attempt) {
-        let mut passing = Self {
-            root,
-            places,
-            sources: Vec::new(),
-            guards: Vec::new(),
-            order: Vec::new(),
-        };
-        let mut rows = filled(RowState::default(), places.len()).or_raise();
-        for (number, (place, row)) in places.iter().zip(&mut rows).enumerate() {
-            check_interrupts();
-            if place.root == root {
-                if passing.source(place).is_none() {
-                    passing.add_source(place);
-                }
-                in_memory_of_its_own(|| passing.add_row(number, row));
-            }
-        }
-        passing.order.sort_unstable();
-        let attempt = Attempt {
-            rows,
-            has_looked: false,
-            later: Vec::new(),
-            wait: None,
-        };
-        (passing, attempt)
-    }
-
-    pub fn source(&self, place: &Place) -> Option<&Source> {
-        let mut sources = self.sources.iter();
-        sources.find(|source| source.trigger == place.trigger)
-    }
-
-    /// Adds the table and trigger of a place, unless the trigger no longer exists.
+    /// Adds the table and trigger of a place to its guard, unless the trigger no longer exists.
     ///
     /// # Errors
     /// ERROR for options that do not fit the table.
-    fn add_source(&mut self, place: &Place) {
+    fn add_source(guards: &mut Vec<Self>, places: &'p [Place], place: &Place) {
         let table = Relation::open_table(place.table);
         // SAFETY: the table is open; its triggers are those that it has now.
         unsafe {
@@ -221,213 +178,211 @@ impl<'p> Passing<'p> {
             };
             let Some(options) = options else { return };
             let columns = GuardColumns::of(&table, &options);
-            let known = |guard: &Guard| guard.rule.options == options;
-            let guard = self.guards.iter().position(known).unwrap_or_else(|| {
-                self.guards.push(Guard {
-                    exceptions: options
-                        .exceptions
-                        .map(|oid| Exceptions::open(oid, &table, &columns)),
+            let known = |guard: &Self| guard.root == place.root && guard.rule.options == options;
+            let number = guards.iter().position(known).unwrap_or_else(|| {
+                let exceptions = options.exceptions;
+                guards.push(Self {
+                    root: place.root,
+                    exceptions: exceptions.map(|oid| Exceptions::open(oid, &table, &columns)),
                     rule: Rule::new(&table, options, function),
-                    reach: None,
+                    places,
+                    sources: Vec::new(),
+                    order: Vec::new(),
+                    reach: Span::NEVER,
                     tables: Vec::new(),
                     partitioned: Vec::new(),
                 });
-                self.guards.len() - 1
+                guards.len() - 1
             });
-            self.sources.push(Source {
+            guards[number].sources.push(Source {
                 table,
                 trigger: place.trigger,
                 name,
                 columns,
-                guard,
             });
         }
     }
 
-    /// Sets whether the row at place `number` was changed, and whether it has to pass.
+    /// Returns the table and trigger of a place, or None if another guard checks it.
+    pub fn source(&self, place: &Place) -> Option<&Source> {
+        let mut sources = self.sources.iter();
+        sources.find(|source| source.trigger == place.trigger)
+    }
+
+    /// Adds the row at place `number` to those that have to pass, unless it is gone, does not satisfy the condition, or
+    /// is unchanged in all that the guard reads. Returns whether the statement deleted it or changed what the guard
+    /// reads.
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn add_row(&mut self, number: usize, row: &mut RowState) {
+    unsafe fn add_row(&mut self, number: usize) -> bool {
         let place = &self.places[number];
         let Some(source) = self.source(place) else {
-            return;
+            return false;
         };
-        let (number_of_guard, table) = (source.guard, source.table.oid());
-        let rule = &self.guards[number_of_guard].rule;
-        let newest = with_row(place, source, |row| {
+        let newest = source.with_row(place, |row| {
             let columns = &source.columns;
             let is_kept = row.old.is_some_and(|old| columns.are_same(old, row.slot));
-            let version = (!is_kept).then(|| RowVersion::new(rule, columns, row.slot));
+            let version = (!is_kept).then(|| RowVersion::new(&self.rule, columns, row.slot));
+            let version = version.flatten();
             (
                 is_kept,
-                version.flatten().map(|version| (row.tid, version.span)),
+                version.map(|version| (row_place(row.slot), version.span)),
             )
         });
-        let is_kept = newest.is_some_and(|(is_kept, _)| is_kept);
-        row.is_replaced = place.old.is_some() && !is_kept;
-        if let Some((tid, span)) = newest.and_then(|(_, version)| version) {
-            (row.has_to_pass, row.is_open) = (true, true);
-            let entry = (number_of_guard, table.to_u32(), tid, number);
-            self.order.try_push(entry).or_raise();
-            let reach = &mut self.guards[number_of_guard].reach;
-            *reach = Some(reach.map_or(span, |reach| reach.with(span)));
+        let (is_kept, version) = newest.unwrap_or_default();
+        if let Some((newest, span)) = version {
+            self.order.try_push((newest, number)).or_raise();
+            self.reach = self.reach.with(span);
         }
+        place.old.is_some() && !is_kept
     }
 
     /// Returns the place number of a row that has to pass, given its newest version.
-    pub fn number(&self, guard: usize, table: pg_sys::Oid, tid: Tid) -> Option<usize> {
-        let row = (guard, table.to_u32(), tid);
-        let is_before = |&(guard, table, tid, _): &_| (guard, table, tid) < row;
-        let &(guard, table, tid, number) = self.order.get(self.order.partition_point(is_before))?;
-        ((guard, table, tid) == row).then_some(number)
+    ///
+    /// # Safety
+    /// The slot holds a row of a table.
+    pub unsafe fn number(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<usize> {
+        let place = row_place(slot);
+        let found = self.order.binary_search_by_key(&place, |row| row.0);
+        found.ok().map(|found| self.order[found].1)
     }
 
-    /// Opens the tables that can contain rows near those that have to pass.
+    /// Opens the tables that can contain rows near those that have to pass, which then have to be compared with all
+    /// others.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if a table has no usable index.
-    fn open_tables(&mut self) {
-        for guard in &mut self.guards {
-            guard.tables.clear();
-            let Some(reach) = guard.reach else { continue };
-            if let Some(notes) = guard.notes().filter(|_| guard.exceptions.is_some()) {
-                // A transaction that inserts an exception waits for this lock, and then removes the notes.
-                // SAFETY: a
-                // transaction is running.
-                unsafe { pg_sys::LockRelationOid(notes.table, pg_sys::RowExclusiveLock as i32) };
+    fn open_tables(&mut self, attempt: &mut Attempt) {
+        // SAFETY: a transaction is running.
+        let lock = |table, mode| unsafe { pg_sys::LockRelationOid(table, mode as i32) };
+        let notes = self.rule.options.notes;
+        if let Some(notes) = notes.filter(|_| self.exceptions.is_some()) {
+            // A transaction that inserts an exception waits for this lock, and then removes the notes.
+            lock(notes.table, pg_sys::RowExclusiveLock);
+        }
+        (self.tables, self.partitioned) =
+            self.rule.tables(self.root, self.reach, "near_dup_guard", 0);
+        if notes.is_some() {
+            for table in &self.tables {
+                // Locking its rows needs this lock.
+                lock(table.oid(), pg_sys::RowShareLock);
             }
-            let (tables, partitioned) = guard.rule.tables(self.root, reach);
-            guard.partitioned = partitioned;
-            for mut table in tables {
-                if guard.rule.options.notes.is_some() {
-                    // Locking its rows needs this lock.
-                    let mode = pg_sys::RowShareLock as i32;
-                    // SAFETY: a transaction is running.
-                    unsafe { pg_sys::LockRelationOid(table.oid(), mode) };
-                }
-                table.check_index(&guard.rule, "near_dup_guard", 0);
-                let mut others = guard.tables.iter();
-                let like = others.position(|other| table.is_searched_as(other));
-                table.like = like.unwrap_or(guard.tables.len());
-                guard.tables.push(table);
-            }
+        }
+        self.begin_round();
+        for (_, row) in &self.order {
+            attempt.rows[*row].is_open = true;
         }
     }
 
-    /// Returns whether partitions were attached or detached since the tables were opened.
+    /// Returns whether partitions were attached or detached, by committed transactions, since the tables were opened.
     fn has_other_tables(&self) -> bool {
         // SAFETY: a transaction is running.
         unsafe { pg_sys::AcceptInvalidationMessages() };
-        let mut tables = self.guards.iter().flat_map(|guard| &guard.partitioned);
-        tables.any(PartitionedTable::has_changed)
+        let mut tables = self.partitioned.iter();
+        tables.any(|(table, partitions)| table.partitions() != *partitions)
     }
 
     /// Searches and waits until the rows have passed. Returns the first rejection.
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn pass(&mut self, mut attempt: Attempt) -> Option<Rejection> {
-        self.remove_notes(&attempt.rows);
+    unsafe fn pass(mut self) -> Option<Rejection> {
+        let mut replaced = Vec::new();
+        for number in 0..self.places.len() {
+            check_interrupts();
+            if in_memory_of_its_own(|| self.add_row(number)) {
+                replaced.try_push(number).or_raise();
+            }
+        }
+        self.order.sort_unstable();
+        self.remove_notes(&replaced);
         if self.order.is_empty() {
             return None;
         }
-        self.open_tables();
+        let mut attempt = Attempt {
+            rows: filled(RowState::default(), self.places.len()).or_raise(),
+            later: Vec::new(),
+            wait: None,
+        };
+        self.open_tables(&mut attempt);
         loop {
             match self.try_to_pass(&mut attempt) {
-                Verdict::Passed => {
-                    self.add_notes(&attempt.rows);
-                    return None;
-                }
-                Verdict::Rejected(rejection) => return Some(rejection),
-                Verdict::Wait(pending) => pending.wait(),
-                Verdict::Again => {}
+                Ok(true) => break self.add_notes(&attempt.rows),
+                Ok(false) => {}
+                Err(rejection) => return Some(rejection),
+            }
+            if let Some(pending) = attempt.wait.take() {
+                pending.wait();
             }
             if self.has_other_tables() {
-                self.open_tables();
-                attempt.has_looked = false;
-                attempt
-                    .rows
-                    .iter_mut()
-                    .for_each(|row| row.is_open = row.has_to_pass);
+                self.open_tables(&mut attempt);
             }
         }
+        None
     }
 
     /// Looks at all rows with the gate open, then at rows added meanwhile until these are few, and at the rest with the
-    /// gate closed.
+    /// gate closed. Returns whether the rows have passed. If not, they may after [`Attempt::wait`].
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn try_to_pass(&self, attempt: &mut Attempt) -> Verdict {
+    unsafe fn try_to_pass(&self, attempt: &mut Attempt) -> Result<bool, Rejection> {
         attempt.later.clear();
-        attempt.wait = None;
         for row in &mut attempt.rows {
             row.is_open |= take(&mut row.has_met_pending);
         }
         for _ in 0..MOST_LOOKS {
             let added = self.begin_round();
-            if attempt.has_looked && added > 0 {
-                self.look_at_added(attempt);
-            }
-            attempt.has_looked = true;
+            self.look_at_added(attempt);
             for number in 0..attempt.rows.len() {
                 check_interrupts();
                 if take(&mut attempt.rows[number].is_open)
                     && let Some(rejection) = self.look_at_all(attempt, number)
                 {
-                    return Verdict::Rejected(rejection);
+                    return Err(rejection);
                 }
             }
-            if let Some(pending) = attempt.wait {
-                return Verdict::Wait(pending);
+            if attempt.wait.is_some() {
+                return Ok(false);
             }
             if added <= FEW {
                 break;
             }
         }
         if !self.lock_earlier(&mut attempt.rows) {
-            return Verdict::Again;
+            return Ok(false);
         }
         hold::point("guard_has_searched");
-        let gate = Gate::close(self.root);
-        let verdict = self.decide(attempt);
-        if let Verdict::Passed = verdict {
+        close_gate(self.root);
+        let passes = self.passes(attempt);
+        if passes {
             announce(self.root, PassState::Passed);
         }
-        gate.open();
-        verdict
+        open_gate(self.root);
+        Ok(passes)
     }
 
-    /// Decides whether the rows pass. The gate is closed.
+    /// Returns whether the rows pass. The gate is closed.
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn decide(&self, attempt: &mut Attempt) -> Verdict {
+    unsafe fn passes(&self, attempt: &mut Attempt) -> bool {
         let has_moved = |other: &&Pending| {
             let state = pass_state(self.root, other.transaction);
             matches!(state, PassState::Passed | PassState::Ended)
         };
-        if let Some(&other) = attempt.later.iter().find(has_moved) {
-            return Verdict::Wait(other);
+        attempt.wait = attempt.later.iter().find(has_moved).copied();
+        if attempt.wait.is_some() || self.has_other_tables() {
+            return false;
         }
-        if self.has_other_tables() {
-            return Verdict::Again;
-        }
-        let has_found = self.begin_round() > 0 && self.look_at_added(attempt);
-        match attempt.wait {
-            Some(pending) => Verdict::Wait(pending),
-            None if has_found => Verdict::Again,
-            None => Verdict::Passed,
-        }
+        self.begin_round();
+        !self.look_at_added(attempt)
     }
 
     /// Begins a round in all tables. Returns the number of rows added since the last round.
     fn begin_round(&self) -> u64 {
-        let tables = self.guards.iter().flat_map(|guard| &guard.tables);
-        tables
-            .inspect(|table| table.begin_round())
-            .map(SearchedTable::added)
-            .sum()
+        let tables = self.tables.iter().inspect(|table| table.begin_round());
+        tables.map(SearchedTable::added).sum()
     }
 }

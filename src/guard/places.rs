@@ -139,11 +139,19 @@ unsafe fn end(frames: usize) {
         let ended = all.pop_if(|frame| frame.places.is_empty());
         ended.is_none() && all.len() > frames
     });
-    let mut rejection = None;
     if has_rows {
-        pass_rows(&mut rejection);
+        pass_or_raise();
     }
-    if let Some(rejection) = &rejection {
+}
+
+/// Lets the rows of the innermost statement pass, and raises the ERROR if one is rejected.
+///
+/// # Safety
+/// As for [`end`].
+unsafe fn pass_or_raise() {
+    let mut rejection = None;
+    pass_rows(&mut rejection);
+    if let Some(rejection) = rejection {
         rejection::raise(rejection);
     }
 }
@@ -163,13 +171,11 @@ unsafe extern "C-unwind" fn pass_rows(rejection: *mut Option<Rejection>) {
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn at_transaction_end(
-    event: pg_sys::XactEvent::Type,
+    _event: pg_sys::XactEvent::Type,
     _argument: *mut c_void,
 ) {
-    use pg_sys::XactEvent::{XACT_EVENT_ABORT, XACT_EVENT_COMMIT, XACT_EVENT_PREPARE};
-    if [XACT_EVENT_ABORT, XACT_EVENT_COMMIT, XACT_EVENT_PREPARE].contains(&event) {
-        FRAMES.with_borrow_mut(Vec::clear);
-    }
+    // No trigger fires after the first of these events.
+    FRAMES.with_borrow_mut(Vec::clear);
 }
 
 /// Forgets the statements of a subtransaction that is rolled back.
@@ -196,14 +202,11 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
 /// PostgreSQL calls it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    let (mut result, mut has_to_pass, mut rejection) = (pg_sys::Datum::null(), false, None);
+    let (mut result, mut has_to_pass) = (pg_sys::Datum::null(), false);
     // Nothing here needs to be dropped when a rejection is raised.
     fire(fcinfo, &mut result, &mut has_to_pass);
     if has_to_pass {
-        pass_rows(&mut rejection);
-    }
-    if let Some(rejection) = &rejection {
-        rejection::raise(rejection);
+        pass_or_raise();
     }
     result
 }

@@ -64,9 +64,7 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let table = Relation::open_table(relation);
         let triggers = table.triggers().iter().find(|own| own.tgoid == trigger);
         rule.options = GuardOptions::from_trigger(triggers.expect("it has been created"), &table);
-        for table in rule.tables(root_of(relation), Span::ALWAYS).0 {
-            table.check_index(&rule, "near_dup_guard", 0);
-        }
+        rule.tables(root_of(relation), Span::ALWAYS, "near_dup_guard", 0);
     }
 }
 

@@ -1,58 +1,60 @@
-//! The rejection of a row. It is raised in the function that PostgreSQL called, where nothing has to be dropped, and by
-//! PostgreSQL's own functions, which fill in table, schema and constraint.
+//! The rejection of a row: an ERROR that names table, schema and constraint. It is raised in the function that
+//! PostgreSQL called, where nothing has to be dropped.
 
 use crate::guard::looking::SimilarRow;
 use crate::guard::row::Row;
-use crate::guard::slot::tid;
+use crate::guard::slot::row_place;
 use crate::pg::names;
-use crate::pg::report::{errdetail, errhint, errmsg};
 use crate::pg::statement::server_text;
 use pgrx::pg_sys;
-use std::ffi::{CStr, CString, c_char, c_int};
-use std::ptr::{null, null_mut};
+use std::ffi::{CStr, CString};
+use std::ptr::null_mut;
 
 /// A rejected row. Nothing in it needs to be dropped: strings are allocated in the transaction's memory context.
-#[derive(Clone, Copy)]
-pub struct Rejection {
-    table: pg_sys::Relation,
-    trigger: *const c_char,
-    detail: *const c_char,
-    /// The value by which programs find the existing row.
-    key: *const c_char,
-    /// True if the same statement wrote both rows.
-    has_companion: bool,
-}
+pub type Rejection = pg_sys::ErrorData;
 
-impl Rejection {
-    /// Returns the rejection of `row` because of `similar`. If one statement wrote both, the later one is reported as
-    /// the rejected row. The other row is described if the role may see it.
-    ///
-    /// # Safety
-    /// The slots hold rows of their tables.
-    pub unsafe fn new(row: &Row<'_>, similar: &SimilarRow<'_>, has_companion: bool) -> Self {
-        let copy = |text: &CStr| {
-            let copy = pg_sys::MemoryContextStrdup(pg_sys::CurTransactionContext, text.as_ptr());
-            copy.cast_const()
-        };
-        let (detail, key) = {
-            let is_first = has_companion
-                && row.source.table.oid() == similar.table.oid()
-                && row.tid < tid(similar.slot);
-            let there = if is_first { row.slot } else { similar.slot };
-            let detail = detail(row, similar, has_companion, is_first);
-            let key = detail
-                .is_some()
-                .then(|| similar.table.columns.key_value(there));
-            (detail, key)
-        };
-        Self {
-            // The transaction has written to the table, so it holds a lock. The table stays open until the ERROR.
-            table: pg_sys::table_open(row.source.table.oid(), pg_sys::NoLock as i32),
-            trigger: copy(&row.source.name),
-            detail: detail.as_deref().map_or(null(), copy),
-            key: key.flatten().as_deref().map_or(null(), copy),
-            has_companion,
-        }
+/// Returns the rejection of `row` because of `similar`. If one statement wrote both, the later one is reported as the
+/// rejected row. The other row is described if the role may see it.
+///
+/// # Safety
+/// The slots hold rows of their tables.
+pub unsafe fn rejection(row: &Row<'_>, similar: &SimilarRow<'_>, has_companion: bool) -> Rejection {
+    let copy =
+        |text: &CStr| pg_sys::MemoryContextStrdup(pg_sys::CurTransactionContext, text.as_ptr());
+    let table = &row.source.table;
+    let is_first = has_companion
+        && table.oid() == similar.table.oid()
+        && row_place(row.slot) < row_place(similar.slot);
+    let there = if is_first { row.slot } else { similar.slot };
+    let detail = detail(row, similar, has_companion, is_first);
+    let key = detail
+        .as_ref()
+        .and_then(|_| similar.table.columns.key_value(there));
+    let optional = |text: Option<&CStr>| text.map_or(null_mut(), copy);
+    let hint = has_companion.then_some(c"Write one row of each group: near_dup_distinct and near_dup_clusters find them in a table that the rows are loaded into before.");
+    let name = CStr::from_ptr((*(*table.as_ptr()).rd_rel).relname.data.as_ptr());
+    let message = [
+        c"near-duplicate row rejected by \"",
+        &row.source.name,
+        c"\" on table \"",
+        name,
+        c"\"",
+    ];
+    let message = CString::new(message.map(CStr::to_bytes).concat()).expect("no part has a NUL");
+    Rejection {
+        elevel: pgrx::PgLogLevel::ERROR as i32,
+        sqlerrcode: pgrx::PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION as i32,
+        message: copy(&message),
+        detail: optional(detail.as_deref()),
+        hint: optional(hint),
+        schema_name: copy(CStr::from_ptr(pg_sys::get_namespace_name(table.schema()))),
+        table_name: copy(name),
+        constraint_name: copy(&row.source.name),
+        // No other field holds a value that programs can read.
+        column_name: optional(key.as_deref()),
+        filename: c"guard".as_ptr(),
+        funcname: c"near_dup_guard".as_ptr(),
+        ..Rejection::default()
     }
 }
 
@@ -60,7 +62,7 @@ impl Rejection {
 /// with the row found if the checked row `is_first`.
 ///
 /// # Safety
-/// As for [`Rejection::new`].
+/// As for [`rejection`].
 unsafe fn detail(
     row: &Row<'_>,
     similar: &SimilarRow<'_>,
@@ -97,40 +99,13 @@ unsafe fn detail(
 }
 
 unsafe extern "C-unwind" {
-    fn errstart(level: c_int, domain: *const c_char) -> bool;
-    fn errcode(code: c_int) -> c_int;
-    fn errtableconstraint(table: pg_sys::Relation, constraint: *const c_char) -> c_int;
-    fn err_generic_string(field: c_int, value: *const c_char) -> c_int;
-    fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+    fn ThrowErrorData(error: *mut pg_sys::ErrorData);
 }
 
 /// Raises the ERROR of a rejection.
 ///
 /// # Safety
-/// The table is open. No caller has anything to drop, since the ERROR jumps over it.
-pub unsafe fn raise(rejection: &Rejection) {
-    let table = (*(*rejection.table).rd_rel).relname.data.as_ptr();
-    errstart(pgrx::PgLogLevel::ERROR as c_int, null_mut());
-    errcode(pg_sys::errcodes::PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION as c_int);
-    errmsg(
-        c"near-duplicate row rejected by \"%s\" on table \"%s\"".as_ptr(),
-        rejection.trigger,
-        table,
-    );
-    if !rejection.detail.is_null() {
-        errdetail(c"%s".as_ptr(), rejection.detail);
-    }
-    if rejection.has_companion {
-        errhint(c"Write one row of each group: near_dup_distinct and near_dup_clusters find them in a table that the rows are loaded into before.".as_ptr());
-    }
-    errtableconstraint(rejection.table, rejection.trigger);
-    if !rejection.key.is_null() {
-        // No other field holds a value that programs can read.
-        err_generic_string(pg_sys::PG_DIAG_COLUMN_NAME as c_int, rejection.key);
-    }
-    errfinish(
-        c"guard".as_ptr(),
-        line!() as c_int,
-        c"near_dup_guard".as_ptr(),
-    );
+/// No caller has anything to drop, since the ERROR jumps over it.
+pub unsafe fn raise(mut rejection: Rejection) {
+    ThrowErrorData(&mut rejection);
 }

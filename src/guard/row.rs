@@ -1,7 +1,7 @@
 //! Rows that a statement wrote: their places, tables and versions.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::slot::{Slot, Tid, is_heap_only, tid};
+use crate::guard::slot::{Slot, Tid, is_heap_only};
 use crate::pg::error::raise;
 use crate::pg::relation::Relation;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -34,8 +34,6 @@ pub struct Source {
     pub trigger: pg_sys::Oid,
     pub name: CString,
     pub columns: GuardColumns,
-    /// The number of the guard that the trigger belongs to.
-    pub guard: usize,
 }
 
 /// A row and the version that it replaced.
@@ -43,46 +41,42 @@ pub struct Row<'r> {
     pub source: &'r Source,
     /// Its newest version. Triggers may have changed the row after its own trigger fired.
     pub slot: *mut pg_sys::TupleTableSlot,
-    pub tid: Tid,
     /// The version that an UPDATE replaced.
     pub old: Option<*mut pg_sys::TupleTableSlot>,
     /// True if an index entry leads to a version with the values of the newest one.
     pub is_indexed: bool,
 }
 
-/// Calls `work` with the row at a place, as it is now. Returns its result, or None if the row no longer exists.
-///
-/// # Safety
-/// The place belongs to the running statement and to the table of the source.
-pub unsafe fn with_row<R>(
-    place: &Place,
-    source: &Source,
-    work: impl FnOnce(&Row<'_>) -> R,
-) -> Option<R> {
-    let table = source.table.as_ptr();
-    let written = version(source, place.new)?;
-    let newest = Slot::new(table);
-    newest.fetch_newest(table, place.new?).then(|| {
-        let old = version(source, place.old);
-        let [written, slot] = [&written, &newest].map(Slot::as_ptr);
-        work(&Row {
-            source,
-            slot,
-            tid: tid(slot),
-            old: old.as_ref().map(Slot::as_ptr),
-            is_indexed: !is_heap_only(slot)
-                || !is_heap_only(written) && source.columns.are_same(written, slot),
+impl Source {
+    /// Calls `work` with the row at a place, as it is now. Returns its result, or None if the row no longer exists.
+    ///
+    /// # Safety
+    /// The place belongs to the running statement and to the table.
+    pub unsafe fn with_row<R>(&self, place: &Place, work: impl FnOnce(&Row<'_>) -> R) -> Option<R> {
+        let table = self.table.as_ptr();
+        let written = self.version(place.new)?;
+        let newest = Slot::new(table);
+        newest.fetch_newest(table, place.new?).then(|| {
+            let old = self.version(place.old);
+            let [written, slot] = [&written, &newest].map(Slot::as_ptr);
+            work(&Row {
+                source: self,
+                slot,
+                old: old.as_ref().map(Slot::as_ptr),
+                is_indexed: !is_heap_only(slot)
+                    || !is_heap_only(written) && self.columns.are_same(written, slot),
+            })
         })
-    })
-}
+    }
 
-/// Returns a version of a row, visible or not, or None if it does not exist. The table cannot have been rewritten
-/// since: the statement has it open, or triggers that have not fired forbid it.
-///
-/// # Safety
-/// As for [`with_row`].
-pub unsafe fn version(source: &Source, tid: Option<Tid>) -> Option<Slot> {
-    let (table, tid) = (source.table.as_ptr(), tid?);
-    let slot = Slot::new(table);
-    slot.fetch(table, tid).then_some(slot)
+    /// Returns a version of a row, visible or not, or None if it does not exist. The table cannot have been rewritten
+    /// since: the statement has it open, or triggers that have not fired forbid it.
+    ///
+    /// # Safety
+    /// As for [`Self::with_row`].
+    pub unsafe fn version(&self, tid: Option<Tid>) -> Option<Slot> {
+        let (table, tid) = (self.table.as_ptr(), tid?);
+        let slot = Slot::new(table);
+        slot.fetch(table, tid).then_some(slot)
+    }
 }

@@ -4,7 +4,7 @@ use crate::guard::slot::Slot;
 use crate::guard::table::SearchedTable;
 use crate::guard::version::RowVersion;
 use crate::index::am::lookup::{self, candidates, next_number};
-use crate::index::classes::KeySearch;
+use crate::index::classes::{EQUAL, KeySearch};
 use crate::pg::error::check_interrupts;
 use crate::pg::relation::index_fetch_begin;
 use pgrx::pg_sys;
@@ -60,12 +60,9 @@ impl Pending {
 impl SearchedTable {
     /// Returns whether a search of one table can be used for the other.
     pub fn is_searched_as(&self, other: &Self) -> bool {
-        let [(index, scope), (other, others)] = [self, other].map(|table| {
-            let usable = table.open_index();
-            (usable.index.as_ptr(), &usable.scope)
-        });
         // SAFETY: both indexes are open, and of our access method.
-        scope == others && unsafe { lookup::make_same_keys(other, index) }
+        self.scope == other.scope
+            && unsafe { lookup::make_same_keys(other.index.as_ptr(), self.index.as_ptr()) }
     }
 
     /// Begins a round of the rows added since the last one.
@@ -83,10 +80,20 @@ impl SearchedTable {
     /// the index. If one of these is NULL, finds rows of every scope.
     pub fn search(&self, version: &RowVersion<'_>) -> KeySearch {
         let (_, strategy) = version.rule.kind.operator(0);
-        let usable = self.open_index();
-        let keys = usable.scan_keys(&|place| version.scope(place), strategy, version.ball);
+        // The access method needs no comparison function.
+        let scan_key = |column, strategy, argument| pg_sys::ScanKeyData {
+            sk_attno: column,
+            sk_strategy: strategy,
+            sk_argument: argument,
+            ..Default::default()
+        };
+        let scope = self.scope.iter().zip(1..);
+        let scope = scope
+            .filter_map(|(&place, column)| Some(scan_key(column, EQUAL, version.scope(place)?)));
+        let ball = scan_key(self.scope.len() as i16 + 1, strategy, version.ball);
+        let keys: Vec<_> = scope.chain([ball]).collect();
         // SAFETY: the index is open, and of our access method, which the keys are for.
-        unsafe { lookup::search(usable.index.as_ptr(), &keys) }
+        unsafe { lookup::search(self.index.as_ptr(), &keys) }
     }
 
     /// Calls `visit` for every live row with a number of at least `from`, committed or not, until it returns false. The
@@ -103,9 +110,8 @@ impl SearchedTable {
         loop {
             // Rows that the search misses have at least this number.
             let next = self.next_number();
-            let index = self.open_index().index.as_ptr();
             // SAFETY: the index is open, and of our access method.
-            let mut found = unsafe { candidates(index, search, from) };
+            let mut found = unsafe { candidates(self.index.as_ptr(), search, from) };
             let mut is_complete = true;
             for row in found.iter().filter(|row| row.number >= from) {
                 check_interrupts();
@@ -125,7 +131,7 @@ impl SearchedTable {
     /// Returns the number of the next row.
     fn next_number(&self) -> u64 {
         // SAFETY: the index is open, and of our access method.
-        unsafe { next_number(self.open_index().index.as_ptr()) }
+        unsafe { next_number(self.index.as_ptr()) }
     }
 
     /// Calls `visit` for the live versions of the row of an index entry and their transactions in progress, until it

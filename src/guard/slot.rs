@@ -3,6 +3,7 @@
 use crate::pg::value::Layout;
 use pgrx::itemptr::{item_pointer_get_both, item_pointer_set_all};
 use pgrx::pg_sys;
+use std::ffi::CStr;
 
 /// Returns the value of a column, or None for NULL.
 ///
@@ -14,7 +15,26 @@ pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_s
     (!is_null).then_some(value)
 }
 
-/// Returns whether two versions of a row have the same bits, or NULL, in all of `columns`. TOAST pointers are followed.
+/// Returns a value as text in the current memory context.
+///
+/// # Safety
+/// The value is of the type.
+pub unsafe fn as_text<'v>(type_: pg_sys::Oid, value: pg_sys::Datum) -> &'v CStr {
+    let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
+    pg_sys::getTypeOutputInfo(type_, &mut function, &mut is_varlena);
+    CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, value))
+}
+
+/// Returns whether two values have the same bits. TOAST pointers are followed.
+///
+/// # Safety
+/// The values are of the type.
+pub unsafe fn are_same(type_: pg_sys::Oid, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
+    let layout = Layout::of(type_);
+    datum_image_eq(a, b, layout.by_value, layout.length.into())
+}
+
+/// Returns whether two versions of a row have the same bits, or NULL, in all of `columns`.
 ///
 /// # Safety
 /// The slots hold rows of a table with these columns.
@@ -28,8 +48,7 @@ pub unsafe fn have_same_bits(
         .all(|&column| match (get(a, column), get(b, column)) {
             (Some(value), Some(other)) => {
                 let type_ = pg_sys::SPI_gettypeid((*a).tts_tupleDescriptor, column.into());
-                let layout = Layout::of(type_);
-                datum_image_eq(value, other, layout.by_value, layout.length.into())
+                are_same(type_, value, other)
             }
             (value, other) => value.is_none() && other.is_none(),
         })
@@ -53,6 +72,17 @@ pub type Tid = (pg_sys::BlockNumber, pg_sys::OffsetNumber);
 /// The slot holds a row of a table.
 pub unsafe fn tid(slot: *mut pg_sys::TupleTableSlot) -> Tid {
     item_pointer_get_both((*slot).tts_tid)
+}
+
+/// A row's table and its place there.
+pub type RowPlace = (u32, Tid);
+
+/// Returns the place of the row that a slot holds.
+///
+/// # Safety
+/// As for [`tid`].
+pub unsafe fn row_place(slot: *mut pg_sys::TupleTableSlot) -> RowPlace {
+    ((*slot).tts_tableOid.to_u32(), tid(slot))
 }
 
 fn pointer_to((block, offset): Tid) -> pg_sys::ItemPointerData {

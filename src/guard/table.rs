@@ -3,7 +3,6 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::GuardOptions;
 use crate::guard::window::{self, Span};
-use crate::index::classes::EQUAL;
 use crate::index::kind::{Bound, COLUMN_TYPES, Kind, Objects};
 use crate::pg::encoding::utf8;
 use crate::pg::error::{not_ready, raise, wrong_type};
@@ -29,35 +28,18 @@ pub struct SearchedTable {
     /// The time span of its rows.
     pub span: Span,
     pub columns: GuardColumns,
-    /// None if the table has no usable index.
-    pub index: Option<UsableIndex>,
-    /// The number of the first table that is searched for the same keys.
-    pub like: usize,
+    /// An index that finds all rows within the bound.
+    pub index: Relation,
+    /// The scope columns before the value in the index, by their places among those of the guard.
+    pub scope: Vec<usize>,
     /// The first row number of the current round.
     pub from: Cell<u64>,
     /// The number of the next row when the current round began.
     pub next: Cell<u64>,
 }
 
-/// An open partitioned table, with its partitions when they were listed.
-pub struct PartitionedTable {
-    table: Relation,
-    partitions: Vec<pg_sys::Oid>,
-}
-
-impl PartitionedTable {
-    /// Returns whether the table has different partitions now, by committed transactions.
-    pub fn has_changed(&self) -> bool {
-        self.table.partitions() != self.partitions
-    }
-}
-
-/// An open index that finds all rows within the bound.
-pub struct UsableIndex {
-    pub index: Relation,
-    /// The scope columns before the value, by their places among those of the guard.
-    pub scope: Vec<usize>,
-}
+/// The tables to search, and the partitioned tables above them with their partitions.
+type Tables = (Vec<SearchedTable>, Vec<(Relation, Vec<pg_sys::Oid>)>);
 
 impl Rule {
     /// # Errors
@@ -84,79 +66,81 @@ impl Rule {
         }
     }
 
-    /// Returns the tables under `root` that can contain rows of `span`, and the partitioned tables above them.
+    /// Returns the tables under `root` that can contain rows of `span`, and the partitioned tables above them. Each has
+    /// a usable index with the first `scope` scope columns in front.
     ///
     /// # Errors
-    /// `wrong_object_type` for a foreign table, and the errors of [`GuardColumns::of`].
-    pub fn tables(
-        &self,
-        root: pg_sys::Oid,
-        span: Span,
-    ) -> (Vec<SearchedTable>, Vec<PartitionedTable>) {
+    /// `wrong_object_type` for a foreign table, `object_not_in_prerequisite_state` for one without such an index, with
+    /// a hint that serves all partitions, and the errors of [`GuardColumns::of`]. They name the caller.
+    pub fn tables(&self, root: pg_sys::Oid, span: Span, caller: &str, scope: usize) -> Tables {
         let mut found = (Vec::new(), Vec::new());
-        self.add_tables(root, &[], (Span::ALWAYS, span), &mut found);
+        let mut waiting = vec![(root, Span::ALWAYS, Vec::new())];
+        while let Some((oid, of_table, ancestors)) = waiting.pop() {
+            if !of_table.meets(span) {
+                continue;
+            }
+            let table = Relation::open_table(oid);
+            match table.kind() {
+                pg_sys::RELKIND_PARTITIONED_TABLE => {
+                    let window = GuardColumns::window(&table, &self.options);
+                    let partitions = window::partitions(&table, window, of_table);
+                    let ancestors = [&ancestors[..], &[oid]].concat();
+                    let below = partitions.iter().rev();
+                    waiting.extend(below.map(|&(oid, span)| (oid, span, ancestors.clone())));
+                    let partitions = partitions.iter().map(|(partition, _)| *partition);
+                    found.1.push((table, partitions.collect()));
+                }
+                pg_sys::RELKIND_RELATION => {
+                    let columns = GuardColumns::of(&table, &self.options);
+                    let index = self.usable_index(&table, &columns);
+                    let Some((index, scope)) = index.filter(|index| index.1.len() >= scope) else {
+                        let root = ancestors.first().copied().unwrap_or(oid);
+                        self.no_index(oid, root, caller, scope);
+                    };
+                    found.0.push(SearchedTable {
+                        table,
+                        ancestors,
+                        span: of_table,
+                        columns,
+                        index,
+                        scope,
+                        from: Cell::new(0),
+                        next: Cell::new(0),
+                    });
+                }
+                pg_sys::RELKIND_FOREIGN_TABLE => foreign(oid, ancestors.last()),
+                _ => {}
+            }
+        }
         found
     }
 
-    /// Adds the tables under `table`, whose rows are in `span`, that can contain rows in the `wanted` span.
-    fn add_tables(
+    /// Returns the index that finds all rows within the bound, with the places of the scope columns before its value.
+    /// If there are several, returns the first with the most scope columns.
+    fn usable_index(
         &self,
-        table: pg_sys::Oid,
-        ancestors: &[pg_sys::Oid],
-        (span, wanted): (Span, Span),
-        found: &mut (Vec<SearchedTable>, Vec<PartitionedTable>),
-    ) {
-        let relation = Relation::open_table(table);
-        match relation.kind() {
-            pg_sys::RELKIND_PARTITIONED_TABLE => {
-                let ancestors = [ancestors, &[table]].concat();
-                let window = GuardColumns::window(&relation, &self.options);
-                let partitions = window::partitions(&relation, window, span);
-                found.1.push(PartitionedTable {
-                    table: relation,
-                    partitions: partitions.iter().map(|(partition, _)| *partition).collect(),
-                });
-                for (partition, span) in partitions {
-                    if span.meets(wanted) {
-                        self.add_tables(partition, &ancestors, (span, wanted), found);
-                    }
-                }
-            }
-            pg_sys::RELKIND_RELATION => {
-                let columns = GuardColumns::of(&relation, &self.options);
-                found.0.push(SearchedTable {
-                    ancestors: ancestors.to_vec(),
-                    span,
-                    index: self.usable_index(&relation, &columns),
-                    columns,
-                    table: relation,
-                    like: found.0.len(),
-                    from: Cell::new(0),
-                    next: Cell::new(0),
-                });
-            }
-            pg_sys::RELKIND_FOREIGN_TABLE => foreign(table, ancestors),
-            _ => {}
-        }
-    }
-
-    /// Returns the index that finds all rows within the bound. If there are several, returns the first with the most
-    /// scope columns before the value.
-    fn usable_index(&self, table: &Relation, columns: &GuardColumns) -> Option<UsableIndex> {
+        table: &Relation,
+        columns: &GuardColumns,
+    ) -> Option<(Relation, Vec<usize>)> {
         let usable = table.indexes().into_iter().filter_map(|oid| {
             let keys = key_columns(oid);
-            let (&value, in_front) = keys.split_last()?;
-            if value != columns.value {
-                return None;
-            }
+            let (_, in_front) = keys.split_last().filter(|keys| *keys.0 == columns.value)?;
             let index = Relation::open_index(oid);
             let (state, place) = (index.description(), in_front.len());
             let is_usable =
                 state.indisvalid && state.indisready && self.is_served(&index, table, place);
-            let scope = is_usable.then(|| scope_in_front(&index, in_front, columns))??;
-            Some(UsableIndex { index, scope })
+            // Other columns before the value are not allowed.
+            let scope = in_front.iter().enumerate().map(|(place, &number)| {
+                columns.scope.iter().position(|column| {
+                    // SAFETY: the index is open, and has that column.
+                    column.number == number
+                        && unsafe { column.is_compared_by(index.as_ptr(), place) }
+                })
+            });
+            let scope = is_usable.then(|| scope.collect::<Option<Vec<_>>>())??;
+            Some((index, scope))
         });
-        usable.reduce(|best, other| match other.scope.len() > best.scope.len() {
+        usable.reduce(|best, other| match other.1.len() > best.1.len() {
             true => other,
             false => best,
         })
@@ -179,44 +163,29 @@ impl Rule {
             has_all && is_ours && self.bound.is_served(options(), None)
         }
     }
-}
 
-/// Returns the scope columns before the value in an index, or None if there are other columns.
-fn scope_in_front(
-    index: &Relation,
-    in_front: &[i16],
-    columns: &GuardColumns,
-) -> Option<Vec<usize>> {
-    let scope = in_front.iter().enumerate().map(|(place, &number)| {
-        columns.scope.iter().position(|column| {
-            // SAFETY: the index is open, and has that column.
-            column.number == number && unsafe { column.is_compared_by(index.as_ptr(), place) }
-        })
-    });
-    scope.collect()
-}
-
-impl UsableIndex {
-    /// Returns the scan keys of a search for the values in a ball, restricted to the values of scope columns that are
-    /// not NULL.
-    pub fn scan_keys(
-        &self,
-        scope: &dyn Fn(usize) -> Option<pg_sys::Datum>,
-        strategy: u16,
-        ball: pg_sys::Datum,
-    ) -> Vec<pg_sys::ScanKeyData> {
-        // The access method needs no comparison function.
-        let scan_key = |column, strategy, argument| pg_sys::ScanKeyData {
-            sk_attno: column,
-            sk_strategy: strategy,
-            sk_argument: argument,
-            ..Default::default()
-        };
-        let in_front = self.scope.iter().zip(1..);
-        let in_front =
-            in_front.filter_map(|(&place, column)| Some(scan_key(column, EQUAL, scope(place)?)));
-        let ball = scan_key(self.scope.len() as i16 + 1, strategy, ball);
-        in_front.chain([ball]).collect()
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state`.
+    fn no_index(&self, table: pg_sys::Oid, root: pg_sys::Oid, caller: &str, scope: usize) -> ! {
+        let name = |column: &CString| names::identifier(&utf8(column));
+        let mut columns: Vec<_> = self.options.scope[..scope].iter().map(name).collect();
+        let scope_class = self.objects.scope_class();
+        let scope = columns.iter().map(|name| format!("{name} {scope_class}, "));
+        let scope = scope.collect::<String>();
+        let (value, class) = (
+            name(&self.options.column),
+            self.bound.operator_class(&self.objects),
+        );
+        let [table, root] = [table, root].map(names::relation);
+        columns.push(value.clone());
+        not_ready(
+            &format!(
+                "{caller} needs an index of ({}) on table {table} that serves threshold {}",
+                columns.join(", "),
+                self.options.bound
+            ),
+            &format!("CREATE INDEX ON {root} USING neardup ({scope}{value} {class});"),
+        )
     }
 }
 
@@ -232,40 +201,6 @@ impl SearchedTable {
 
     pub fn oid(&self) -> pg_sys::Oid {
         self.table.oid()
-    }
-
-    /// Returns the index. `check_index` has found one.
-    pub fn open_index(&self) -> &UsableIndex {
-        self.index.as_ref().expect("the index has been checked")
-    }
-
-    /// Checks that the table has a usable index with the first `scope` scope columns in front.
-    ///
-    /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` with a hint that serves all partitions.
-    pub fn check_index(&self, rule: &Rule, caller: &str, scope: usize) {
-        let index = self.index.as_ref();
-        if index.is_some_and(|index| index.scope.len() >= scope) {
-            return;
-        }
-        let Rule { options, bound, .. } = rule;
-        let name = |column: &CString| names::identifier(&utf8(column));
-        let mut columns: Vec<_> = options.scope[..scope].iter().map(name).collect();
-        let scope_class = rule.objects.scope_class();
-        let scope = columns.iter().map(|name| format!("{name} {scope_class}, "));
-        let scope = scope.collect::<String>();
-        let (value, class) = (name(&options.column), bound.operator_class(&rule.objects));
-        let table = names::relation(self.oid());
-        let root = names::relation(*self.ancestors.first().unwrap_or(&self.oid()));
-        columns.push(value.clone());
-        not_ready(
-            &format!(
-                "{caller} needs an index of ({}) on table {table} that serves threshold {}",
-                columns.join(", "),
-                options.bound
-            ),
-            &format!("CREATE INDEX ON {root} USING neardup ({scope}{value} {class});"),
-        )
     }
 }
 
@@ -283,20 +218,16 @@ pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
 }
 
 /// Raises the error for a foreign partition, where there is no index and transactions in progress are not visible.
-fn foreign(table: pg_sys::Oid, ancestors: &[pg_sys::Oid]) -> ! {
-    let parent = ancestors.last().map(|&parent| names::relation(parent));
+fn foreign(table: pg_sys::Oid, parent: Option<&pg_sys::Oid>) -> ! {
+    let table = names::relation(table);
+    let hint = parent.map(|&parent| {
+        let parent = names::relation(parent);
+        format!("ALTER TABLE {parent} DETACH PARTITION {table}; or guard tables without foreign partitions.")
+    });
     raise(
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-        &format!(
-            "near_dup_guard cannot search foreign table {}",
-            names::relation(table)
-        ),
-        &match parent {
-            Some(parent) => format!(
-                "ALTER TABLE {parent} DETACH PARTITION {}; or guard tables without foreign partitions.",
-                names::relation(table)
-            ),
-            None => "Put the guard on a table of the foreign server.".to_owned(),
-        },
+        &format!("near_dup_guard cannot search foreign table {table}"),
+        hint.as_deref()
+            .unwrap_or("Put the guard on a table of the foreign server."),
     )
 }

@@ -1,7 +1,7 @@
 //! A version of a row, as it is compared with other rows.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::slot::get;
+use crate::guard::slot::{get, row_place};
 use crate::guard::table::Rule;
 use crate::guard::window::Span;
 use crate::index::ball::Ball;
@@ -51,6 +51,14 @@ impl<'a> RowVersion<'a> {
             ball: rule.bound.ball(value),
             span,
         })
+    }
+
+    /// Returns whether a slot holds the same version.
+    ///
+    /// # Safety
+    /// The slot holds a row of a table.
+    pub unsafe fn is_in(&self, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        row_place(slot) == row_place(self.slot)
     }
 
     /// Returns the columns and the slot of the row.

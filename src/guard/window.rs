@@ -31,6 +31,11 @@ impl Span {
         last: i64::MAX,
     };
 
+    pub const NEVER: Self = Self {
+        first: i64::MAX,
+        last: i64::MIN,
+    };
+
     /// Returns whether the spans overlap.
     pub fn meets(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last

@@ -132,9 +132,7 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
         note: note_function(call.function()),
         key,
     };
-    for table in rule.tables(relation, Span::ALWAYS).0 {
-        table.check_index(&rule, "near_dup_track", scope.len());
-    }
+    rule.tables(relation, Span::ALWAYS, "near_dup_track", scope.len());
     if let Some(exceptions) = exceptions {
         if exceptions == relation {
             invalid("exceptions are in a table of their own", VALID_EXCEPTIONS);
