@@ -2,12 +2,11 @@
 
 use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::PreparedCondition;
-use crate::guard::slot::{as_text, get, have_same_bits};
 use crate::guard::window::Window;
-use crate::pg::encoding::utf8;
-use crate::pg::error::{not_ready, raise, unsupported};
-use crate::pg::names;
+use crate::pg::error::raise;
+use crate::pg::names::column_number;
 use crate::pg::relation::{ColumnType, Relation};
+use crate::pg::slot::{as_text, get, have_same_bits};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
 
@@ -183,49 +182,4 @@ impl GuardColumns {
     pub unsafe fn key_of(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::Datum> {
         get(slot, self.key?)
     }
-}
-
-/// Returns the column of a table's primary key.
-///
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state` for a primary key of several columns or a deferrable one, and for a table
-/// without one.
-pub fn only_key_column(table: &Relation) -> i16 {
-    let (_, columns) = table.primary_key().unwrap_or_default();
-    match columns[..] {
-        [column] => column,
-        _ => not_ready(
-            &format!(
-                "table {} {}",
-                names::relation(table.oid()),
-                table.without_key()
-            ),
-            "Name a column whose values are unique and not NULL: key => 'id'.",
-        ),
-    }
-}
-
-/// Returns the number of a column whose values triggers can read.
-///
-/// # Errors
-/// ERROR `undefined_column`, `feature_not_supported` for a virtual generated column.
-pub fn column_number(table: pg_sys::Oid, name: &CStr) -> i16 {
-    /// In `pg_attribute.attgenerated`, since PostgreSQL 18.
-    const VIRTUAL: u8 = b'v';
-    let (relation, column) = (names::relation(table), names::identifier(&utf8(name)));
-    let Some(number) = names::column_number(table, name) else {
-        raise(
-            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-            &format!("table {relation} has no column {column}"),
-            "Name columns of the table.",
-        );
-    };
-    // SAFETY: the column exists.
-    if unsafe { pg_sys::get_attgenerated(table, number) } as u8 == VIRTUAL {
-        unsupported(
-            &format!("triggers cannot read virtual generated column {column} of table {relation}"),
-            "Use columns that are stored.",
-        );
-    }
-    number
 }

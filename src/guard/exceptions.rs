@@ -3,22 +3,18 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::notes_table::{NotesTable, as_owner, is_pair, run_with_keys};
-use crate::guard::slot::get;
-use crate::guard::triggers::noting;
+use crate::guard::options::noting;
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::condition;
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation, trigger_arguments};
+use crate::pg::slot::get;
 use pgrx::pg_sys;
-use std::ffi::CStr;
 
-/// The only argument of the trigger on exceptions, which removes the notes of inserted pairs.
-pub const REMOVING: &CStr = c"exceptions";
-
-/// Returns whether a trigger is the one on exceptions, which removes notes.
+/// Returns whether a trigger is the one on exceptions, which removes the notes of inserted pairs.
 pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
     // SAFETY: the trigger is one of an open table.
-    trigger.tgnargs == 1 && unsafe { trigger_arguments(trigger) }[..] == [REMOVING]
+    trigger.tgnargs == 1 && unsafe { trigger_arguments(trigger) }[..] == [c"exceptions"]
 }
 
 pub const VALID_EXCEPTIONS: &str =
@@ -110,8 +106,7 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     // The lock waits for transactions that may write the note because they have read the exceptions before.
     let notes = NotesTable::open(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
     notes.write(|connection| {
-        let number = |name: &CStr| names::column_number(table, name);
-        let [a, b] = [c"a", c"b"].map(|name| get(new, number(name)?));
+        let [a, b] = [c"a", c"b"].map(|name| get(new, names::column_number(table, name)));
         if let Some((a, b)) = a.zip(b) {
             notes.remove_pair(connection, [a, b]);
         }

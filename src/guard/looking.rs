@@ -4,13 +4,12 @@ use crate::guard::columns::GuardColumns;
 use crate::guard::notes::EarlierRow;
 use crate::guard::passing::{Attempt, Passing};
 use crate::guard::rejection::{Rejection, rejection};
-use crate::guard::row::Row;
+use crate::guard::row::{Row, RowVersion, Similarity};
 use crate::guard::search::Pending;
-use crate::guard::slot::{is_inserted, is_of_same_command, is_own, row_place};
 use crate::guard::table::SearchedTable;
-use crate::guard::version::{RowVersion, Similarity};
 use crate::index::classes::KeySearch;
 use crate::pg::error::check_interrupts;
+use crate::pg::slot::{is_inserted, is_of_same_command, is_own, row_place};
 use crate::pg::value::in_memory_of_its_own;
 use pgrx::pg_sys;
 

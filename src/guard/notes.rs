@@ -37,9 +37,9 @@ use crate::guard::looking::SimilarRow;
 use crate::guard::notes_table::NotesTable;
 use crate::guard::passing::{Passing, RowState};
 use crate::guard::row::Source;
-use crate::guard::slot::{RowPlace, Slot, is_own, row_place};
 use crate::guard::table::SearchedTable;
 use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::slot::{RowPlace, Slot, is_own, row_place};
 use crate::pg::statement::Connection;
 use crate::pg::value::in_memory_of_its_own;
 use neardup::memory::{Grow, collected};
@@ -58,7 +58,7 @@ impl EarlierRow {
     pub unsafe fn new(similar: &SimilarRow<'_>) -> Self {
         Self {
             place: row_place(similar.slot),
-            similarity: similar.similarity.share(),
+            similarity: similar.similarity.share,
         }
     }
 

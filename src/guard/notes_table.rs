@@ -1,13 +1,13 @@
 //! The table of a guard's notes, which is written with the rights of its owner.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::slot::{are_same, as_text};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::encoding::utf8;
 use crate::pg::error::{raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
+use crate::pg::slot::{are_same, as_text};
 use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 

@@ -1,5 +1,6 @@
 //! The arguments of a `near_dup_guard` trigger.
 
+use crate::guard::row::protocol_violation;
 use crate::guard::row_condition::RowCondition;
 use crate::guard::window::microseconds_in;
 use crate::index::kind::{Bound, Kind};
@@ -12,7 +13,7 @@ use crate::pg::statement::server_text;
 use neardup::bands::MAX_BLOCKS;
 use neardup::quoted;
 use neardup::shingle::Shingling;
-use pgrx::pg_sys;
+use pgrx::{IntoDatum, pg_sys};
 use std::ffi::{CStr, CString};
 
 /// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'] [, 'key=column', 'most=10', 'exceptions'])`.
@@ -51,25 +52,12 @@ const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column
 /// Upper limit of [`Notes::most`].
 const MOST_NOTES: i32 = 1000;
 
-impl Notes {
-    /// Returns notes whose table is not known yet.
-    ///
-    /// # Errors
-    /// ERROR `invalid_parameter_value`.
-    pub fn none_yet(most: i32) -> Self {
-        Self {
-            table: pg_sys::InvalidOid,
-            most: options::within("most", most, 1, MOST_NOTES) as usize,
-        }
-    }
-}
-
 impl GuardOptions {
     /// Reads the arguments of a trigger.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` with a hint that lists the valid arguments.
-    pub fn parse(arguments: &[&CStr]) -> Self {
+    pub fn parse<T: AsRef<CStr>>(arguments: &[T]) -> Self {
         let [column, bound, rest @ ..] = arguments else {
             invalid(
                 &format!("near_dup_guard got {} arguments", arguments.len()),
@@ -77,12 +65,12 @@ impl GuardOptions {
             );
         };
         let mut options = Self {
-            column: (*column).to_owned(),
-            bound: bound.to_string_lossy().into_owned(),
+            column: column.as_ref().to_owned(),
+            bound: bound.as_ref().to_string_lossy().into_owned(),
             ..Self::default()
         };
         for option in rest {
-            options.add(option);
+            options.add(option.as_ref());
         }
         if options.within.is_some() != options.by.is_some() {
             invalid(
@@ -174,7 +162,13 @@ impl GuardOptions {
             "within" => self.within = Some(column(value)),
             "exceptions" => self.exceptions = Some(pg_sys::InvalidOid),
             "key" => self.key = Some(column(value)),
-            "most" => self.notes = Some(Notes::none_yet(word.parse().unwrap_or_default())),
+            "most" => {
+                let most = word.parse().unwrap_or_default();
+                self.notes = Some(Notes {
+                    table: pg_sys::InvalidOid,
+                    most: options::within("most", most, 1, MOST_NOTES) as usize,
+                });
+            }
             "by" => self.by = Some(microseconds_in(&column(value))),
             _ => invalid(
                 &format!("unknown option {}", quoted(&option.to_string_lossy())),
@@ -194,17 +188,50 @@ impl GuardOptions {
                 "They say how documents are cut into shingles.",
             );
         }
-        match kind {
-            Kind::Minhash => Bound::Threshold(options::threshold_in(&self.bound)),
-            Kind::Containing | Kind::Resembling => Bound::Share(options::threshold_in(&self.bound)),
-            Kind::Documents => Bound::Resemblance(
-                options::threshold_in(&self.bound),
-                self.shingling.unwrap_or_default(),
-            ),
+        let bound = match kind {
             Kind::Hamming => {
-                let most = MAX_BLOCKS as u32 - 1;
-                Bound::Distance(options::distance_in(&self.bound, most))
+                let distance = options::distance_in(&self.bound, MAX_BLOCKS as u32 - 1);
+                (distance as i32).into_datum()
             }
-        }
+            _ => options::threshold_in(&self.bound).into_datum(),
+        };
+        let shingling = self.shingling.unwrap_or_default();
+        let bound = kind.bound(bound.expect("a number is not NULL"), Some(shingling));
+        bound.expect("the bound is in range")
     }
+}
+
+/// Returns whether a trigger of a guard is the main one, which checks rows. The others help it, and do nothing after it
+/// was dropped.
+pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
+    let is = |bits: u32| u32::from(trigger.tgtype as u16) & bits != 0;
+    is(pg_sys::TRIGGER_TYPE_ROW)
+        && !is(pg_sys::TRIGGER_TYPE_BEFORE)
+        && is(pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE)
+        && trigger.tgnargs > 1
+}
+
+/// Returns the options of the guard of `table` that writes to `notes`, or None if there is none.
+pub fn noting(table: &Relation, notes: pg_sys::Oid, function: pg_sys::Oid) -> Option<GuardOptions> {
+    let mut triggers = table.triggers().iter();
+    // SAFETY: the triggers are the table's; nothing here looks into the catalog before the options are read.
+    unsafe {
+        let main = triggers.find(|main| {
+            let is_ours = main.tgfoid == function && is_main(main);
+            is_ours && GuardOptions::notes_of(main) == Some(notes)
+        });
+        Some(GuardOptions::from_trigger(main?, table))
+    }
+}
+
+/// Returns the options of the guard whose notes `trigger` removes, or None if that guard no longer exists.
+///
+/// # Errors
+/// ERROR `e_r_i_e_trigger_protocol_violated` for a trigger that names no notes.
+pub fn helped(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOptions> {
+    // SAFETY: the trigger is the table's.
+    let Some(notes) = (unsafe { GuardOptions::notes_of(trigger) }) else {
+        protocol_violation("near_dup_guard was fired by another event than INSERT or UPDATE");
+    };
+    noting(table, notes, trigger.tgfoid)
 }

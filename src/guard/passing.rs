@@ -19,16 +19,16 @@
 //! if they are others. B has looked at every row number that was drawn before that: the first look is at all numbers,
 //! each later one at the numbers drawn since the look before it began, the last one with the gate closed. A later look
 //! searches the new numbers for each of B's rows, or searches for B's rows near each new one, whichever are fewer; both
-//! find the same pairs, since B's rows were all there before its first look. So B has found a. If a was in progress
-//! when B found it with the gate closed, A had passed, and B waited. If B found it before that, B asked again with the
-//! gate closed whether the transactions that it had left behind have passed or ended meanwhile, and began again if one
-//! had: with a look at everything for the rows that had met such a transaction, and for the others from where it was,
-//! since nothing but rows with later numbers can change their answers. The lock is asked for first, and after that
-//! whether the transaction is in progress: a transaction releases its locks after it has ceased to be in progress, so
-//! one that is in progress now and did not hold the lock before had not passed. The other way round, one that commits
-//! in between would look as if it had not. A transaction that has passed with one row or statement counts as passed
-//! with those that follow: transactions that find their rows wait, and waiting is always safe. A subtransaction that is
-//! rolled back releases its locks, with its rows.
+//! find the same pairs, since B's rows were all there before its first look. A row near a new one is compared with all
+//! others again; if it was found with the gate closed, B begins again. So B has found a. If a was in progress then and A
+//! had passed, B waited. If A had not passed, B asked again with the gate closed whether the transactions that it had
+//! left behind have passed or ended meanwhile, and began again if one had: with a look at everything for the rows that had met
+//! such a transaction, and for the others from where it was, since nothing but rows with later numbers can change their
+//! answers. The lock is asked for first, and after that whether the transaction is in progress: a transaction releases
+//! its locks after it has ceased to be in progress, so one that is in progress now and did not hold the lock before had
+//! not passed. The other way round, one that commits in between would look as if it had not. A transaction that has
+//! passed with one row, guard or statement counts as passed with those that follow: transactions that find their rows
+//! wait, and waiting is always safe. A subtransaction that is rolled back releases its locks, with its rows.
 //!
 //! Row numbers can be relied upon because the locks on all tables and indexes that are searched are kept: no TRUNCATE
 //! and no REINDEX starts numbering anew between the first look and the last. An UPDATE that makes no index entry draws
@@ -65,18 +65,16 @@ use crate::guard::columns::GuardColumns;
 use crate::guard::exceptions::Exceptions;
 use crate::guard::locks::{PassState, announce, close_gate, open_gate, pass_state};
 use crate::guard::notes::EarlierRow;
-use crate::guard::options::GuardOptions;
+use crate::guard::options::{GuardOptions, helped};
 use crate::guard::rejection::Rejection;
-use crate::guard::row::{Place, Row, Source};
+use crate::guard::row::{Place, Row, RowVersion, Source};
 use crate::guard::search::Pending;
-use crate::guard::slot::{RowPlace, row_place};
 use crate::guard::table::{Rule, SearchedTable};
-use crate::guard::triggers;
-use crate::guard::version::RowVersion;
 use crate::guard::window::Span;
 use crate::index::am::hold;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::relation::Relation;
+use crate::pg::slot::{RowPlace, row_place};
 use crate::pg::value::in_memory_of_its_own;
 use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;
@@ -174,7 +172,7 @@ impl<'p> Passing<'p> {
             let (name, function) = (CStr::from_ptr(trigger.tgname).to_owned(), trigger.tgfoid);
             let options = match place.new {
                 Some(_) => Some(GuardOptions::from_trigger(trigger, &table)),
-                None => triggers::helped(&table, trigger),
+                None => helped(&table, trigger),
             };
             let Some(options) = options else { return };
             let columns = GuardColumns::of(&table, &options);

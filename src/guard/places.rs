@@ -10,17 +10,16 @@ use crate::guard::columns::GuardColumns;
 use crate::guard::exceptions::{remove_note, removes_notes};
 use crate::guard::locks::{PassState, announce, pass_one_by_one};
 use crate::guard::notes_table::NotesTable;
+use crate::guard::options::{helped, is_main};
 use crate::guard::passing::pass;
-use crate::guard::rejection::{self, Rejection};
 use crate::guard::row::{Place, protocol_violation};
-use crate::guard::slot::tid;
-use crate::guard::table::root_of;
-use crate::guard::triggers::{fires, helped, is_main};
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::error::OrRaise;
-use crate::pg::relation::{Relation, triggers};
+use crate::pg::relation::{Relation, root_of, triggers};
+use crate::pg::slot::tid;
 use neardup::memory::Grow;
 use pgrx::pg_sys;
+use pgrx::pg_sys::panic::pgrx_extern_c_guard;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
@@ -65,6 +64,7 @@ unsafe extern "C-unwind" {
         receiver: *mut pg_sys::DestReceiver,
         completion: *mut pg_sys::QueryCompletion,
     );
+    fn ThrowErrorData(error: *mut pg_sys::ErrorData);
     fn IsLogicalWorker() -> bool;
 }
 
@@ -118,12 +118,11 @@ fn begin() -> usize {
     FRAMES.with_borrow_mut(|frames| {
         let number = frames.len();
         let places = Vec::new();
-        frames
-            .try_push(Frame {
-                subtransaction,
-                places,
-            })
-            .or_raise();
+        let frame = Frame {
+            subtransaction,
+            places,
+        };
+        frames.try_push(frame).or_raise();
         number
     })
 }
@@ -149,24 +148,18 @@ unsafe fn end(frames: usize) {
 /// # Safety
 /// As for [`end`].
 unsafe fn pass_or_raise() {
-    let mut rejection = None;
-    pass_rows(&mut rejection);
-    if let Some(rejection) = rejection {
-        rejection::raise(rejection);
+    // Nothing is left to be dropped when the rejection is raised.
+    let rejection = pgrx_extern_c_guard(|| {
+        let ended = FRAMES.with_borrow_mut(Vec::pop);
+        // After an ERROR the snapshot is popped with the transaction.
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let rejection = ended.and_then(|frame| pass(&frame.places));
+        pg_sys::PopActiveSnapshot();
+        rejection
+    });
+    if let Some(mut rejection) = rejection {
+        ThrowErrorData(&mut rejection);
     }
-}
-
-/// Lets the rows of the innermost statement pass. The caller raises the rejection, since it has nothing to drop.
-///
-/// # Safety
-/// A transaction is running.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn pass_rows(rejection: *mut Option<Rejection>) {
-    let ended = FRAMES.with_borrow_mut(Vec::pop);
-    // After an ERROR the snapshot is popped with the transaction.
-    pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-    *rejection = ended.and_then(|frame| pass(&frame.places));
-    pg_sys::PopActiveSnapshot();
 }
 
 #[pgrx::pg_guard]
@@ -202,9 +195,7 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
 /// PostgreSQL calls it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    let (mut result, mut has_to_pass) = (pg_sys::Datum::null(), false);
-    // Nothing here needs to be dropped when a rejection is raised.
-    fire(fcinfo, &mut result, &mut has_to_pass);
+    let (result, has_to_pass) = pgrx_extern_c_guard(|| fire(fcinfo));
     if has_to_pass {
         pass_or_raise();
     }
@@ -213,54 +204,73 @@ pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo)
 
 finfo!(pg_finfo_near_dup_guard);
 
-/// Carries out a trigger. A row waits for the end of its statement. If no hook sees the end, sets `has_to_pass`, and
-/// the row is a statement of its own.
+/// Carries out a trigger. A row waits for the end of its statement. If no hook sees the end, the row is a statement of
+/// its own. Returns the trigger's result, and whether the row has to pass now.
 ///
 /// # Safety
 /// As for [`near_dup_guard`].
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn fire(
-    fcinfo: pg_sys::FunctionCallInfo,
-    result: *mut pg_sys::Datum,
-    has_to_pass: *mut bool,
-) {
+unsafe fn fire(fcinfo: pg_sys::FunctionCallInfo) -> (pg_sys::Datum, bool) {
     const BEFORE_ROW: u32 = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
     const AFTER_ROW: u32 = pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW;
     const AFTER_STATEMENT: u32 = pg_sys::TRIGGER_EVENT_AFTER;
+    let done = (pg_sys::Datum::null(), false);
     // A table is open while its triggers run.
     let data = trigger_data(fcinfo)
         .unwrap_or_else(|| protocol_violation("near_dup_guard was not called as a trigger"));
-    let is_row = data.tg_event & pg_sys::TRIGGER_EVENT_ROW != 0;
-    if is_row && removes_notes(&*data.tg_trigger) {
-        return remove_note(data);
+    let (table, trigger) = (data.tg_relation, &*data.tg_trigger);
+    let timing = data.tg_event & (pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW);
+    if timing & pg_sys::TRIGGER_EVENT_ROW != 0 && removes_notes(trigger) {
+        remove_note(data);
+        return done;
     }
-    let root = root(fcinfo, data.tg_relation);
+    let root = root(fcinfo, table);
     let old = || Some(tid(data.tg_trigslot));
-    let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
-    let operation = data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK;
-    let [new, old] = match (data.tg_event & timing, operation) {
-        (BEFORE_ROW, pg_sys::TRIGGER_EVENT_INSERT) if (*data.tg_trigger).tgnargs == 0 => {
-            let function = (*data.tg_trigger).tgfoid;
-            let mut others = triggers(data.tg_relation).iter();
-            if others.any(|main| main.tgfoid == function && is_main(main) && fires(main)) {
+    let [new, old] = match (timing, data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK) {
+        (BEFORE_ROW, pg_sys::TRIGGER_EVENT_INSERT) if trigger.tgnargs == 0 => {
+            let is_main = |main: &pg_sys::Trigger| {
+                main.tgfoid == trigger.tgfoid && is_main(main) && fires(main)
+            };
+            if triggers(table).iter().any(is_main) {
                 announce(root, PassState::WillPass);
             }
-            *result = data.tg_trigtuple.into();
-            return;
+            return (data.tg_trigtuple.into(), false);
         }
         (AFTER_ROW, pg_sys::TRIGGER_EVENT_INSERT) => [old(), None],
         (AFTER_ROW, pg_sys::TRIGGER_EVENT_UPDATE) => [Some(tid(data.tg_newslot)), old()],
         (AFTER_ROW, pg_sys::TRIGGER_EVENT_DELETE) => [None, old()],
-        (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => return remove_notes(data),
+        (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => {
+            let table = Relation::open_table((*table).rd_id);
+            if let Some(options) = helped(&table, trigger)
+                && let Some(notes) = &options.notes
+            {
+                let columns = GuardColumns::of(&table, &options);
+                NotesTable::open(notes.table, &table, &columns, pg_sys::RowExclusiveLock).empty();
+            }
+            return done;
+        }
         _ => protocol_violation("near_dup_guard was not fired after each row"),
     };
-    *has_to_pass = await_end(Place {
+    let has_to_pass = await_end(Place {
         root,
-        table: (*data.tg_relation).rd_id,
-        trigger: (*data.tg_trigger).tgoid,
+        table: (*table).rd_id,
+        trigger: trigger.tgoid,
         new,
         old,
     });
+    (pg_sys::Datum::null(), has_to_pass)
+}
+
+/// Returns whether a trigger fires in this session.
+fn fires(trigger: &pg_sys::Trigger) -> bool {
+    // SAFETY: a variable of the backend.
+    let role = unsafe { pg_sys::SessionReplicationRole } as u32;
+    let is_replica = role == pg_sys::SESSION_REPLICATION_ROLE_REPLICA;
+    match trigger.tgenabled as u8 {
+        b'A' => true,
+        b'O' => !is_replica,
+        b'R' => is_replica,
+        _ => false,
+    }
 }
 
 /// Adds a row to the frame of its statement, or to a new frame if there is none. Returns whether the frame is new.
@@ -286,25 +296,6 @@ fn await_end(place: Place) -> bool {
         innermost.places.try_push(place).or_raise();
     });
     is_alone
-}
-
-/// Removes all notes of a guard whose table was truncated.
-///
-/// # Safety
-/// The data belong to the running call.
-unsafe fn remove_notes(data: &pg_sys::TriggerData) {
-    // A table is open while its triggers run.
-    let (table, options) = {
-        let table = Relation::open_table((*data.tg_relation).rd_id);
-        let options = helped(&table, &*data.tg_trigger);
-        (table, options)
-    };
-    if let Some(options) = options
-        && let Some(notes) = &options.notes
-    {
-        let columns = GuardColumns::of(&table, &options);
-        NotesTable::open(notes.table, &table, &columns, pg_sys::RowExclusiveLock).empty();
-    }
 }
 
 /// Returns the root of the trigger's table, looked up once per statement.

@@ -1,27 +1,27 @@
-//! `near_dup_protect`: creates the triggers, and reports at once everything that would make them fail.
+//! `near_dup_protect` creates the triggers of a guard, and reports at once everything that would make them fail.
+//! `near_dup_unprotect` drops them.
 
-use crate::guard::columns::{GuardColumns, only_key_column};
-use crate::guard::exceptions::{Exceptions, REMOVING};
+use crate::guard::columns::GuardColumns;
+use crate::guard::exceptions::Exceptions;
 use crate::guard::notes_table;
-use crate::guard::options::{GuardOptions, Notes};
+use crate::guard::options::{GuardOptions, is_main};
 use crate::guard::row_condition::RowCondition;
-use crate::guard::table::{Rule, root_of};
+use crate::guard::table::Rule;
 use crate::guard::window::{DAY, Span, microseconds};
 use crate::options::cut_arguments;
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
+use crate::pg::catalog::function_beside;
 use crate::pg::condition;
-use crate::pg::encoding::{in_utf8, utf8};
-use crate::pg::error::invalid;
+use crate::pg::encoding::utf8;
+use crate::pg::error::{invalid, raise};
 use crate::pg::names;
-use crate::pg::relation::Relation;
+use crate::pg::relation::{Relation, root_of};
 use crate::pg::rights::check_owner;
 use crate::pg::statement::{Connection, server_text};
-use crate::pg::text::Text;
-use crate::pg::varlena::Varlena;
 use neardup::quoted;
 use pgrx::prelude::*;
-use std::ffi::CString;
+use std::ffi::CStr;
 
 /// Implements `near_dup_protect(relation, column_name, threshold, scope, trigger_name, within, by, k, unit, fold,
 /// action, notes, most, key, condition, exceptions)`, which creates the triggers `near_dup_guard` on a table or on all
@@ -37,66 +37,72 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let call = Call::new(fcinfo);
         let relation = call.oid(0, "relation");
         let table = Relation::open_table(relation);
-        let exceptions = call.optional_argument(15);
-        let exceptions = exceptions.map(|table| pg_sys::Oid::from(table.value() as u32));
-        let mut arguments = trigger_arguments(&call, &table);
-        let condition = call.optional_argument(14);
-        let condition = condition.map(|text| in_utf8(&Varlena::detoast(text)));
+        let arguments = trigger_arguments(&call, &table);
+        let condition = call.text(14);
         let condition = condition.map(|text| RowCondition::over_new(&table, &text));
-        let mut rule = Rule::new(&table, options(&arguments), call.function());
+        let texts: Vec<_> = arguments.iter().map(|text| server_text(text)).collect();
+        let mut rule = Rule::new(&table, GuardOptions::parse(&texts), call.function());
         let columns = GuardColumns::of(&table, &rule.options);
-        if let Some(exceptions) = exceptions {
+        rule.options.exceptions = call.optional_oid(15);
+        if let Some(exceptions) = rule.options.exceptions {
             Exceptions::open(exceptions, &table, &columns);
         }
-        rule.options.exceptions = exceptions;
         if let Some((notes, key)) = rule.options.notes.as_mut().zip(columns.key) {
             check_owner(relation);
-            let name = call.optional_argument(11).map(|name| names::name(name));
+            let name = call.name(11);
             let name = name.unwrap_or_else(|| names::derived(&names::bare(relation), "near_dups"));
             notes.table = notes_table::create(&table, &name, key);
         }
-        drop(table);
-        arguments
-            .iter_mut()
-            .for_each(|argument| *argument = names::literal(argument));
-        let arguments = arguments.join(", ");
-        let trigger = create_triggers(&call, relation, &arguments, condition, &mut rule.options);
-        let table = Relation::open_table(relation);
-        let triggers = table.triggers().iter().find(|own| own.tgoid == trigger);
-        rule.options = GuardOptions::from_trigger(triggers.expect("it has been created"), &table);
+        let main = create_triggers(&call, relation, &arguments, condition, &mut rule.options);
+        let mut triggers = table.triggers().iter();
+        let main = triggers.find(|own| CStr::from_ptr(own.tgname) == &*server_text(&main));
+        rule.options = GuardOptions::from_trigger(main.expect("it has been created"), &table);
         rule.tables(root_of(relation), Span::ALWAYS, "near_dup_guard", 0);
     }
 }
 
+const ACTIONS: &str =
+    "Valid actions are reject and note; notes names the table that action => 'note' makes.";
+
 /// Returns the arguments of the trigger.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` for an unknown action, and for notes of a guard that rejects.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
 unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
-    // The arguments are of the declared types.
-    let name = |number| call.optional_argument(number).map(|name| names::name(name));
     let threshold = f64::from_bits(call.argument(2, "threshold").value() as u64);
-    let column = names::name(call.argument(1, "column_name"));
+    call.argument(1, "column_name");
+    let column = call.name(1).unwrap_or_default();
     let scope = call.optional_argument(3).map(|array| names_in(array));
     let scope = scope.unwrap_or_default().into_iter();
-    let scope = scope
-        .map(|name| names::identifier(&name))
-        .collect::<Vec<_>>()
-        .join(",");
+    let scope: Vec<_> = scope.map(|name| names::identifier(&name)).collect();
     let by = call.optional_argument(6).map(|by| microseconds(by));
     // Independent of IntervalStyle.
     let by = by.map(|by| {
         let seconds = (by % DAY) as f64 / 1e6;
         format!("{} days {seconds} seconds", by / DAY)
     });
-    let most = requested_notes(call).map(|notes| notes.most.to_string());
-    let has_exceptions = call.optional_argument(15).is_some();
-    let key_of_table = || names::column(table.oid(), only_key_column(table));
+    call.argument(10, "action");
+    let action = call.text(10).unwrap_or_default();
+    let most = match &*action {
+        "note" => Some((call.argument(12, "most").value() as i32).to_string()),
+        "reject" if call.name(11).is_some() => {
+            invalid("a guard that rejects rows has no notes", ACTIONS)
+        }
+        "reject" => None,
+        _ => invalid(&format!("unknown action {}", quoted(&action)), ACTIONS),
+    };
+    let has_exceptions = call.optional_oid(15).is_some();
+    let key_of_table = || names::column(table.oid(), table.only_key_column());
     let needs_key = most.is_some() || has_exceptions;
-    let key = name(13).or_else(|| needs_key.then(key_of_table).flatten());
+    let key = call
+        .name(13)
+        .or_else(|| needs_key.then(key_of_table).flatten());
     let named = [
-        ("scope", Some(scope).filter(|scope| !scope.is_empty())),
-        ("within", name(5)),
+        ("scope", (!scope.is_empty()).then(|| scope.join(","))),
+        ("within", call.name(5)),
         ("by", by),
         ("key", key),
         ("most", most),
@@ -111,62 +117,33 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     arguments
 }
 
-const ACTIONS: &str =
-    "Valid actions are reject and note; notes names the table that action => 'note' makes.";
-
-/// Returns the notes that a call asks for, without their table, or None if it asks for rejections.
-///
-/// # Errors
-/// ERROR `invalid_parameter_value` for an unknown action, and for notes of a guard that rejects.
-///
-/// # Safety
-/// The call is one of `near_dup_protect`.
-unsafe fn requested_notes(call: &Call) -> Option<Notes> {
-    // The arguments are of the declared types.
-    let action = Text::from_raw(call.argument(10, "action"));
-    let action = action.name();
-    let most = call.argument(12, "most").value() as i32;
-    let has_notes = call.optional_argument(11).is_some();
-    match &*action {
-        "note" => Some(Notes::none_yet(most)),
-        "reject" if has_notes => invalid("a guard that rejects rows has no notes", ACTIONS),
-        "reject" => None,
-        _ => invalid(&format!("unknown action {}", quoted(&action)), ACTIONS),
-    }
-}
-
-fn options(arguments: &[String]) -> GuardOptions {
-    let arguments: Vec<CString> = arguments.iter().map(|text| server_text(text)).collect();
-    GuardOptions::parse(&arguments.iter().map(CString::as_c_str).collect::<Vec<_>>())
-}
-
-/// Creates the trigger that checks rows, with the caller's rights, and returns it. Its condition contains the columns,
-/// the condition for rows and the table of notes, so that it follows renames. Also creates the triggers that help it:
-/// one announces before an INSERT that the transaction will pass; with notes, others remove notes of rows that are
-/// deleted or excepted.
+/// Creates the trigger that checks rows, with the caller's rights, and returns its name. Its condition contains the
+/// columns, the condition for rows and the tables of notes and exceptions, so that it follows renames. Also creates the
+/// triggers that help it: one announces before an INSERT that the transaction will pass; with notes, others remove
+/// notes of rows that are deleted or excepted.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
 unsafe fn create_triggers(
     call: &Call,
     relation: pg_sys::Oid,
-    arguments: &str,
+    arguments: &[String],
     condition: Option<String>,
     options: &mut GuardOptions,
-) -> pg_sys::Oid {
-    let main = call.optional_argument(4);
-    // The argument is a name.
-    let main = main.map(|name| names::name(name));
+) -> String {
+    let main = call.name(4);
     let main = main.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
+    let notes = options.notes.map(|notes| notes.table);
+    let named: Vec<_> = notes.into_iter().chain(options.exceptions).collect();
     let columns = options.columns_mut();
     let columns = columns.map(|name| format!("NEW.{}", names::identifier(&utf8(name))));
     let kept = condition::keeping(&columns.chain(condition).collect::<Vec<_>>());
-    let notes = options.notes.map(|notes| notes.table);
-    let tables: Vec<_> = notes.into_iter().chain(options.exceptions).collect();
-    let named = match tables.is_empty() {
-        true => String::new(),
-        false => condition::naming(&tables) + " AND ",
+    let when = match named.is_empty() {
+        true => kept,
+        false => format!("{} AND {kept}", condition::naming(&named)),
     };
+    let literals: Vec<_> = arguments.iter().map(|text| names::literal(text)).collect();
+    let arguments = &*literals.join(", ");
     let table = names::relation(relation);
     let function = names::qualified(call.schema(), "near_dup_guard");
     let connection = Connection::open();
@@ -180,24 +157,21 @@ unsafe fn create_triggers(
         let name = names::derived(&main, suffix);
         create("CREATE OR REPLACE", &name, event, arguments);
     };
-    let after = |events: &str, table: &str, unit: &str, condition: &str| {
-        format!("AFTER {events} ON {table} FOR EACH {unit} WHEN ({condition})")
-    };
-    let event = after("INSERT OR UPDATE", &table, "ROW", &format!("{named}{kept}"));
-    create("CREATE", &main, &event, arguments);
+    let each_row = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN ({when})");
+    create("CREATE", &main, &each_row, arguments);
     if let Some(notes) = notes {
-        let named = condition::naming(&[notes]);
-        help("delete", &after("DELETE", &table, "ROW", &named), arguments);
-        help(
-            "truncate",
-            &after("TRUNCATE", &table, "STATEMENT", &named),
-            arguments,
-        );
+        let when = condition::naming(&[notes]);
+        let each_row = format!("AFTER DELETE ON {table} FOR EACH ROW WHEN ({when})");
+        help("delete", &each_row, arguments);
+        let truncated = format!("AFTER TRUNCATE ON {table} WHEN ({when})");
+        help("truncate", &truncated, arguments);
         if let Some(exceptions) = options.exceptions {
-            let named = condition::naming(&[notes, relation]);
-            let exceptions = names::relation(exceptions);
-            let event = after("INSERT OR UPDATE", &exceptions, "ROW", &named);
-            help("exceptions", &event, &names::literal(&utf8(REMOVING)));
+            let (table, when) = (
+                names::relation(exceptions),
+                condition::naming(&[notes, relation]),
+            );
+            let each_row = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN ({when})");
+            help("exceptions", &each_row, "'exceptions'");
         }
     }
     help(
@@ -206,8 +180,101 @@ unsafe fn create_triggers(
         "",
     );
     connection.close();
-    // The trigger has been created; the name is NUL-terminated.
-    pg_sys::get_trigger_oid(relation, server_text(&main).as_ptr(), false)
+    main
+}
+
+/// A trigger of a guard.
+struct GuardTrigger {
+    name: String,
+    is_main: bool,
+    /// The tables that its condition names: of a guard with notes these first.
+    named: Vec<pg_sys::Oid>,
+}
+
+/// Implements `near_dup_unprotect(relation, trigger_name)`: drops the triggers of one or all guards of a table.
+///
+/// # Errors
+/// ERROR `undefined_object` if there is no such guard, and the errors of DROP TRIGGER.
+#[pg_extern(sql = false)]
+fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running; its arguments are of the declared types.
+    let (call, name) = unsafe {
+        let call = Call::new(fcinfo);
+        let name = call.name(1);
+        (call, name)
+    };
+    let relation = call.oid(0, "relation");
+    let function = function_beside(call.function(), c"near_dup_guard", &[]);
+    let all = guard_triggers(relation, function);
+    let is_chosen = |trigger: &GuardTrigger| name.as_ref().is_none_or(|name| *name == trigger.name);
+    let mains = all.iter().filter(|trigger| trigger.is_main);
+    let (chosen, others): (Vec<_>, Vec<_>) = mains.partition(|trigger| is_chosen(trigger));
+    if all.is_empty() || name.is_some() && chosen.is_empty() {
+        missing(relation, name.as_deref(), &others);
+    }
+    let goes = |trigger: &&GuardTrigger| match (trigger.is_main, &trigger.named[..]) {
+        (true, _) => is_chosen(trigger),
+        // It removes notes of deleted rows.
+        (false, [notes]) => !others.iter().any(|main| main.named.first() == Some(notes)),
+        // It announces. It is dropped with its own guard or the last one.
+        (false, []) => {
+            let is_derived =
+                |main: &&GuardTrigger| trigger.name == names::derived(&main.name, "before");
+            others.is_empty() || chosen.iter().any(is_derived)
+        }
+        // It serves a different table, of which this one has the exceptions.
+        (false, _) => false,
+    };
+    let connection = Connection::open();
+    let drop = |trigger: &GuardTrigger, table| {
+        let (name, table) = (names::identifier(&trigger.name), names::relation(table));
+        connection.execute(&format!("DROP TRIGGER {name} ON {table}"));
+    };
+    for trigger in all.iter().filter(goes) {
+        drop(trigger, relation);
+        if let [notes, exceptions] = trigger.named[..] {
+            for other in guard_triggers(exceptions, function) {
+                if !other.is_main && other.named == [notes, relation] {
+                    drop(&other, exceptions);
+                }
+            }
+        }
+    }
+    connection.close();
+}
+
+/// Returns the triggers of a table that call a function.
+fn guard_triggers(relation: pg_sys::Oid, function: Option<pg_sys::Oid>) -> Vec<GuardTrigger> {
+    let table = Relation::open_table(relation);
+    let own = table.triggers().iter();
+    let own = own.filter(|trigger| Some(trigger.tgfoid) == function);
+    // SAFETY: the triggers are the table's; nothing here looks into the catalog.
+    let describe = |trigger: &pg_sys::Trigger| unsafe {
+        GuardTrigger {
+            name: utf8(CStr::from_ptr(trigger.tgname)),
+            is_main: is_main(trigger),
+            named: condition::named(trigger.tgqual),
+        }
+    };
+    own.map(describe).collect()
+}
+
+/// Raises `undefined_object`; the HINT lists the guards of the table.
+fn missing(relation: pg_sys::Oid, name: Option<&str>, guards: &[&GuardTrigger]) -> ! {
+    let table = names::relation(relation);
+    let name = name.map(quoted).unwrap_or_default();
+    let names: Vec<&str> = guards.iter().map(|trigger| &*trigger.name).collect();
+    let hint = match names.is_empty() {
+        true => String::new(),
+        false => format!("Its guards are {}.", names.join(", ")),
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+        format!("table {table} has no guard {name}").trim_end(),
+        &hint,
+    )
 }
 
 pgrx::extension_sql_file!("../../sql/guard/protect.sql", name = "guard_protect");
+
+pgrx::extension_sql_file!("../../sql/guard/unprotect.sql", name = "guard_unprotect");

@@ -3,8 +3,8 @@
 
 use crate::guard::looking::SimilarRow;
 use crate::guard::row::Row;
-use crate::guard::slot::row_place;
 use crate::pg::names;
+use crate::pg::slot::row_place;
 use crate::pg::statement::server_text;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
@@ -96,16 +96,4 @@ unsafe fn detail(
         false => b".",
     });
     CString::new(detail).ok()
-}
-
-unsafe extern "C-unwind" {
-    fn ThrowErrorData(error: *mut pg_sys::ErrorData);
-}
-
-/// Raises the ERROR of a rejection.
-///
-/// # Safety
-/// No caller has anything to drop, since the ERROR jumps over it.
-pub unsafe fn raise(mut rejection: Rejection) {
-    ThrowErrorData(&mut rejection);
 }

@@ -1,11 +1,17 @@
-//! Rows that a statement wrote: their places, tables and versions.
+//! Rows that a statement wrote, and versions of rows as they are compared.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::slot::{Slot, Tid, is_heap_only};
+use crate::guard::table::Rule;
+use crate::guard::window::Span;
+use crate::index::ball::Ball;
+use crate::index::kind::Bound;
+use crate::pg::bits::Bits;
 use crate::pg::error::raise;
 use crate::pg::relation::Relation;
+use crate::pg::slot::{Slot, Tid, get, is_heap_only, row_place};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CString;
+use std::fmt;
 
 /// A row that a statement wrote, as its trigger saw it.
 #[derive(Debug, Clone, Copy)]
@@ -78,5 +84,115 @@ impl Source {
         let (table, tid) = (self.table.as_ptr(), tid?);
         let slot = Slot::new(table);
         slot.fetch(table, tid).then_some(slot)
+    }
+}
+
+/// A version of a row, with the ball around its value.
+pub struct RowVersion<'a> {
+    pub rule: &'a Rule,
+    columns: &'a GuardColumns,
+    slot: *mut pg_sys::TupleTableSlot,
+    pub ball: pg_sys::Datum,
+    /// The time span of rows that can be near it.
+    pub span: Span,
+}
+
+/// The similarity of two rows.
+#[derive(Clone, Copy)]
+pub struct Similarity {
+    /// From 0 to 1; for bit strings, the share of equal bits.
+    pub share: f64,
+    differing_bits: Option<f64>,
+}
+
+impl<'a> RowVersion<'a> {
+    /// Returns the version, or None if no row can be near it: the value or the time of the window is NULL, or the
+    /// condition is not satisfied.
+    ///
+    /// # Safety
+    /// The slot holds a row of a table with these columns, and outlives the version.
+    pub unsafe fn new(
+        rule: &'a Rule,
+        columns: &'a GuardColumns,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> Option<Self> {
+        let value = get(slot, columns.value).filter(|_| columns.counts(slot))?;
+        let span = match columns.window {
+            Some(window) => window.around(slot)?,
+            None => Span::ALWAYS,
+        };
+        Some(Self {
+            rule,
+            columns,
+            slot,
+            ball: rule.bound.ball(value),
+            span,
+        })
+    }
+
+    /// Returns whether a slot holds the same version.
+    ///
+    /// # Safety
+    /// The slot holds a row of a table.
+    pub unsafe fn is_in(&self, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        row_place(slot) == row_place(self.slot)
+    }
+
+    /// Returns the columns and the slot of the row.
+    pub fn row(&self) -> (&GuardColumns, *mut pg_sys::TupleTableSlot) {
+        (self.columns, self.slot)
+    }
+
+    /// Returns the value of a scope column, or None for NULL.
+    pub fn scope(&self, place: usize) -> Option<pg_sys::Datum> {
+        // SAFETY: the slot holds a row with the columns.
+        unsafe { get(self.slot, self.columns.scope[place].number) }
+    }
+
+    /// Returns the similarity of another row, or None if it is not near: below the bound, in a different scope, outside
+    /// the window, or not satisfying the condition.
+    ///
+    /// # Safety
+    /// The other slot holds a row of a table with those columns.
+    pub unsafe fn similarity(
+        &self,
+        columns: &GuardColumns,
+        other: *mut pg_sys::TupleTableSlot,
+    ) -> Option<Similarity> {
+        // The columns of partitions have the types of their root's columns.
+        if let Some(window) = columns.window
+            && !window.is_in(other, self.span)
+        {
+            return None;
+        }
+        let scopes = self.columns.scope.iter().zip(&columns.scope);
+        for (ours, theirs) in scopes {
+            if !ours.same(get(self.slot, ours.number), get(other, theirs.number)) {
+                return None;
+            }
+        }
+        let theirs = get(other, columns.value).filter(|_| columns.counts(other))?;
+        let measured = Ball::from_raw(self.ball).read().nearness(theirs)?;
+        let differing_bits = matches!(self.rule.bound, Bound::Distance(_)).then_some(measured);
+        Some(Similarity {
+            share: differing_bits.map_or(measured, |bits| {
+                1.0 - bits / Bits::from_raw(theirs).len().max(1) as f64
+            }),
+            differing_bits,
+        })
+    }
+}
+
+impl fmt::Display for Similarity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.differing_bits {
+            // Rounded down: only equal documents are 1.00 similar.
+            None => {
+                let percent = (self.share * 100.0 + 1e-9).floor();
+                write!(f, "is {:.2} similar to", percent / 100.0)
+            }
+            Some(1.0) => write!(f, "differs in 1 bit from"),
+            Some(bits) => write!(f, "differs in {bits} bits from"),
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! The condition that rows must satisfy to be compared, for example `deleted_at IS NULL`.
 
-use crate::guard::table::root_of;
 use crate::pg::error::{invalid, raise};
-use crate::pg::relation::Relation;
+use crate::pg::relation::{Relation, root_of};
 use crate::pg::statement::{Connection, Statement};
 use crate::pg::{names, nodes};
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};

@@ -1,12 +1,10 @@
 //! Searches an index for rows of all transactions, as the check of an exclusion constraint does.
 
-use crate::guard::slot::Slot;
+use crate::guard::row::RowVersion;
 use crate::guard::table::SearchedTable;
-use crate::guard::version::RowVersion;
 use crate::index::am::lookup::{self, candidates, next_number};
 use crate::index::classes::{EQUAL, KeySearch};
-use crate::pg::error::check_interrupts;
-use crate::pg::relation::index_fetch_begin;
+use crate::pg::slot::Versions;
 use pgrx::pg_sys;
 
 /// A transaction in progress that inserted, updated or deleted a row.
@@ -107,74 +105,37 @@ impl SearchedTable {
         // A row that is updated during the search can be missed: its old version is dead when it is visited, and its
         // new one was added to the index after the search. So a dead row is followed by a search of the rows added
         // since.
-        loop {
+        let mut dirty = pg_sys::SnapshotData {
+            snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
+            ..Default::default()
+        };
+        // SAFETY: the table is open; after an ERROR the fetch ends with the statement.
+        let mut versions = unsafe { Versions::open(self.table.as_ptr(), &raw mut dirty) };
+        let mut visit = |slot: _, dirty: &_| visit(slot, Pending::from_snapshot(dirty));
+        'search: loop {
             // Rows that the search misses have at least this number.
             let next = self.next_number();
             // SAFETY: the index is open, and of our access method.
             let mut found = unsafe { candidates(self.index.as_ptr(), search, from) };
             let mut is_complete = true;
             for row in found.iter().filter(|row| row.number >= from) {
-                check_interrupts();
-                match self.visit_versions(row.tid, visit) {
+                match versions.visit(row.tid, &mut visit) {
                     Some(true) => {}
-                    Some(false) => return,
+                    Some(false) => break 'search,
                     None => is_complete = false,
                 }
             }
             if is_complete {
-                return;
+                break;
             }
             from = next;
         }
+        versions.close();
     }
 
     /// Returns the number of the next row.
     fn next_number(&self) -> u64 {
         // SAFETY: the index is open, and of our access method.
         unsafe { next_number(self.index.as_ptr()) }
-    }
-
-    /// Calls `visit` for the live versions of the row of an index entry and their transactions in progress, until it
-    /// returns false. Returns its last result, or None if there is no live version.
-    fn visit_versions(
-        &self,
-        mut tid: pg_sys::ItemPointerData,
-        visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, Option<Pending>) -> bool,
-    ) -> Option<bool> {
-        let table = self.table.as_ptr();
-        // SAFETY: the table is open.
-        let held = unsafe { Slot::new(table) };
-        let (slot, snapshot) = (held.as_ptr(), &mut dirty_snapshot());
-        let (mut again, mut all_dead) = (true, false);
-        let mut goes_on = None;
-        // SAFETY: the table is open; the fetch is ended below or, after an ERROR, with the statement.
-        unsafe {
-            let fetch = index_fetch_begin(table);
-            let (tid, dead) = (&mut tid, &mut all_dead);
-            let mut call_again = false;
-            while again
-                && pg_sys::table_index_fetch_tuple(
-                    fetch,
-                    tid,
-                    snapshot,
-                    slot,
-                    &mut call_again,
-                    dead,
-                )
-            {
-                goes_on = Some(visit(slot, Pending::from_snapshot(snapshot)));
-                again = call_again && goes_on == Some(true);
-            }
-            pg_sys::table_index_fetch_end(fetch);
-        }
-        goes_on
-    }
-}
-
-/// Returns a snapshot that shows rows of transactions in progress, and these transactions.
-fn dirty_snapshot() -> pg_sys::SnapshotData {
-    pg_sys::SnapshotData {
-        snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
-        ..Default::default()
     }
 }

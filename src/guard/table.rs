@@ -204,19 +204,6 @@ impl SearchedTable {
     }
 }
 
-/// Returns the root of the partitions that a table belongs to, or the table if it is not a partition.
-pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
-    let root = pg_sys::Oid::from(pg_sys::F_PG_PARTITION_ROOT);
-    // SAFETY: looks into the catalog; the function takes one regclass.
-    unsafe {
-        if !pg_sys::get_rel_relispartition(table) {
-            return table;
-        }
-        let root = pg_sys::OidFunctionCall1Coll(root, pg_sys::InvalidOid, table.into());
-        pg_sys::Oid::from(root.value() as u32)
-    }
-}
-
 /// Raises the error for a foreign partition, where there is no index and transactions in progress are not visible.
 fn foreign(table: pg_sys::Oid, parent: Option<&pg_sys::Oid>) -> ! {
     let table = names::relation(table);

@@ -1,8 +1,8 @@
 //! The window of time within which rows are compared, and the partitions in its reach.
 
-use crate::guard::slot::get;
 use crate::pg::error::raise;
 use crate::pg::relation::{ColumnType, Relation};
+use crate::pg::slot::get;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
@@ -48,14 +48,6 @@ impl Span {
             last: self.last.max(other.last),
         }
     }
-
-    /// Returns the intersection.
-    fn within(self, other: Self) -> Self {
-        Self {
-            first: self.first.max(other.first),
-            last: self.last.min(other.last),
-        }
-    }
 }
 
 impl Window {
@@ -87,8 +79,8 @@ impl Window {
     /// # Safety
     /// The slot holds a row of the table.
     pub unsafe fn around(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<Span> {
-        let moment = self.moment(get(slot, self.number)?);
-        is_finite(moment).then(|| Span {
+        let moment = self.of_row(slot)?;
+        Some(Span {
             first: moment.saturating_sub(self.most),
             last: moment.saturating_add(self.most),
         })
@@ -99,11 +91,17 @@ impl Window {
     /// # Safety
     /// As for [`Self::around`].
     pub unsafe fn is_in(&self, slot: *mut pg_sys::TupleTableSlot, span: Span) -> bool {
-        let value = get(slot, self.number);
-        value.is_some_and(|value| {
-            let moment = self.moment(value);
-            is_finite(moment) && (span.first..=span.last).contains(&moment)
-        })
+        let moment = self.of_row(slot);
+        moment.is_some_and(|moment| (span.first..=span.last).contains(&moment))
+    }
+
+    /// Returns the time of a row, or None if it is NULL or infinite.
+    ///
+    /// # Safety
+    /// As for [`Self::around`].
+    unsafe fn of_row(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<i64> {
+        let moment = self.moment(get(slot, self.number)?);
+        (![i64::MIN, i64::MAX].contains(&moment)).then_some(moment)
     }
 
     /// Returns whether a table is partitioned by ranges of this column alone, in the order of time.
@@ -148,11 +146,6 @@ impl Window {
     }
 }
 
-/// Returns whether a time is finite.
-fn is_finite(moment: i64) -> bool {
-    ![i64::MIN, i64::MAX].contains(&moment)
-}
-
 /// Returns the partitions of a table, each with the time span of its rows, which is `span` unless the table is
 /// partitioned by the window's column alone.
 pub fn partitions(
@@ -160,46 +153,38 @@ pub fn partitions(
     window: Option<Window>,
     span: Span,
 ) -> Vec<(pg_sys::Oid, Span)> {
-    let all = table.partitions();
-    let mut spans = vec![span; all.len()];
-    if let Some(window) = window {
-        // SAFETY: the table is open.
-        unsafe { bound(table.as_ptr(), window, &mut spans) };
-    }
-    all.into_iter().zip(spans).collect()
-}
-
-/// Restricts the spans of a table's partitions to their bounds.
-///
-/// # Safety
-/// The table is open and partitioned. There is a span for each partition.
-unsafe fn bound(table: pg_sys::Relation, window: Window, spans: &mut [Span]) {
-    let parts = pg_sys::RelationGetPartitionDesc(table, true);
-    let Some(bounds) = (*parts).boundinfo.as_ref() else {
-        return;
-    };
-    if !window.decides((*table).rd_id) {
-        return;
-    }
-    let moment = |bound: usize| match **bounds.kind.add(bound) {
-        pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => i64::MIN,
-        pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => i64::MAX,
-        _ => window.moment(**bounds.datums.add(bound)),
-    };
-    // A partition contains the times from the previous bound to its own bound, which is excluded.
-    for place in 1..bounds.ndatums as usize {
-        let partition = *bounds.indexes.add(place);
-        if partition >= 0 {
-            let span = &mut spans[partition as usize];
-            *span = span.within(Span {
-                first: moment(place - 1),
-                last: match moment(place) {
-                    i64::MAX => i64::MAX,
-                    end => end.saturating_sub(1),
-                },
-            });
+    let all = table.partitions().into_iter();
+    let mut all: Vec<_> = all.map(|partition| (partition, span)).collect();
+    // SAFETY: the table is open and partitioned, and the window belongs to it.
+    unsafe {
+        let window = window.filter(|window| window.decides(table.oid()));
+        let bounds = (*pg_sys::RelationGetPartitionDesc(table.as_ptr(), true)).boundinfo;
+        let Some((window, bounds)) = window.zip(bounds.as_ref()) else {
+            return all;
+        };
+        let moment = |bound: usize| match **bounds.kind.add(bound) {
+            pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => i64::MIN,
+            pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => i64::MAX,
+            _ => window.moment(**bounds.datums.add(bound)),
+        };
+        // A partition contains the times from the previous bound to its own bound, which is excluded.
+        for place in 1..bounds.ndatums as usize {
+            let partition = *bounds.indexes.add(place);
+            if partition >= 0 {
+                let end = moment(place);
+                let last = if end == i64::MAX {
+                    end
+                } else {
+                    end.saturating_sub(1)
+                };
+                all[partition as usize].1 = Span {
+                    first: span.first.max(moment(place - 1)),
+                    last: span.last.min(last),
+                };
+            }
         }
     }
+    all
 }
 
 /// Returns an interval in microseconds, read from text.

@@ -3,15 +3,14 @@
 //! It writes to the queue directly, not by a statement. So roles that may write the table need no privileges on the
 //! queue, and no code runs with rights other than theirs.
 
-use crate::guard::slot::{get, have_same_bits};
-use crate::guard::table::root_of;
 use crate::live::tables::{Own, Tables, altered_hint};
 use crate::live::triggers::for_updates;
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::encoding::utf8;
 use crate::pg::error::{not_ready, raise};
-use crate::pg::relation::{ColumnType, Relation};
+use crate::pg::relation::{ColumnType, Relation, root_of};
+use crate::pg::slot::{get, have_same_bits};
 use crate::pg::{condition, names, nodes};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::{PgSqlErrorCode, pg_sys};

@@ -1,6 +1,5 @@
 //! `near_dup_track` and `near_dup_untrack`: start and stop keeping clusters.
 
-use crate::guard::columns::{column_number, only_key_column};
 use crate::guard::exceptions::{VALID_EXCEPTIONS, open_exceptions};
 use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::{RowCondition, parsed_condition};
@@ -16,13 +15,11 @@ use crate::live::triggers;
 use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
-use crate::pg::encoding::in_utf8;
 use crate::pg::error::{OrRaise, invalid, raise};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::{OwnerRights, check_owner};
 use crate::pg::statement::{Connection, server_text};
-use crate::pg::varlena::Varlena;
 use pgrx::prelude::*;
 
 /// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, key, condition, exceptions, k,
@@ -38,7 +35,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // SAFETY: the call is running; its arguments are of the declared types.
     let (call, clusters) = unsafe {
         let call = Call::new(fcinfo);
-        let clusters = call.optional_argument(4).map(|name| names::name(name));
+        let clusters = call.name(4);
         (call, clusters)
     };
     let relation = call.oid(0, "relation");
@@ -71,34 +68,27 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
 ///
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` for a table without a key or a usable index, `invalid_parameter_value` for
-/// arguments out of range, and the errors of [`column_number`], [`Rule::new`], [`Order::named`], [`parsed_condition`]
+/// arguments out of range, and the errors of [`names::column_number`], [`Rule::new`], [`Order::named`], [`parsed_condition`]
 /// and [`open_exceptions`].
 fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tracker {
     // SAFETY: the arguments are of the declared types.
-    let (text, name) = unsafe {
-        (
-            |number| {
-                let text = call.optional_argument(number);
-                text.map(|text| in_utf8(&Varlena::detoast(text)))
-            },
-            |number| call.optional_argument(number).map(|name| names::name(name)),
-        )
+    let (keep, condition) = unsafe { (call.text(3), call.text(7)) };
+    // SAFETY: as above.
+    let (value, key) = unsafe { (call.name(1).unwrap_or_default(), call.name(6)) };
+    let column = |name: &String| {
+        Expression::column(relation, names::column_number(relation, &server_text(name)))
     };
-    let column =
-        |name: &String| Expression::column(relation, column_number(relation, &server_text(name)));
     let table = Relation::open_table(relation);
-    let key = match name(6) {
+    let key = match key {
         Some(key) => column(&key),
-        None => Expression::column(relation, only_key_column(&table)),
+        None => Expression::column(relation, table.only_key_column()),
     };
     key.equality();
-    let value = name(1).unwrap_or_default();
     let scope = call.optional_argument(5);
     // SAFETY: as above.
     let scope = scope.map_or_else(Vec::new, |scope| unsafe { names_in(scope) });
-    let condition = text(7).map(|text| parsed_condition(connection, relation, &text));
-    let exceptions = call.optional_argument(8);
-    let exceptions = exceptions.map(|table| pg_sys::Oid::from(table.value() as u32));
+    let condition = condition.map(|text| parsed_condition(connection, relation, &text));
+    let exceptions = call.optional_oid(8);
     let shingling = options::cut_arguments(call, 9).try_fold(None, |cut: Option<_>, text| {
         with_text(cut.unwrap_or_default(), text).map(Some)
     });
@@ -126,7 +116,7 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
         },
         value: column(&value),
         scope: scope.iter().map(column).collect(),
-        order: Order::named(connection, relation, text(3).as_deref(), &key),
+        order: Order::named(connection, relation, keep.as_deref(), &key),
         // SAFETY: as above.
         condition: condition.map(|node| unsafe { Expression::new(node, relation) }),
         note: note_function(call.function()),

@@ -1,7 +1,10 @@
 //! Calls whose arguments are read by hand, and C functions without `#[pg_extern]`. A scan calls these for every row,
 //! and pgrx's wrapper takes as long as comparing two signatures.
 
+use crate::pg::encoding::in_utf8;
 use crate::pg::error::raise;
+use crate::pg::names;
+use crate::pg::varlena::Varlena;
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
@@ -48,6 +51,32 @@ impl Call {
     pub fn optional_argument(&self, number: usize) -> Option<Datum> {
         // SAFETY: the call is running, and its function has that many arguments.
         unsafe { pgrx::fcinfo::pg_getarg_datum(self.fcinfo, number) }
+    }
+
+    /// Returns an argument of type oid or regclass that may be NULL.
+    pub fn optional_oid(&self, number: usize) -> Option<pg_sys::Oid> {
+        let datum = self.optional_argument(number)?;
+        Some(pg_sys::Oid::from(datum.value() as u32))
+    }
+
+    /// Returns an argument of type name that may be NULL.
+    ///
+    /// # Safety
+    /// The argument is declared as name.
+    pub unsafe fn name(&self, number: usize) -> Option<String> {
+        let name = self.optional_argument(number)?;
+        // SAFETY: vouched for by the caller.
+        Some(unsafe { names::name(name) })
+    }
+
+    /// Returns an argument of type text that may be NULL.
+    ///
+    /// # Safety
+    /// The argument is declared as text.
+    pub unsafe fn text(&self, number: usize) -> Option<String> {
+        let text = self.optional_argument(number)?;
+        // SAFETY: vouched for by the caller.
+        Some(in_utf8(&unsafe { Varlena::detoast(text) }))
     }
 
     fn arguments(&self) -> usize {

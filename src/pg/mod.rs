@@ -23,6 +23,7 @@ pub mod relation;
 pub mod report;
 pub mod rights;
 pub mod settings;
+pub mod slot;
 pub mod sort;
 pub mod spool;
 pub mod srf;

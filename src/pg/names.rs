@@ -2,7 +2,7 @@
 
 use crate::pg::catalog::cached;
 use crate::pg::encoding::utf8;
-use crate::pg::error::raise;
+use crate::pg::error::{raise, unsupported};
 use crate::pg::settings::Settings;
 use crate::pg::statement::server_text;
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};
@@ -120,11 +120,33 @@ pub fn column(relation: pg_sys::Oid, number: i16) -> Option<String> {
     unsafe { string(pg_sys::get_attname(relation, number, true)) }
 }
 
-/// Returns the number of a column, or None if the relation has no such column or it is a system column.
-pub fn column_number(relation: pg_sys::Oid, name: &CStr) -> Option<i16> {
+/// Returns the number of a column whose values triggers can read.
+///
+/// # Errors
+/// ERROR `undefined_column`, `feature_not_supported` for a virtual generated column.
+pub fn column_number(table: pg_sys::Oid, name: &CStr) -> i16 {
+    /// In `pg_attribute.attgenerated`, since PostgreSQL 18.
+    const VIRTUAL: u8 = b'v';
+    let names = || (relation(table), identifier(&utf8(name)));
     // SAFETY: the name is NUL-terminated; of a column that does not exist the number is 0.
-    let number = unsafe { pg_sys::get_attnum(relation, name.as_ptr()) };
-    (number > 0).then_some(number)
+    let number = unsafe { pg_sys::get_attnum(table, name.as_ptr()) };
+    if number <= 0 {
+        let (relation, column) = names();
+        raise(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+            &format!("table {relation} has no column {column}"),
+            "Name columns of the table.",
+        );
+    }
+    // SAFETY: the column exists.
+    if unsafe { pg_sys::get_attgenerated(table, number) } as u8 == VIRTUAL {
+        let (relation, column) = names();
+        unsupported(
+            &format!("triggers cannot read virtual generated column {column} of table {relation}"),
+            "Use columns that are stored.",
+        );
+    }
+    number
 }
 
 /// Returns the name of a type.

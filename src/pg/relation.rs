@@ -1,5 +1,6 @@
 //! Open tables and indexes.
 
+use crate::pg::error::not_ready;
 use crate::pg::names;
 use pgrx::{PgList, pg_sys};
 use std::cell::Cell;
@@ -145,14 +146,28 @@ impl Relation {
         Some((index, key_columns(index)))
     }
 
-    /// Returns why [`Self::primary_key`] returns no key of one column.
-    pub fn without_key(&self) -> &'static str {
-        let is_primary = |&index: &pg_sys::Oid| Self::open_index(index).description().indisprimary;
-        match self.indexes().iter().find(|index| is_primary(index)) {
-            None => "has no primary key",
-            Some(_) if self.primary_key().is_none() => "has a deferrable primary key",
-            Some(_) => "has a primary key of several columns",
+    /// Returns the column of the table's primary key.
+    ///
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` for a primary key of several columns or a deferrable one, and for a
+    /// table without one.
+    pub fn only_key_column(&self) -> i16 {
+        let key = self.primary_key();
+        if let Some((_, columns)) = &key
+            && let [column] = columns[..]
+        {
+            return column;
         }
+        let is_primary = |&index: &pg_sys::Oid| Self::open_index(index).description().indisprimary;
+        let lack = match self.indexes().iter().find(|index| is_primary(index)) {
+            None => "has no primary key",
+            Some(_) if key.is_none() => "has a deferrable primary key",
+            Some(_) => "has a primary key of several columns",
+        };
+        not_ready(
+            &format!("table {} {lack}", names::relation(self.oid())),
+            "Name a column whose values are unique and not NULL: key => 'id'.",
+        )
     }
 
     /// Returns the indexes of the table.
@@ -177,6 +192,19 @@ impl Drop for Relation {
             // SAFETY: the relation is open; the lock is released with the transaction.
             unsafe { pg_sys::relation_close(self.0, pg_sys::NoLock as i32) };
         }
+    }
+}
+
+/// Returns the root of the partitions that a table belongs to, or the table if it is not a partition.
+pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
+    let root = pg_sys::Oid::from(pg_sys::F_PG_PARTITION_ROOT);
+    // SAFETY: looks into the catalog; the function takes one regclass.
+    unsafe {
+        if !pg_sys::get_rel_relispartition(table) {
+            return table;
+        }
+        let root = pg_sys::OidFunctionCall1Coll(root, pg_sys::InvalidOid, table.into());
+        pg_sys::Oid::from(root.value() as u32)
     }
 }
 

@@ -1,63 +1,11 @@
 //! Rows of the table, as a scan's snapshot sees them.
 
 use super::hold;
-use crate::pg::error::{check_interrupts, tell};
-use crate::pg::relation::index_fetch_begin;
+use crate::pg::error::tell;
+use crate::pg::slot::Versions;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
-
-/// Reads versions of rows by their places in the table, as a snapshot sees them.
-pub struct Versions {
-    snapshot: pg_sys::Snapshot,
-    table: *mut pg_sys::IndexFetchTableData,
-    slot: *mut pg_sys::TupleTableSlot,
-}
-
-impl Versions {
-    /// # Safety
-    /// The table is open and the snapshot valid until [`Self::close`], or an ERROR.
-    pub unsafe fn open(table: pg_sys::Relation, snapshot: pg_sys::Snapshot) -> Self {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            Self {
-                snapshot,
-                table: index_fetch_begin(table),
-                slot: pg_sys::table_slot_create(table, std::ptr::null_mut()),
-            }
-        }
-    }
-
-    /// Returns the version at a place, valid until the next call; None if the snapshot sees none.
-    pub fn seen(
-        &mut self,
-        mut tid: pg_sys::ItemPointerData,
-    ) -> Option<*mut pg_sys::TupleTableSlot> {
-        check_interrupts();
-        let (mut goes_on, mut all_dead) = (false, false);
-        // SAFETY: all is open.
-        let is_seen = unsafe {
-            pg_sys::table_index_fetch_tuple(
-                self.table,
-                &mut tid,
-                self.snapshot,
-                self.slot,
-                &mut goes_on,
-                &mut all_dead,
-            )
-        };
-        is_seen.then_some(self.slot)
-    }
-
-    /// Releases its memory and its rows of the table.
-    pub fn close(self) {
-        // SAFETY: all is open, and not used again.
-        unsafe {
-            pg_sys::ExecDropSingleTupleTableSlot(self.slot);
-            pg_sys::table_index_fetch_end(self.table);
-        }
-    }
-}
 
 /// Reads the values that a row has in the columns of an index.
 pub struct Fetch {

@@ -1,5 +1,11 @@
 //! Versions of rows in slots.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "every operation on a slot is unsafe; the section Safety says what callers owe"
+)]
 
+use crate::pg::error::check_interrupts;
+use crate::pg::relation::index_fetch_begin;
 use crate::pg::value::Layout;
 use pgrx::itemptr::{item_pointer_get_both, item_pointer_set_all};
 use pgrx::pg_sys;
@@ -166,6 +172,72 @@ impl Drop for Slot {
         if !std::thread::panicking() {
             // SAFETY: `new` created it, and nothing else drops it.
             unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.0) };
+        }
+    }
+}
+
+/// Reads versions of rows by their index entries, as a snapshot sees them.
+pub struct Versions {
+    snapshot: pg_sys::Snapshot,
+    table: *mut pg_sys::IndexFetchTableData,
+    slot: *mut pg_sys::TupleTableSlot,
+}
+
+/// Visits a version of a row, with what the snapshot tells about its transactions. Returns whether to go on.
+pub type VisitVersion<'v> =
+    dyn FnMut(*mut pg_sys::TupleTableSlot, &pg_sys::SnapshotData) -> bool + 'v;
+
+impl Versions {
+    /// # Safety
+    /// The table is open and the snapshot valid until [`Self::close`], or an ERROR.
+    pub unsafe fn open(table: pg_sys::Relation, snapshot: pg_sys::Snapshot) -> Self {
+        Self {
+            snapshot,
+            table: index_fetch_begin(table),
+            slot: pg_sys::table_slot_create(table, std::ptr::null_mut()),
+        }
+    }
+
+    /// Calls `visit` for the versions of the row of an index entry that the snapshot sees, until it returns false.
+    /// Returns its last result, or None if the snapshot sees none.
+    pub fn visit(
+        &mut self,
+        mut tid: pg_sys::ItemPointerData,
+        visit: &mut VisitVersion<'_>,
+    ) -> Option<bool> {
+        check_interrupts();
+        let (mut again, mut has_more, mut all_dead, mut goes_on) = (true, false, false, None);
+        // SAFETY: all is open.
+        unsafe {
+            while again
+                && pg_sys::table_index_fetch_tuple(
+                    self.table,
+                    &mut tid,
+                    self.snapshot,
+                    self.slot,
+                    &mut has_more,
+                    &mut all_dead,
+                )
+            {
+                goes_on = Some(visit(self.slot, &*self.snapshot));
+                again = has_more && goes_on == Some(true);
+            }
+        }
+        goes_on
+    }
+
+    /// Returns the version of the row of an index entry, valid until the next call; None if the snapshot sees none.
+    pub fn seen(&mut self, tid: pg_sys::ItemPointerData) -> Option<*mut pg_sys::TupleTableSlot> {
+        let seen = self.visit(tid, &mut |_, _| false);
+        seen.map(|_| self.slot)
+    }
+
+    /// Releases its memory and its rows of the table.
+    pub fn close(self) {
+        // SAFETY: all is open, and not used again.
+        unsafe {
+            pg_sys::ExecDropSingleTupleTableSlot(self.slot);
+            pg_sys::table_index_fetch_end(self.table);
         }
     }
 }
