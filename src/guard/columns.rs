@@ -134,9 +134,7 @@ impl GuardColumns {
     /// The errors of [`Self::of`], and `datatype_mismatch` unless the column is of type date, timestamp or timestamptz.
     pub fn window(table: &Relation, options: &GuardOptions) -> Option<Window> {
         let (name, most) = options.within.as_ref().zip(options.by)?;
-        let number = column_number(table.oid(), name);
-        // SAFETY: the table is open, and has that column.
-        Some(unsafe { Window::new(table.as_ptr(), number, most) })
+        Some(Window::new(table, column_number(table.oid(), name), most))
     }
 
     /// Returns the primary key of a row as PostgreSQL writes it in messages, `(id)=(1)`. Returns None without a primary
@@ -173,6 +171,11 @@ impl GuardColumns {
         let value = get(slot, key).filter(|_| columns.contains(&key))?;
         let type_ = pg_sys::SPI_gettypeid((*slot).tts_tupleDescriptor, key.into());
         Some(as_text(type_, value).to_owned())
+    }
+
+    /// Returns the type of the key, which notes and exceptions need.
+    pub fn key_type(&self, table: &Relation) -> ColumnType {
+        ColumnType::of(table.oid(), self.key.expect("the guard has a key"))
     }
 
     /// Returns the value that identifies a row in notes and exceptions, or None for NULL.

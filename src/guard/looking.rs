@@ -1,6 +1,5 @@
 //! Searches for rows that are similar to the rows of a statement.
 
-use crate::guard::columns::GuardColumns;
 use crate::guard::notes::EarlierRow;
 use crate::guard::passing::{Attempt, Passing};
 use crate::guard::rejection::{Rejection, rejection};
@@ -9,7 +8,7 @@ use crate::guard::search::Pending;
 use crate::guard::table::SearchedTable;
 use crate::index::classes::KeySearch;
 use crate::pg::error::check_interrupts;
-use crate::pg::slot::{is_inserted, is_of_same_command, is_own, row_place};
+use crate::pg::slot::{is_inserted, is_of_same_command, row_place};
 use crate::pg::value::in_memory_of_its_own;
 use pgrx::pg_sys;
 
@@ -45,7 +44,9 @@ impl Passing<'_> {
                 if let Some(notes) = self.rule.options.notes {
                     if self.is_earlier(&similar, (number, row)) {
                         let earlier = &mut attempt.rows[number].earlier;
-                        EarlierRow::new(&similar).add_to(earlier, notes.most);
+                        let similarity = similar.similarity.share;
+                        let place = row_place(similar.slot);
+                        EarlierRow { place, similarity }.add_to(earlier, notes.most);
                     }
                     return true;
                 }
@@ -100,8 +101,7 @@ impl Passing<'_> {
             table.for_each_live(&KeySearch::Everything, from, &mut |slot, _| {
                 // Frees what a comparison allocates.
                 in_memory_of_its_own(|| {
-                    let added = RowVersion::new(&self.rule, &table.columns, slot);
-                    if let Some(added) = added.filter(|_| !is_own(slot)) {
+                    if let Some(added) = RowVersion::new(&self.rule, &table.columns, slot) {
                         self.for_each_similar(&added, &has_ours, &mut |ours| {
                             self.number(ours.slot).map(&mut open);
                             true
@@ -178,9 +178,12 @@ impl Passing<'_> {
         old: Option<&RowVersion<'_>>,
         similar: &SimilarRow<'_>,
     ) -> bool {
-        let theirs = (&similar.table.columns, similar.slot);
-        let is_excused = old.is_some_and(|old| self.is_kept_pair(old, similar))
-            || self.excepts((&row.source.columns, row.slot), theirs);
+        let keys = [
+            row.source.columns.key_of(row.slot),
+            similar.table.columns.key_of(similar.slot),
+        ];
+        let is_excused =
+            old.is_some_and(|old| self.is_kept_pair(old, similar)) || self.excepts(keys);
         if let Some(pending) = similar.pending.filter(|_| !is_excused) {
             attempt.meet(self.root, (number, row), pending);
         }
@@ -196,7 +199,8 @@ impl Passing<'_> {
         let columns = &similar.table.columns;
         let is_near = |slot| {
             // The slot holds a row of the table.
-            old.similarity(columns, slot).is_some() && !self.excepts(old.row(), (columns, slot))
+            old.similarity(columns, slot).is_some()
+                && !self.excepts([old.key(), columns.key_of(slot)])
         };
         let before = || {
             let place = &self.places[self.number(similar.slot)?];
@@ -205,17 +209,10 @@ impl Passing<'_> {
         is_near(similar.slot) || before().is_some_and(|before| is_near(before.as_ptr()))
     }
 
-    /// Returns whether two rows are an exception.
-    ///
-    /// # Safety
-    /// The slots hold rows of tables with these columns, under the guard's root.
-    unsafe fn excepts(
-        &self,
-        a: (&GuardColumns, *mut pg_sys::TupleTableSlot),
-        b: (&GuardColumns, *mut pg_sys::TupleTableSlot),
-    ) -> bool {
-        let exceptions = self.exceptions.as_ref();
-        exceptions.is_some_and(|exceptions| exceptions.have(a, b))
+    /// Returns whether rows with these keys are an exception.
+    fn excepts(&self, [a, b]: [Option<pg_sys::Datum>; 2]) -> bool {
+        let exceptions = self.exceptions.as_ref().zip(a.zip(b));
+        exceptions.is_some_and(|(exceptions, (a, b))| exceptions.has_pair([a, b]))
     }
 
     /// Returns whether a similar row passes before the row at place `number`.

@@ -10,12 +10,11 @@
 )]
 
 pub mod columns;
-pub mod exceptions;
 mod locks;
 mod looking;
 mod notes;
-mod notes_table;
 pub mod options;
+pub mod pair_table;
 mod passing;
 pub mod places;
 mod protect;

@@ -33,13 +33,12 @@
 //! pass, and write notes about their own rows after that, with keys that nobody else writes. So a transaction
 //! that has passed waits for nobody, and they do not deadlock with each other.
 
-use crate::guard::looking::SimilarRow;
-use crate::guard::notes_table::NotesTable;
+use crate::guard::pair_table::PairTable;
 use crate::guard::passing::{Passing, RowState};
 use crate::guard::row::Source;
 use crate::guard::table::SearchedTable;
 use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::slot::{RowPlace, Slot, is_own, row_place};
+use crate::pg::slot::{RowPlace, Slot, is_own};
 use crate::pg::statement::Connection;
 use crate::pg::value::in_memory_of_its_own;
 use neardup::memory::{Grow, collected};
@@ -48,20 +47,11 @@ use pgrx::pg_sys;
 /// An earlier row that a row is noted with.
 #[derive(Clone, Copy)]
 pub struct EarlierRow {
-    place: RowPlace,
-    similarity: f64,
+    pub place: RowPlace,
+    pub similarity: f64,
 }
 
 impl EarlierRow {
-    /// # Safety
-    /// The slot holds a row of its table.
-    pub unsafe fn new(similar: &SimilarRow<'_>) -> Self {
-        Self {
-            place: row_place(similar.slot),
-            similarity: similar.similarity.share,
-        }
-    }
-
     /// Adds the row to `others`, which are sorted by descending similarity, and keeps at most `most` of them.
     pub fn add_to(self, others: &mut Vec<Self>, most: usize) {
         let place = others.partition_point(|other| other.similarity >= self.similarity);
@@ -149,18 +139,14 @@ impl Passing<'_> {
     }
 
     /// Calls `write` for rows, given by place number, if the guard notes rows.
-    fn write_notes(
-        &self,
-        rows: &[usize],
-        write: &dyn Fn(&NotesTable, &Connection, &Source, usize),
-    ) {
+    fn write_notes(&self, rows: &[usize], write: &dyn Fn(&PairTable, &Connection, &Source, usize)) {
         let source = |row: usize| self.source(&self.places[row]).expect("the row is checked");
         let Some((notes, &first)) = self.rule.options.notes.zip(rows.first()) else {
             return;
         };
         let Source { table, columns, .. } = source(first);
-        let notes = NotesTable::open(notes.table, table, columns, pg_sys::RowExclusiveLock);
-        notes.write(|connection| {
+        let notes = PairTable::notes(notes.table, table, columns, pg_sys::RowExclusiveLock);
+        notes.as_owner(|connection| {
             for &row in rows {
                 check_interrupts();
                 in_memory_of_its_own(|| write(&notes, connection, source(row), row));

@@ -107,15 +107,13 @@ impl GuardOptions {
         }
         let tables = options.notes.as_mut().map(|notes| &mut notes.table);
         for table in tables.into_iter().chain(&mut options.exceptions) {
-            *table = named
-                .next()
-                .filter(|_| options.key.is_some())
-                .unwrap_or_else(|| {
-                    invalid(
-                        "near_dup_guard got most or exceptions without tables and their key",
-                        SHAPE,
-                    )
-                });
+            let Some(oid) = named.next().filter(|_| options.key.is_some()) else {
+                invalid(
+                    "near_dup_guard got most or exceptions without tables and their key",
+                    SHAPE,
+                );
+            };
+            *table = oid;
         }
         options
     }

@@ -62,10 +62,10 @@
 //! two guards when it waits at the second: those can deadlock, and UPDATEs by their row locks.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::exceptions::Exceptions;
 use crate::guard::locks::{PassState, announce, close_gate, open_gate, pass_state};
 use crate::guard::notes::EarlierRow;
 use crate::guard::options::{GuardOptions, helped};
+use crate::guard::pair_table::PairTable;
 use crate::guard::rejection::Rejection;
 use crate::guard::row::{Place, Row, RowVersion, Source};
 use crate::guard::search::Pending;
@@ -106,7 +106,7 @@ pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
 pub struct Passing<'p> {
     pub root: pg_sys::Oid,
     pub rule: Rule,
-    pub exceptions: Option<Exceptions>,
+    pub exceptions: Option<PairTable>,
     pub places: &'p [Place],
     pub sources: Vec<Source>,
     /// The rows that have to pass: their newest versions and place numbers, sorted.
@@ -181,7 +181,7 @@ impl<'p> Passing<'p> {
                 let exceptions = options.exceptions;
                 guards.push(Self {
                     root: place.root,
-                    exceptions: exceptions.map(|oid| Exceptions::open(oid, &table, &columns)),
+                    exceptions: exceptions.map(|oid| PairTable::exceptions(oid, &table, &columns)),
                     rule: Rule::new(&table, options, function),
                     places,
                     sources: Vec::new(),

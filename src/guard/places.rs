@@ -7,10 +7,9 @@
 //! and rows of a deferred trigger, which fires at the end of the transaction or in SET CONSTRAINTS.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::exceptions::{remove_note, removes_notes};
 use crate::guard::locks::{PassState, announce, pass_one_by_one};
-use crate::guard::notes_table::NotesTable;
 use crate::guard::options::{helped, is_main};
+use crate::guard::pair_table::{PairTable, remove_note, removes_notes};
 use crate::guard::passing::pass;
 use crate::guard::row::{Place, protocol_violation};
 use crate::pg::call::{finfo, trigger_data};
@@ -244,7 +243,7 @@ unsafe fn fire(fcinfo: pg_sys::FunctionCallInfo) -> (pg_sys::Datum, bool) {
                 && let Some(notes) = &options.notes
             {
                 let columns = GuardColumns::of(&table, &options);
-                NotesTable::open(notes.table, &table, &columns, pg_sys::RowExclusiveLock).empty();
+                PairTable::notes(notes.table, &table, &columns, pg_sys::RowExclusiveLock).empty();
             }
             return done;
         }

@@ -2,9 +2,8 @@
 //! `near_dup_unprotect` drops them.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::exceptions::Exceptions;
-use crate::guard::notes_table;
 use crate::guard::options::{GuardOptions, is_main};
+use crate::guard::pair_table::{PairTable, create_notes};
 use crate::guard::row_condition::RowCondition;
 use crate::guard::table::Rule;
 use crate::guard::window::{DAY, Span, microseconds};
@@ -45,13 +44,13 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let columns = GuardColumns::of(&table, &rule.options);
         rule.options.exceptions = call.optional_oid(15);
         if let Some(exceptions) = rule.options.exceptions {
-            Exceptions::open(exceptions, &table, &columns);
+            PairTable::exceptions(exceptions, &table, &columns);
         }
         if let Some((notes, key)) = rule.options.notes.as_mut().zip(columns.key) {
             check_owner(relation);
             let name = call.name(11);
             let name = name.unwrap_or_else(|| names::derived(&names::bare(relation), "near_dups"));
-            notes.table = notes_table::create(&table, &name, key);
+            notes.table = create_notes(&table, &name, key);
         }
         let main = create_triggers(&call, relation, &arguments, condition, &mut rule.options);
         let mut triggers = table.triggers().iter();

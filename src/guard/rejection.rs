@@ -73,27 +73,25 @@ unsafe fn detail(
     if table.hides_rows() {
         return None;
     }
-    let (theirs, ours) = (
-        table.columns.primary_key(similar.slot)?,
-        row.source.columns.primary_key(row.slot),
-    );
-    let (theirs, ours) = match ours {
-        Some(ours) if is_first => (ours, Some(theirs)),
-        ours => (theirs, ours),
+    let theirs = table.columns.primary_key(similar.slot)?;
+    let ours = row.source.columns.primary_key(row.slot);
+    let (first, second) = match ours {
+        Some(ours) if is_first => (Some(theirs), ours),
+        ours => (ours, theirs),
     };
-    let mut detail = match &ours {
-        Some(key) => [&b"Row "[..], key.as_bytes()].concat(),
-        None => b"The row".to_vec(),
-    };
-    detail.extend_from_slice(format!(" {similarity} row ").as_bytes());
-    detail.extend_from_slice(theirs.as_bytes());
-    if row.source.table.oid() != table.oid() {
-        detail.extend_from_slice(b" of table ");
-        detail.extend_from_slice(server_text(&names::relation(table.oid())).to_bytes());
-    }
-    detail.extend_from_slice(match has_companion {
-        true => b", which the same statement writes.",
-        false => b".",
-    });
-    CString::new(detail).ok()
+    let middle = format!(" {similarity} row ");
+    let of_table = (row.source.table.oid() != table.oid())
+        .then(|| server_text(&format!(" of table {}", names::relation(table.oid()))));
+    let sentence = [
+        first.as_ref().map_or(&b"The row"[..], |_| b"Row "),
+        first.as_deref().map_or(b"", CStr::to_bytes),
+        middle.as_bytes(),
+        second.as_bytes(),
+        of_table.as_deref().map_or(b"", CStr::to_bytes),
+        match has_companion {
+            true => b", which the same statement writes.",
+            false => b".",
+        },
+    ];
+    CString::new(sentence.concat()).ok()
 }

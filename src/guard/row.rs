@@ -138,9 +138,10 @@ impl<'a> RowVersion<'a> {
         row_place(slot) == row_place(self.slot)
     }
 
-    /// Returns the columns and the slot of the row.
-    pub fn row(&self) -> (&GuardColumns, *mut pg_sys::TupleTableSlot) {
-        (self.columns, self.slot)
+    /// Returns the row's key, or None for NULL.
+    pub fn key(&self) -> Option<pg_sys::Datum> {
+        // SAFETY: the slot holds a row with the columns.
+        unsafe { self.columns.key_of(self.slot) }
     }
 
     /// Returns the value of a scope column, or None for NULL.

@@ -59,7 +59,7 @@ impl RowCondition {
         unsafe {
             let planned = pg_sys::expression_planner(self.over(table).cast());
             PreparedCondition {
-                state: pg_sys::ExecInitExpr(planned, null_mut()),
+                state: pg_sys::ExecInitQual(pg_sys::make_ands_implicit(planned), null_mut()),
                 context: pg_sys::CreateStandaloneExprContext(),
             }
         }
@@ -187,13 +187,9 @@ impl PreparedCondition {
     /// # Safety
     /// The slot holds a row of the table.
     pub unsafe fn holds(&self, slot: *mut pg_sys::TupleTableSlot) -> bool {
-        let mut is_null = false;
         (*self.context).ecxt_scantuple = slot;
-        let memory = (*self.context).ecxt_per_tuple_memory;
-        let before = pg_sys::MemoryContextSwitchTo(memory);
-        let value = pg_sys::ExecEvalExpr(self.state, self.context, &mut is_null);
-        pg_sys::MemoryContextSwitchTo(before);
-        pg_sys::MemoryContextReset(memory);
-        !is_null && value.value() != 0
+        let holds = pg_sys::ExecQual(self.state, self.context);
+        pg_sys::MemoryContextReset((*self.context).ecxt_per_tuple_memory);
+        holds
     }
 }

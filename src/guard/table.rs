@@ -122,7 +122,7 @@ impl Rule {
         table: &Relation,
         columns: &GuardColumns,
     ) -> Option<(Relation, Vec<usize>)> {
-        let usable = table.indexes().into_iter().filter_map(|oid| {
+        let usable = table.indexes().into_iter().rev().filter_map(|oid| {
             let keys = key_columns(oid);
             let (_, in_front) = keys.split_last().filter(|keys| *keys.0 == columns.value)?;
             let index = Relation::open_index(oid);
@@ -140,10 +140,8 @@ impl Rule {
             let scope = is_usable.then(|| scope.collect::<Option<Vec<_>>>())??;
             Some((index, scope))
         });
-        usable.reduce(|best, other| match other.1.len() > best.1.len() {
-            true => other,
-            false => best,
-        })
+        // The last maximum.
+        usable.max_by_key(|(_, scope)| scope.len())
     }
 
     /// Returns whether an index with the value at `place` finds all rows within the bound.
@@ -172,10 +170,8 @@ impl Rule {
         let scope_class = self.objects.scope_class();
         let scope = columns.iter().map(|name| format!("{name} {scope_class}, "));
         let scope = scope.collect::<String>();
-        let (value, class) = (
-            name(&self.options.column),
-            self.bound.operator_class(&self.objects),
-        );
+        let value = name(&self.options.column);
+        let class = self.bound.operator_class(&self.objects);
         let [table, root] = [table, root].map(names::relation);
         columns.push(value.clone());
         not_ready(

@@ -53,11 +53,10 @@ impl Span {
 impl Window {
     /// # Errors
     /// ERROR `datatype_mismatch` unless the column is of type date, timestamp or timestamptz.
-    ///
-    /// # Safety
-    /// The table is open, and has that column.
-    pub unsafe fn new(table: pg_sys::Relation, number: i16, most: i64) -> Self {
-        let base = pg_sys::getBaseType(ColumnType::of((*table).rd_id, number).type_);
+    pub fn new(table: &Relation, number: i16, most: i64) -> Self {
+        let type_ = ColumnType::of(table.oid(), number).type_;
+        // SAFETY: looks the type up in the catalog.
+        let base = unsafe { pg_sys::getBaseType(type_) };
         if ![
             pg_sys::DATEOID,
             pg_sys::TIMESTAMPOID,
@@ -192,16 +191,11 @@ pub fn partitions(
 /// # Errors
 /// The errors of the type's input function, and of [`microseconds`].
 pub fn microseconds_in(text: &CStr) -> i64 {
-    let function = pg_sys::Oid::from(pg_sys::F_INTERVAL_IN);
+    let (function, text) = (pg_sys::F_INTERVAL_IN.into(), text.as_ptr().cast_mut());
     // SAFETY: the input function of intervals, which copies what it needs.
-    unsafe {
-        microseconds(pg_sys::OidInputFunctionCall(
-            function,
-            text.as_ptr().cast_mut(),
-            pg_sys::InvalidOid,
-            -1,
-        ))
-    }
+    let interval = unsafe { pg_sys::OidInputFunctionCall(function, text, pg_sys::InvalidOid, -1) };
+    // SAFETY: it is an interval.
+    unsafe { microseconds(interval) }
 }
 
 /// Returns an interval in microseconds.

@@ -1,6 +1,6 @@
 //! Index, privileges and dependencies of a tracker's tables.
 
-use crate::live::tables::Own;
+use crate::live::tables::TrackerTable;
 use crate::live::tracker::Tracker;
 use crate::live::triggers;
 use crate::pg::catalog::depend;
@@ -17,7 +17,7 @@ pub fn create_index(connection: &Connection, tracker: &Tracker) {
     let scope = tracker.of_scope(|number, _| format!("scope{number} {class}, "));
     connection.execute(&format!(
         "CREATE INDEX ON {} USING neardup ({scope}kept {})",
-        tracker.table(Own::Canonical),
+        tracker.table(TrackerTable::Canonical),
         measure.bound.operator_class(&objects)
     ));
 }
@@ -30,7 +30,10 @@ pub fn share(connection: &Connection, tracker: &Tracker) {
     let mut roles = None;
     let relation = [tracker.relation.into_datum()];
     readers.run(&relation, &mut |row| roles = row.name(1));
-    for readable in [tracker.table(Own::Clusters), tracker.table(Own::Log)] {
+    for readable in [
+        tracker.table(TrackerTable::Clusters),
+        tracker.table(TrackerTable::Log),
+    ] {
         connection.execute(&format!(
             "ALTER TABLE {readable} ENABLE ROW LEVEL SECURITY;
              CREATE POLICY near_dup_track ON {readable} USING ((SELECT NOT
@@ -70,7 +73,8 @@ pub fn renew_links(connection: &Connection, tracker: &Tracker) {
         }
     }
     let find = connection.prepare(POLICIES, &[pg_sys::OIDOID; 2]);
-    let readable = [Own::Clusters, Own::Log].map(|table| tables.get(table).into_datum());
+    let readable =
+        [TrackerTable::Clusters, TrackerTable::Log].map(|table| tables.get(table).into_datum());
     find.run(&readable, &mut |row| {
         if let Some(policy) = row.get(1).zip(row.get(2)) {
             depend(policy, relation(tracker.relation));

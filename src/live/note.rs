@@ -3,7 +3,7 @@
 //! It writes to the queue directly, not by a statement. So roles that may write the table need no privileges on the
 //! queue, and no code runs with rights other than theirs.
 
-use crate::live::tables::{Own, Tables, altered_hint};
+use crate::live::tables::{Tables, TrackerTable, altered_hint};
 use crate::live::triggers::for_updates;
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
@@ -95,7 +95,7 @@ impl Noting {
             true => root_of(oid),
             false => oid,
         });
-        if names::owner(tables.get(Own::Queue)) != Some(root.owner()) {
+        if names::owner(tables.get(TrackerTable::Queue)) != Some(root.owner()) {
             let table = names::relation(root.oid());
             let trigger = names::identifier(&utf8(CStr::from_ptr(trigger.tgname)));
             not_ready(
@@ -105,7 +105,7 @@ impl Noting {
         }
         let is_of_type = |&column: &i16| {
             names::column(oid, column).is_some()
-                && ColumnType::of(oid, column) == held(tables.get(Own::Queue))
+                && ColumnType::of(oid, column) == held(tables.get(TrackerTable::Queue))
         };
         Some(Self {
             are_of_type: keys.iter().all(is_of_type) && !keys.is_empty(),
@@ -122,7 +122,7 @@ impl Noting {
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if it was altered.
     fn queue(&self) -> CheckedTable {
-        let queue = self.tables.get(Own::Queue);
+        let queue = self.tables.get(TrackerTable::Queue);
         let created = CreatedTable {
             owner: self.owner,
             persistence: self.persistence,

@@ -1,12 +1,12 @@
 //! The queries of a refresh that searches around changed rows.
 
 use crate::index::kind::Kind;
-use crate::live::tables::Own;
+use crate::live::tables::TrackerTable;
 use crate::live::tracker::Tracker;
 
 /// Returns a query for the keys of the changed rows. A NULL means that any row may have changed.
 pub fn queue(tracker: &Tracker) -> String {
-    let queue = tracker.table(Own::Queue);
+    let queue = tracker.table(TrackerTable::Queue);
     format!("SELECT DISTINCT q.key::pg_catalog.text FROM {queue} q")
 }
 
@@ -42,7 +42,7 @@ pub fn members(tracker: &Tracker) -> String {
     let argument = argument(tracker);
     let keys = format!(
         "(SELECT c.key FROM {} c WHERE {} AND NOT {})",
-        tracker.table(Own::Clusters),
+        tracker.table(TrackerTable::Clusters),
         tracker.equal("c.canonical", &argument),
         tracker.equal("c.key", &argument)
     );
@@ -57,7 +57,7 @@ fn known(tracker: &Tracker, keys: &str, joins: &str, signature: &str) -> String 
              m.cluster, m.canonical::pg_catalog.text, m.similarity, {joins}, {signature}, {place}
          FROM {keys} h LEFT JOIN {clusters} m ON {same_key} LEFT JOIN {base} new ON {matches}",
         place = tracker.order.new_values_sql(),
-        clusters = tracker.table(Own::Clusters),
+        clusters = tracker.table(TrackerTable::Clusters),
         same_key = tracker.equal("m.key", "h.key"),
         base = tracker.base(),
         matches = tracker.equal(&key, "h.key"),
@@ -81,7 +81,7 @@ pub fn canonicals(tracker: &Tracker) -> String {
         similarity = measure.similarity("ca.kept", &value),
         base = tracker.base(),
         place = tracker.order.canonical_values_sql("ca"),
-        canonical = tracker.table(Own::Canonical),
+        canonical = tracker.table(TrackerTable::Canonical),
         near = measure.near(&value, "ca.kept"),
         scope = tracker.in_scope(|number, _| format!("ca.scope{number}")),
         excepted = tracker.not_excepted("ca.key", &tracker.key_of("new")),
@@ -121,9 +121,9 @@ pub fn neighbors(tracker: &Tracker) -> String {
         excepted = tracker.not_excepted(&key, &tracker.key_of("y")),
         is_itself = tracker.equal(&key, &argument),
         is_this = tracker.equal(&tracker.key_of("y"), &argument),
-        clusters = tracker.table(Own::Clusters),
+        clusters = tracker.table(TrackerTable::Clusters),
         same_key = tracker.equal("m.key", &key),
-        canonical = tracker.table(Own::Canonical),
+        canonical = tracker.table(TrackerTable::Canonical),
         // A NULL finds no canonical row.
         same_canonical = tracker.equal(
             "ca.key",

@@ -6,7 +6,7 @@ use crate::collection::reading::Collection;
 use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::rows::{After, TrackedParameters, TrackedRows, duplicate_key};
-use crate::live::tables::Own;
+use crate::live::tables::TrackerTable;
 use crate::live::tracker::Tracker;
 use crate::pg::catalog::type_named;
 use crate::pg::error::{OrRaise, raise};
@@ -72,7 +72,7 @@ fn query(tracker: &Tracker) -> String {
          ORDER BY {scope_column}, {order}",
         value = tracker.value_of("new"),
         base = tracker.base(),
-        clusters = tracker.table(Own::Clusters),
+        clusters = tracker.table(TrackerTable::Clusters),
         matches = tracker.equal(&key, "m.key"),
         scope_column = column::SCOPE,
         order = tracker.order.new_order_by_sql(),

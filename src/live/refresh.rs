@@ -5,7 +5,7 @@ use crate::live::create::renew_links;
 use crate::live::neighborhood::repaired;
 use crate::live::rows::{After, TrackedRows};
 use crate::live::state::State;
-use crate::live::tables::{OpenTables, Own};
+use crate::live::tables::{OpenTables, TrackerTable};
 use crate::live::tracker::Tracker;
 use crate::live::triggers::noted;
 use crate::live::{rebuild, write};
@@ -179,7 +179,7 @@ impl<'a> Refresh<'a> {
 
     /// Deletes the entries that the snapshot shows from the queue, and writes the state.
     pub fn end(&self, looked_at: i64) {
-        let delete = format!("DELETE FROM {}", self.tracker.table(Own::Queue));
+        let delete = format!("DELETE FROM {}", self.tracker.table(TrackerTable::Queue));
         self.connection.prepare_kept(&delete, &[]).execute(&[]);
         self.state
             .write(self.connection, self.tracker, self.started, looked_at);

@@ -1,7 +1,7 @@
 //! The rows that a refresh examines, by number.
 
 use crate::index::kind::Kind;
-use crate::live::tables::Own;
+use crate::live::tables::TrackerTable;
 use crate::live::tracker::Tracker;
 use crate::minhash::datum::StoredSignature;
 use crate::pg::encoding::in_utf8;
@@ -188,7 +188,7 @@ impl TrackedParameters {
         }
         let any = format!(
             "SELECT ca.kept FROM {} ca LIMIT 1",
-            tracker.table(Own::Canonical)
+            tracker.table(TrackerTable::Canonical)
         );
         let any = connection.prepare_kept(&any, &[]);
         any.run(&[], &mut |row| parameters.check(row.datum(1)));

@@ -1,6 +1,6 @@
 //! The state that a tracker keeps from one refresh to the next.
 
-use crate::live::tables::Own;
+use crate::live::tables::TrackerTable;
 use crate::live::tracker::Tracker;
 use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, pg_sys};
@@ -22,7 +22,7 @@ pub struct State {
 impl State {
     /// Locks a tracker against other refreshes until the end of the transaction, and returns its state.
     pub fn lock(connection: &Connection, tracker: &Tracker) -> Self {
-        let table = tracker.table(Own::State);
+        let table = tracker.table(TrackerTable::State);
         let sql =
             format!("SELECT s.next_cluster, s.rows, s.noted, s.anew FROM {table} s FOR UPDATE");
         let mut state = None;
@@ -55,7 +55,7 @@ impl State {
         let sql = format!(
             "UPDATE {} SET relation = $1, next_cluster = $2, rows = $3, noted = $4, anew = $5,
                  seconds = $6, changed = $7, refreshed_at = pg_catalog.clock_timestamp()",
-            tracker.table(Own::State)
+            tracker.table(TrackerTable::State)
         );
         let types = [
             pg_sys::REGCLASSOID,

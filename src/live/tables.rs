@@ -1,6 +1,6 @@
 //! The tables of a tracker. One description creates them, and opens them only if they are as created.
 
-use crate::guard::exceptions::open_exceptions;
+use crate::guard::pair_table::open_exceptions;
 use crate::live::tracker::Tracker;
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::condition;
@@ -12,7 +12,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The tables that a tracker creates, in the order in which the conditions of its triggers name them.
 #[derive(Clone, Copy)]
-pub enum Own {
+pub enum TrackerTable {
     /// The clusters: key, cluster, canonical, similarity.
     Clusters,
     /// The log of their events.
@@ -28,7 +28,7 @@ pub enum Own {
 /// The tables of a tracker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// The tables that it creates, by [`Own`].
+    /// The tables that it creates, by [`TrackerTable`].
     pub own: [pg_sys::Oid; 5],
     /// The user's table of pairs that are not duplicates.
     pub exceptions: Option<pg_sys::Oid>,
@@ -44,7 +44,7 @@ impl Tables {
         Some(Self { own, exceptions })
     }
 
-    pub fn get(&self, table: Own) -> pg_sys::Oid {
+    pub fn get(&self, table: TrackerTable) -> pg_sys::Oid {
         self.own[table as usize]
     }
 
@@ -210,7 +210,7 @@ fn open_each(
 
 /// Returns the hint for errors about an altered table of a tracker.
 pub fn altered_hint(tables: &Tables) -> String {
-    let clusters = names::find_relation(tables.get(Own::Clusters)).unwrap_or_default();
+    let clusters = names::find_relation(tables.get(TrackerTable::Clusters)).unwrap_or_default();
     let clusters = names::literal(&clusters);
     format!(
         "Undo the change, or make the tracker anew: SELECT near_dup_untrack({clusters}); then near_dup_track."

@@ -1,7 +1,7 @@
 //! `near_dup_track` and `near_dup_untrack`: start and stop keeping clusters.
 
-use crate::guard::exceptions::{VALID_EXCEPTIONS, open_exceptions};
 use crate::guard::options::GuardOptions;
+use crate::guard::pair_table::{VALID_EXCEPTIONS, open_exceptions};
 use crate::guard::row_condition::{RowCondition, parsed_condition};
 use crate::guard::table::Rule;
 use crate::guard::window::Span;
@@ -9,7 +9,7 @@ use crate::live::create::{create_index, renew_links, share};
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order};
 use crate::live::refresh::{Refresh, rights_for};
-use crate::live::tables::{self, OpenTables, Own, Tables};
+use crate::live::tables::{self, OpenTables, Tables, TrackerTable};
 use crate::live::tracker::{Tracker, note_function};
 use crate::live::triggers;
 use crate::options::{self, with_text};
@@ -61,7 +61,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     create_index(&connection, &tracker);
     connection.close();
     rights.resign();
-    tracker.tables.get(Own::Clusters)
+    tracker.tables.get(TrackerTable::Clusters)
 }
 
 /// Returns the tracker for a call of `near_dup_track`, without its own tables.
@@ -178,7 +178,11 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
     let rights = OwnerRights::assume(tracker.owner);
     rights.set(c"client_min_messages", c"warning");
-    for table in [Own::Canonical, Own::Queue, Own::State] {
+    for table in [
+        TrackerTable::Canonical,
+        TrackerTable::Queue,
+        TrackerTable::State,
+    ] {
         // The triggers depend on these tables; so may objects of others.
         connection.execute(&format!("DROP TABLE {} CASCADE", tracker.table(table)));
     }

@@ -1,6 +1,6 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
-use crate::live::tables::{OpenTables, Own};
+use crate::live::tables::{OpenTables, TrackerTable};
 use crate::live::tracker::{Tracker, note_function};
 use crate::live::triggers::noted;
 use crate::pg::arrays::NewTexts;
@@ -44,8 +44,8 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
         let sql = format!(
             "SELECT (SELECT pg_catalog.count(*) FROM {queue}), s.refreshed_at, s.seconds, s.changed, s.noted
              FROM (VALUES (1)) v LEFT JOIN {state} s ON true",
-            queue = tracker.table(Own::Queue),
-            state = tracker.table(Own::State),
+            queue = tracker.table(TrackerTable::Queue),
+            state = tracker.table(TrackerTable::State),
         );
         connection.prepare(&sql, &[]).run(&[], &mut |row| {
             last = [1, 2, 3, 4].map(|column| row.datum(column));
@@ -59,7 +59,7 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     let condition = tracker.condition.as_ref();
     rows.put([
         tracker.relation.into_datum(),
-        tracker.tables.get(Own::Clusters).into_datum(),
+        tracker.tables.get(TrackerTable::Clusters).into_datum(),
         text(&bare(tracker.value.number)),
         tracker.measure.threshold().into_datum(),
         text(&tracker.order.order_by_sql()),

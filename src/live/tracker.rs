@@ -10,7 +10,7 @@
 use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order, Term};
-use crate::live::tables::{Own, Tables, open_state};
+use crate::live::tables::{Tables, TrackerTable, open_state};
 use crate::options::{CUT, with_text};
 use crate::pg::call::Call;
 use crate::pg::catalog::function_beside;
@@ -136,7 +136,7 @@ impl Tracker {
         let rights = OwnerRights::assume(self.owner);
         let sql = format!(
             "SELECT s.relation::pg_catalog.oid FROM {} s",
-            self.table(Own::State)
+            self.table(TrackerTable::State)
         );
         let linked = connection.prepare(&sql, &[]).oids(&[]);
         rights.resign();
@@ -155,7 +155,7 @@ impl Tracker {
         let tables = connection.prepare_kept(TRACKED, &[pg_sys::OIDOID]);
         let tables = tables.oids(&[clusters.into_datum()]).into_iter();
         let trackers = tables.flat_map(|table| Self::all_of_table(note, &connection, table));
-        let of_clusters = |tracker: &Self| tracker.tables.get(Own::Clusters) == clusters;
+        let of_clusters = |tracker: &Self| tracker.tables.get(TrackerTable::Clusters) == clusters;
         let mut trackers: Vec<_> = trackers.filter(of_clusters).collect();
         connection.close();
         let name = names::relation(clusters);
@@ -189,7 +189,7 @@ impl Tracker {
     }
 
     /// Returns the qualified name of one of the tracker's tables.
-    pub fn table(&self, table: Own) -> String {
+    pub fn table(&self, table: TrackerTable) -> String {
         names::relation(self.tables.get(table))
     }
 

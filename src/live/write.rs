@@ -1,7 +1,7 @@
 //! Writes the results of a refresh: clusters, canonical rows, log.
 
 use crate::live::rows::{After, TrackedRows};
-use crate::live::tables::Own;
+use crate::live::tables::TrackerTable;
 use crate::live::tracker::Tracker;
 use crate::pg::error::OrRaise;
 use crate::pg::settings::Settings;
@@ -23,7 +23,7 @@ pub fn clusters(
     rows: &TrackedRows,
     numbers: &ClusterNumbers,
 ) -> i64 {
-    let (table, type_) = (tracker.table(Own::Clusters), tracker.key_type());
+    let (table, type_) = (tracker.table(TrackerTable::Clusters), tracker.key_type());
     let put = connection.prepare_kept(
         &format!(
             "INSERT INTO {table} AS m (key, cluster, canonical, similarity)
@@ -120,7 +120,7 @@ pub fn all_canonicals(connection: &Connection, tracker: &Tracker) -> Duration {
 /// Returns statements that delete and insert canonical rows to match clusters and table. `is_given` returns a condition
 /// on a key, beginning with AND.
 fn updates_of_canonicals(tracker: &Tracker, is_given: impl Fn(&str) -> String) -> [String; 2] {
-    let canonical = tracker.table(Own::Canonical);
+    let canonical = tracker.table(TrackerTable::Canonical);
     let key = tracker.key_of("new");
     let columns = format!(
         "{key}, m.cluster, {}{}, {}",
@@ -131,7 +131,7 @@ fn updates_of_canonicals(tracker: &Tracker, is_given: impl Fn(&str) -> String) -
     let are = format!(
         "{} new, {} m WHERE {} AND m.similarity IS NOT NULL AND {}",
         tracker.base(),
-        tracker.table(Own::Clusters),
+        tracker.table(TrackerTable::Clusters),
         tracker.equal("m.key", "m.canonical"),
         tracker.equal(&key, "m.key")
     );
@@ -159,7 +159,7 @@ pub fn log(connection: &Connection, tracker: &Tracker, rows: &TrackedRows, event
          FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
              pg_catalog.unnest($4), pg_catalog.unnest($5), pg_catalog.unnest($6))
              u (event, origin, target, key, similarity, replaced)",
-        tracker.table(Own::Log),
+        tracker.table(TrackerTable::Log),
         EventKind::NewCanonical,
         type_ = tracker.key_type()
     );
