@@ -308,7 +308,7 @@ impl<'p> Passing<'p> {
             match self.try_to_pass(&mut attempt) {
                 Ok(true) => break self.add_notes(&attempt.rows),
                 Ok(false) => {}
-                Err(rejection) => return Some(rejection),
+                Err(rejection) => return Some(*rejection),
             }
             if let Some(pending) = attempt.wait.take() {
                 pending.wait();
@@ -325,7 +325,7 @@ impl<'p> Passing<'p> {
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn try_to_pass(&self, attempt: &mut Attempt) -> Result<bool, Rejection> {
+    unsafe fn try_to_pass(&self, attempt: &mut Attempt) -> Result<bool, Box<Rejection>> {
         attempt.later.clear();
         for row in &mut attempt.rows {
             row.is_open |= take(&mut row.has_met_pending);
@@ -338,7 +338,7 @@ impl<'p> Passing<'p> {
                 if take(&mut attempt.rows[number].is_open)
                     && let Some(rejection) = self.look_at_all(attempt, number)
                 {
-                    return Err(rejection);
+                    return Err(rejection.into());
                 }
             }
             if attempt.wait.is_some() {
