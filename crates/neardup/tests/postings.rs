@@ -222,7 +222,7 @@ proptest! {
         let directions = [
             (containing.map(|occurrence| Needed::Elements(occurrence.needed())),
              expected(&|row| share(&query, row) >= threshold)),
-            (Some(Needed::OwnShare(threshold)), expected(&|row| share(row, &query) >= threshold)),
+            (Some(own_share(threshold, &query)), expected(&|row| share(row, &query) >= threshold)),
             (containing.map(|occurrence| Needed::Resembling {
                 similarity: threshold,
                 members: query.len(),
@@ -243,6 +243,15 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// Returns what rows need that have at least a share of their elements in a query.
+fn own_share(share: f64, query: &BTreeSet<i64>) -> Needed {
+    Needed::OwnShare {
+        share,
+        members: query.len(),
+        sampled: 1,
     }
 }
 
@@ -280,7 +289,7 @@ proptest! {
         type Measure<'m> = &'m dyn Fn(&BTreeSet<i64>) -> f64;
         let directions: [(Option<Needed>, Measure); 3] = [
             (least.map(Needed::Elements), &|row| share(query, row)),
-            (Some(Needed::OwnShare(threshold)), &|row| share(row, query)),
+            (Some(own_share(threshold, query)), &|row| share(row, query)),
             (least.map(|least| Needed::Resembling {
                 similarity: threshold,
                 members: query.len(),

@@ -47,7 +47,12 @@ impl ComparedClass for SetClass {
                 least: occurrence.needed(),
                 levels: None,
             },
-            _ => Needed::OwnShare(*share),
+            _ => Needed::OwnShare {
+                share: *share,
+                members: elements.len(),
+                // No set is sampled.
+                sampled: 1,
+            },
         };
         let mut keys = Vec::new();
         add_keys(elements, &mut keys);

@@ -51,7 +51,7 @@ const AT_ONCE: usize = 6;
 const STEPS: usize = 6;
 
 /// The probability of a row to be missed at one level. Hardly any row can be of more than two.
-const MISSED_AT_LEVEL: f64 = MISSED / 4.0;
+pub(super) const MISSED_AT_LEVEL: f64 = MISSED / 4.0;
 
 /// A probability that is taken as 0.
 const NEVER: f64 = 1e-12;

@@ -5,16 +5,21 @@
 //! leaves at most `most` of them. A level contains the next. So two documents share the keys that they would if both
 //! were sampled at the higher of their levels.
 //!
+//! A search for the documents that contain a short one may find no key of it in a sample. So a sampled document also has
+//! its level as a key, by which such a search finds it.
+//!
 //! Scheme 1, frozen by known-answer vectors because indexes store the keys: with `split_mix` of [`crate::hash`], a
 //! shingle hash h of seed 0 becomes `m = split_mix(h ^ split_mix(seed))`; the key is the high half of m, and the low
-//! half of m decides the level.
+//! half of m decides the level. The key of a level above 0 is its number.
 
-use super::levels::{Levels, RowSize};
+use super::levels::{Levels, MISSED_AT_LEVEL, RowSize};
+use super::tail::least_shared;
 use crate::Result;
 use crate::hash::split_mix;
 use crate::memory::{Grow, with_room};
 use crate::set::reaches;
 use crate::shingle::{BLOCK, Key, Shingling, shingle_hashes};
+use std::iter::repeat_n;
 
 /// The fewest and the most keys of a document that can be chosen, and the usual number.
 pub const FEWEST_KEYS: usize = 64;
@@ -40,6 +45,15 @@ pub struct DocumentSearch {
     /// How many a match shares by its size, except with a probability of [`MISSED`](super::tail::MISSED). None if all
     /// matches have all their keys.
     pub levels: Option<Levels>,
+}
+
+/// A search for documents by containment: in each direction, documents that have all their keys are found exactly.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContainmentSearch {
+    /// A key that is repeated counts each time.
+    pub keys: Vec<u32>,
+    /// The least number of keys that a match shares; of documents that the set contains, only if they are sampled.
+    pub least: usize,
 }
 
 impl ShingleKeys {
@@ -72,18 +86,35 @@ impl ShingleKeys {
     /// # Errors
     /// `OutOfMemory`.
     pub fn of_set(&self, set: &[i64], check: &mut dyn FnMut()) -> Result<(Vec<u32>, RowSize)> {
+        let (mut keys, size) = self.sample(set, check)?;
+        if size.level() > 0 {
+            keys.try_push(size.level())?;
+        }
+        Ok((keys, size))
+    }
+
+    /// Returns the keys of the shingles of a document with this set of shingle hashes, and its size.
+    fn sample(&self, set: &[i64], check: &mut dyn FnMut()) -> Result<(Vec<u32>, RowSize)> {
         let level = match set.len() <= self.most {
             true => 0,
             false => self.level_of(&self.elements_at(set, check)),
         };
-        let mut keys = with_room(self.most.min(set.len()))?;
+        Ok((
+            self.keys_from(level, set, check)?,
+            RowSize::new(level, set.len()),
+        ))
+    }
+
+    /// Returns the keys of the elements of a set that belong to a level.
+    fn keys_from(&self, level: u32, set: &[i64], check: &mut dyn FnMut()) -> Result<Vec<u32>> {
+        let mut keys = with_room(set.len() >> level)?;
         for block in set.chunks(BLOCK) {
             check();
             let mixed = block.iter().map(|hash| self.mix(*hash));
             let sampled = mixed.filter(|mixed| level_of(*mixed) >= level);
             keys.try_extend(sampled.map(|mixed| (mixed >> 32) as u32))?;
         }
-        Ok((keys, RowSize::new(level, set.len())))
+        Ok(keys)
     }
 
     /// Returns the search for documents that have at least the resemblance `threshold`, above 0, with one of this set
@@ -97,13 +128,9 @@ impl ShingleKeys {
         threshold: f64,
         check: &mut dyn FnMut(),
     ) -> Result<Option<DocumentSearch>> {
-        let (keys, size) = self.of_set(set, check)?;
+        let (keys, size) = self.sample(set, check)?;
         let members = set.len();
-        // The product may be rounded the wrong way.
-        let nearly = (threshold * members as f64) as usize;
-        let mut near = nearly.saturating_sub(1)..=nearly.saturating_add(1);
-        let exact = near.find(|&shared| reaches(shared, members, threshold));
-        let exact = exact.unwrap_or(members).max(1);
+        let exact = least_reaching(members, threshold);
         let mut search = DocumentSearch {
             keys,
             members,
@@ -120,6 +147,66 @@ impl ShingleKeys {
             search.levels = Some(levels);
         }
         Ok(Some(search))
+    }
+
+    /// Returns the search for documents that contain at least the share `threshold`, above 0, of this set of shingle
+    /// hashes, at least one. A sampled one is missed with a probability of at most [`MISSED`](super::tail::MISSED).
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn search_containing(
+        &self,
+        set: &[i64],
+        threshold: f64,
+        check: &mut dyn FnMut(),
+    ) -> Result<ContainmentSearch> {
+        let exact = least_reaching(set.len(), threshold);
+        // Documents with so many shingles are of this level at least. A lower one has more than `most` of its keys if it has
+        // 4 times as many on average, except with a probability below e^-70.
+        let first = match exact > self.most {
+            true => (usize::BITS - (exact / (4 * self.most)).leading_zeros()).clamp(1, LAST),
+            false => 0,
+        };
+        let at = self.elements_at(set, check);
+        // Each of the set's keys at the level of a sampled document is shared with a probability of `threshold` at least.
+        let shared = |level: u32| {
+            let keys: usize = at[level as usize..].iter().sum();
+            least_shared(keys.min(MOST_KEYS), threshold, MISSED_AT_LEVEL)
+        };
+        let of_levels = (first.max(1)..=LAST).map(|level| (level, shared(level)));
+        let least = match first {
+            0 => exact,
+            _ => of_levels.clone().map(|(_, shared)| shared).max().unwrap_or(0).max(1),
+        };
+        let mut keys = self.keys_from(first, set, check)?;
+        for (level, shared) in of_levels {
+            // With its level's key, a document has as many as one that is not sampled.
+            keys.try_extend(repeat_n(level, least.saturating_sub(shared)))?;
+        }
+        Ok(ContainmentSearch { keys, least })
+    }
+
+    /// Returns the search for documents of whose shingles at least the share `threshold`, above 0, is in this set of
+    /// shingle hashes, at least one. A sampled one is missed with a probability of at most
+    /// [`MISSED`](super::tail::MISSED).
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn search_contained(
+        &self,
+        set: &[i64],
+        threshold: f64,
+        check: &mut dyn FnMut(),
+    ) -> Result<ContainmentSearch> {
+        let mut keys = self.keys_from(0, set, check)?;
+        // A sample has half of more than `most` keys on average.
+        let fewest = least_shared(self.most, 0.5, MISSED_AT_LEVEL);
+        let least = least_shared(fewest, threshold, MISSED_AT_LEVEL);
+        if least == 0 && set.len() >= least_reaching(self.most + 1, threshold) {
+            keys.try_extend(1..=LAST)?;
+        }
+        let least = least.max(1);
+        Ok(ContainmentSearch { keys, least })
     }
 
     /// Returns how many elements of a set belong to each level, and to no higher one.
@@ -142,7 +229,7 @@ impl ShingleKeys {
             left -= **count;
             is_above
         });
-        (above.count() as u32).min(RowSize::LEVELS - 1)
+        (above.count() as u32).min(LAST)
     }
 
     fn mix(&self, hash: i64) -> u64 {
@@ -152,9 +239,21 @@ impl ShingleKeys {
 
 const LEVELS: usize = RowSize::LEVELS as usize;
 
+/// The highest level.
+const LAST: u32 = RowSize::LEVELS - 1;
+
+/// Returns the least number, above 0, of a set's `members` that is at least the share `threshold` of them.
+fn least_reaching(members: usize, threshold: f64) -> usize {
+    // The product may be rounded the wrong way.
+    let nearly = (threshold * members as f64) as usize;
+    let mut near = nearly.saturating_sub(1)..=nearly.saturating_add(1);
+    let least = near.find(|&shared| reaches(shared, members, threshold));
+    least.unwrap_or(members).max(1)
+}
+
 /// Returns the highest level at which a mixed hash is sampled.
 fn level_of(mixed: u64) -> u32 {
-    mixed.trailing_zeros().min(RowSize::LEVELS - 1)
+    mixed.trailing_zeros().min(LAST)
 }
 
 #[cfg(test)]
@@ -196,18 +295,21 @@ mod tests {
     }
 
     const FROZEN: [(u32, usize, u64); 3] = [
-        (3, 368, 5591821354261981251),
-        (6, 40, 1875863844480917775),
-        (3, 355, 15646960061577717631),
+        (3, 369, 875515407517735710),
+        (6, 41, 9250444625107801572),
+        (3, 356, 15256188071946394960),
     ];
 
     #[test]
     fn a_level_is_the_lowest_with_few_enough_keys_and_contains_the_next() {
         for count in [0, 1, 63, 64, 65, 127, 128, 129, 700, 5000] {
             let (by, set) = (of(64, 0), set(0..count as u64));
-            let (keys, size) = by.of_set(&set, &mut || ()).unwrap();
+            let (keys, size) = by.sample(&set, &mut || ()).unwrap();
             assert_eq!(size.count(), count);
             assert!(keys.len() <= 64);
+            let (all, _) = by.of_set(&set, &mut || ()).unwrap();
+            let level = (size.level() > 0).then(|| size.level());
+            assert!(keys.iter().copied().chain(level).eq(all));
             let at_least = |level| {
                 let mixed = set.iter().map(|hash| by.mix(*hash));
                 let sampled = mixed.filter(move |mixed| level_of(*mixed) >= level);
@@ -280,6 +382,73 @@ mod tests {
         assert!(sampled > 400, "only {sampled} rows were sampled");
     }
 
+    /// In both directions, parts and wholes of every ratio of sizes, exactly at the threshold.
+    #[test]
+    fn pairs_at_the_threshold_are_found_by_containment() {
+        let mut by_level = [0; 2];
+        for (both, own) in [
+            (1, [0, 1]),
+            (3, [0, 60]),
+            (3, [1, 70]),
+            (5, [0, 3000]),
+            (60, [10, 500]),
+            (60, [60, 5000]),
+            (64, [0, 1]),
+            (65, [0, 5]),
+            (100, [900, 20]),
+            (600, [60, 3000]),
+            (2000, [20, 10]),
+            (2000, [8000, 200]),
+            (5000, [100, 3000]),
+        ] {
+            let threshold = both as f64 / (both + own[0]) as f64;
+            for (most, trial) in [64, 512]
+                .into_iter()
+                .flat_map(|most| (0..20).map(move |t| (most, t)))
+            {
+                let by = of(most, trial as i64);
+                let [part, whole] = pair(trial, both, own);
+                let containing = by.search_containing(&part, threshold, &mut || ()).unwrap();
+                let contained = by.search_contained(&whole, threshold, &mut || ()).unwrap();
+                let own_share = Needed::OwnShare {
+                    share: threshold,
+                    members: whole.len(),
+                    sampled: contained.least,
+                };
+                let elements = Needed::Elements(containing.least);
+                for (row, search, needed) in [
+                    (&whole, containing, elements),
+                    (&part, contained, own_share),
+                ] {
+                    let (keys, size) = by.of_set(row, &mut || ()).unwrap();
+                    let shared = shared(&search.keys, &keys);
+                    assert!(
+                        needed.is_reached(shared, size),
+                        "{both} and {own:?}, {most} keys: {shared} of {:?}",
+                        needed.of_row(size),
+                    );
+                    by_level[usize::from(size.level() > 0)] += 1;
+                }
+            }
+        }
+        assert!(by_level.iter().all(|found| *found > 200), "{by_level:?}");
+    }
+
+    /// Long documents that have nothing in common with a long one are no candidates, of a short one they may be.
+    #[test]
+    fn keys_of_samples_exclude_strangers() {
+        let by = of(64, 0);
+        let stranger = set(10_000..13_000);
+        let (keys, _) = by.of_set(&stranger, &mut || ()).unwrap();
+        for (count, is_candidate) in [(3, true), (3000, false)] {
+            let own = set(0..count);
+            let search = by.search_containing(&own, 0.8, &mut || ()).unwrap();
+            assert_eq!(shared(&search.keys, &keys) >= search.least, is_candidate);
+        }
+        let whole = by.search_contained(&set(0..3000), 0.8, &mut || ()).unwrap();
+        assert!(shared(&whole.keys, &keys) < whole.least);
+    }
+
     /// The binomial tail bounds how often pairs share few keys of a sample. A higher `NEARDUP_TRIALS` tests more pairs,
     /// which reach farther into the tail.
     #[test]
@@ -301,7 +470,7 @@ mod tests {
                 let by = of(64, trial as i64);
                 let [query, row] = pair(trial, both, own);
                 let [(query, a), (row, b)] =
-                    [query, row].map(|set| by.of_set(&set, &mut || ()).unwrap());
+                    [query, row].map(|set| by.sample(&set, &mut || ()).unwrap());
                 if a.level() >= b.level() {
                     let shared = shared(&query, &row);
                     for (few, needed) in few.iter_mut().zip(&needed) {

@@ -12,8 +12,13 @@ pub enum Needed {
     Bands(Occurrence),
     /// A number above 0; keys count in any order, as the elements of sets.
     Elements(usize),
-    /// The number that is this share, above 0, of the row's own elements.
-    OwnShare(f64),
+    /// The number that is the share `share`, above 0, of the row's own elements, all of them among the query's `members`
+    /// elements. A row that has keys for a sample of its elements needs `sampled` keys, above 0.
+    OwnShare {
+        share: f64,
+        members: usize,
+        sampled: usize,
+    },
     /// The number, at least `least` (above 0), that is the share `similarity` of the elements that row and query
     /// have together; the query has `members` elements. If `levels` says so, rows and query have keys for samples of
     /// their elements.
@@ -31,7 +36,7 @@ impl Needed {
         match *self {
             Self::Bands(occurrence) => occurrence.needed(),
             Self::Elements(least) | Self::Resembling { least, .. } => least.max(1),
-            Self::OwnShare(_) => 1,
+            Self::OwnShare { .. } => 1,
         }
     }
 
@@ -45,7 +50,7 @@ impl Needed {
 
     /// Returns whether the number of keys that a row needs depends on the row's own number of keys.
     pub fn depends_on_row(&self) -> bool {
-        matches!(self, Self::OwnShare(_) | Self::Resembling { .. })
+        matches!(self, Self::OwnShare { .. } | Self::Resembling { .. })
     }
 
     /// Returns the least number of keys, 1 or more, that a row of this size must share; None if no such row matches.
@@ -53,7 +58,7 @@ impl Needed {
         let own = size.count();
         let (nearly, reaches): (f64, &dyn Fn(usize) -> bool) = match *self {
             Self::Bands(_) | Self::Elements(_) => return Some(self.least()),
-            Self::OwnShare(share) => (share * own as f64, &move |shared| {
+            Self::OwnShare { share, .. } => (share * own as f64, &move |shared| {
                 reaches(shared, own, share)
             }),
             Self::Resembling {
@@ -76,7 +81,12 @@ impl Needed {
             return None;
         }
         match self {
-            Self::Resembling { members, .. } if exact > *members => None,
+            Self::OwnShare { members, .. } | Self::Resembling { members, .. }
+                if exact > *members =>
+            {
+                None
+            }
+            Self::OwnShare { sampled, .. } if size.level() > 0 => Some(*sampled),
             Self::Resembling {
                 members,
                 levels: Some(levels),
@@ -118,7 +128,7 @@ impl Needed {
         match *self {
             Self::Bands(occurrence) => occurrence.typical_share(),
             Self::Elements(needed) => needed as f64 / all,
-            Self::OwnShare(share) => share * own.min(all) / all,
+            Self::OwnShare { share, .. } => share * own.min(all) / all,
             Self::Resembling { similarity, .. } => 2.0 * similarity / (1.0 + similarity),
         }
     }
@@ -126,7 +136,7 @@ impl Needed {
     /// Returns the greatest share of a query's `keys` keys that a row can have, with `own` as for [`Self::share`].
     pub fn greatest_share(&self, keys: usize, own: f64) -> f64 {
         match self {
-            Self::OwnShare(_) => (own / keys.max(1) as f64).min(1.0),
+            Self::OwnShare { .. } => (own / keys.max(1) as f64).min(1.0),
             _ => 1.0,
         }
     }
@@ -138,7 +148,9 @@ impl Needed {
     pub fn log_query(&self, keys: &[u32]) -> crate::Result<LogQuery> {
         match self {
             Self::Bands(_) => LogQuery::places(keys),
-            Self::Elements(_) | Self::OwnShare(_) | Self::Resembling { .. } => LogQuery::set(keys),
+            Self::Elements(_) | Self::OwnShare { .. } | Self::Resembling { .. } => {
+                LogQuery::set(keys)
+            }
         }
     }
 }
