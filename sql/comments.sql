@@ -32,11 +32,11 @@ COMMENT ON FUNCTION near_dup(bigint[], bigint[], double precision) IS
 COMMENT ON FUNCTION resemblance(text, text, integer, text, text) IS
     'Jaccard similarity of the shingle sets of two documents, computed from the documents; with >= and a constant, it uses a neardup index on either document';
 COMMENT ON FUNCTION containment(text, text, integer, text, text) IS
-    'share of the first document''s shingles that are in the second document';
+    'share of the first document''s shingles that are in the second document; with >= and a constant, it uses a neardup index on either document, or on its shingle_hashes';
 COMMENT ON FUNCTION near_dup(text, text, double precision, integer, text, text) IS
     'resemblance(a, b, k, unit, fold) >= threshold (above 0, at most 1); uses a neardup index on either document';
 COMMENT ON FUNCTION near_contained(text, text, double precision, integer, text, text) IS
-    'containment(part, whole, k, unit, fold) >= threshold (above 0, at most 1); uses a neardup index on the shingle_hashes of either document';
+    'containment(part, whole, k, unit, fold) >= threshold (above 0, at most 1); uses a neardup index on either document, or on its shingle_hashes';
 
 COMMENT ON FUNCTION longest_common_substring(text, text) IS
     'longest run of characters that both texts share';
@@ -105,7 +105,7 @@ COMMENT ON FUNCTION _ball(bigint[], double precision) IS
     'implementation of lookups: a set and a share (above 0, at most 1), of this set with %>, of the other with <%, and of both together with <%>';
 
 COMMENT ON FUNCTION _ball(text, double precision, integer, text, text) IS
-    'implementation of lookups: every document whose resemblance to the center is at least threshold (above 0, at most 1), for use with <@';
+    'implementation of lookups: a document and a threshold (above 0, at most 1), of the resemblance with <@, of the share of this document with %>, and of the other with <%';
 
 COMMENT ON FUNCTION near_dup_key(text, double precision, integer, text, text, text) IS
     'key for EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %): no two documents whose resemblance reaches a threshold; with a label, such as label => id::text, that a violation prints in place of a digest';

@@ -85,6 +85,14 @@ COMMENT ON FUNCTION _within(text, _ball) IS
     'implementation of <@ operator';
 COMMENT ON FUNCTION _contains(_ball, text) IS
     'implementation of @> operator';
+COMMENT ON FUNCTION _contains(text, _ball) IS
+    'implementation of %> operator';
+COMMENT ON FUNCTION _within(_ball, text) IS
+    'implementation of <% operator';
+COMMENT ON FUNCTION _part(text, _ball) IS
+    'implementation of <% operator';
+COMMENT ON FUNCTION _whole(_ball, text) IS
+    'implementation of %> operator';
 
 CREATE OPERATOR <@ (
     LEFTARG = text, RIGHTARG = _ball, FUNCTION = _within,
@@ -94,5 +102,25 @@ CREATE OPERATOR @> (
     LEFTARG = _ball, RIGHTARG = text, FUNCTION = _contains,
     COMMUTATOR = <@, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
+CREATE OPERATOR %> (
+    LEFTARG = text, RIGHTARG = _ball, FUNCTION = _contains,
+    COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
+);
+CREATE OPERATOR <% (
+    LEFTARG = _ball, RIGHTARG = text, FUNCTION = _within,
+    COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
+);
+CREATE OPERATOR <% (
+    LEFTARG = text, RIGHTARG = _ball, FUNCTION = _part,
+    COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
+);
+CREATE OPERATOR %> (
+    LEFTARG = _ball, RIGHTARG = text, FUNCTION = _whole,
+    COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
+);
 COMMENT ON OPERATOR <@ (text, _ball) IS 'resembles the center';
 COMMENT ON OPERATOR @> (_ball, text) IS 'has a center that the document resembles';
+COMMENT ON OPERATOR %> (text, _ball) IS 'contains the share of the center';
+COMMENT ON OPERATOR <% (_ball, text) IS 'has its share contained in the document';
+COMMENT ON OPERATOR <% (text, _ball) IS 'has its share contained in the center';
+COMMENT ON OPERATOR %> (_ball, text) IS 'contains the share of the document';

@@ -1,5 +1,5 @@
 //! The query type `_ball`: a center, and the bound within which values are in the ball, as the right
-//! operand of `<@` and, of sets, of `%>`, `<%` and `<%>`. It prints short, for plans print it: a digest of the
+//! operand of `<@`, of `%>` and `<%` of documents and sets, and of `<%>` of sets. It prints short, for plans print it: a digest of the
 //! center, and the bound; whole where it is sent to another server.
 //!
 //! Layout, little endian: the bound, the center, and the kind of the center in one byte. The bound is an f64, of bit
@@ -38,8 +38,8 @@ pub enum Within<'a> {
     Bits(BitCenter<'a>, u32),
     /// With the lowest share of one set, or of both.
     Set(Vec<i64>, f64),
-    /// With the lowest resemblance.
-    Document(Resembling),
+    /// With the lowest resemblance, or share of one document.
+    Document(DocumentCenter),
 }
 
 impl Within<'_> {
@@ -115,8 +115,8 @@ fn digest_of_set(set: &[i64]) -> String {
     format!("{digest:016x}")
 }
 
-/// The set of a center document, and the resemblance to it that documents of the ball reach.
-pub struct Resembling {
+/// The set of a center document, and the resemblance or the share that documents of the ball reach.
+pub struct DocumentCenter {
     pub threshold: f64,
     pub shingling: Shingling,
     pub set: Vec<i64>,
@@ -194,7 +194,7 @@ fn parse(bytes: &[u8]) -> Option<Within<'_>> {
             };
             let k = i64::from(u16::from_le_bytes([k0, k1]));
             let (unit, fold) = (Unit::from_repr(unit)?, Fold::from_repr(fold)?);
-            Some(Within::Document(Resembling {
+            Some(Within::Document(DocumentCenter {
                 threshold: bound,
                 shingling: Shingling::new(k, unit, fold).ok()?,
                 set: read_elements(hashes)?,

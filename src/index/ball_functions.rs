@@ -135,7 +135,7 @@ pub fn set_ball_resembles(b: Ball<'_>, a: Bigints<'_>) -> bool {
     set_resembles(a, b)
 }
 
-/// Returns every document whose resemblance to the center is at least `threshold`.
+/// Returns a document, and the resemblance that others have with it, or the share that one has of the other.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for bad shingles.
@@ -177,6 +177,38 @@ pub fn document_ball_contains(ball: Ball<'_>, doc: Text<'_>) -> bool {
     document_in_ball(doc, ball)
 }
 
+/// Returns whether the document contains the share of the center; not of one of another kind.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_contains")]
+pub fn document_contains(whole: Text<'_>, part: Ball<'_>) -> bool {
+    let Within::Document(part) = part.read() else {
+        return false;
+    };
+    let whole = shingle_set(&whole, &part.shingling);
+    is_contained(&part.set, &whole, part.threshold)
+}
+
+/// Does [`document_contains`] with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_within")]
+pub fn document_ball_contained(part: Ball<'_>, whole: Text<'_>) -> bool {
+    document_contains(whole, part)
+}
+
+/// Returns whether the center contains the share of the document; not one of another kind.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_part")]
+pub fn document_contained(part: Text<'_>, whole: Ball<'_>) -> bool {
+    let Within::Document(whole) = whole.read() else {
+        return false;
+    };
+    let part = shingle_set(&part, &whole.shingling);
+    is_contained(&part, &whole.set, whole.threshold)
+}
+
+/// Does [`document_contained`] with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_whole")]
+pub fn document_ball_has(whole: Ball<'_>, part: Text<'_>) -> bool {
+    document_contained(part, whole)
+}
+
 pgrx::extension_sql_file!(
     "../../sql/index/ball.sql",
     name = "ball",
@@ -196,6 +228,10 @@ pgrx::extension_sql_file!(
         set_resembles,
         set_ball_resembles,
         document_in_ball,
-        document_ball_contains
+        document_ball_contains,
+        document_contains,
+        document_ball_contained,
+        document_contained,
+        document_ball_has
     ]
 );

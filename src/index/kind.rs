@@ -8,8 +8,9 @@
 
 use crate::index::ball::{Ball, NewBall, Within};
 use crate::index::ball_functions::{
-    bit_ball_contains_wrapper, bit_in_ball_wrapper, document_ball_contains_wrapper,
-    document_in_ball_wrapper, minhash_ball_contains_wrapper, minhash_in_ball_wrapper,
+    bit_ball_contains_wrapper, bit_in_ball_wrapper, document_ball_contained_wrapper,
+    document_ball_contains_wrapper, document_ball_has_wrapper, document_contained_wrapper,
+    document_contains_wrapper, document_in_ball_wrapper, minhash_ball_contains_wrapper, minhash_in_ball_wrapper,
     set_ball_contained_wrapper, set_ball_contains_wrapper, set_ball_resembles_wrapper,
     set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
 };
@@ -35,7 +36,7 @@ use crate::pg::text::Text;
 use crate::pg::varlena::new_varlena;
 use crate::simhash::hamming::hamming_within_wrapper;
 use crate::text::measures::{
-    near_contained_wrapper, near_dup_documents_wrapper, near_dup_of_sets_wrapper,
+    near_contained_documents_wrapper, near_contained_wrapper, near_dup_documents_wrapper, near_dup_of_sets_wrapper,
 };
 use neardup::bands::Occurrence;
 use neardup::minhash::Header;
@@ -65,15 +66,17 @@ pub enum Kind {
     Resembling,
     /// Documents at or above a resemblance.
     Documents,
+    /// Documents, where one contains a share of the other.
+    ContainingDocuments,
 }
 
-/// The bound of a ball: the lowest similarity, the greatest distance, or the lowest share.
+/// The bound of a ball: the lowest similarity, the greatest distance, the lowest share, or the lowest resemblance or share.
 #[derive(Debug, Clone, Copy)]
 pub enum Bound {
     Threshold(f64),
     Distance(u32),
     Share(f64),
-    /// With how documents are cut into shingles.
+    /// Of documents, and how they are cut into shingles.
     Resemblance(f64, Shingling),
 }
 
@@ -89,8 +92,8 @@ pub struct Containment {
 impl Containment {
     /// Returns the operator's meaning by its function, whatever its name and schema; None if it is none of ours.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
-        use Kind::{Containing, Documents, Hamming, Minhash, Resembling};
-        let ours: [(CFunction, Kind, bool, u16); 12] = [
+        use Kind::{Containing, ContainingDocuments, Documents, Hamming, Minhash, Resembling};
+        let ours: [(CFunction, Kind, bool, u16); 16] = [
             (minhash_in_ball_wrapper, Minhash, false, CONTAINED),
             (minhash_ball_contains_wrapper, Minhash, true, CONTAINED),
             (bit_in_ball_wrapper, Hamming, false, CONTAINED),
@@ -99,8 +102,32 @@ impl Containment {
             (set_ball_contains_wrapper, Containing, true, CONTAINED),
             (set_contains_wrapper, Containing, false, CONTAINS),
             (set_ball_contained_wrapper, Containing, true, CONTAINS),
-            (document_in_ball_wrapper, Documents, false, CONTAINED),
-            (document_ball_contains_wrapper, Documents, true, CONTAINED),
+            (document_in_ball_wrapper, Documents, false, RESEMBLES),
+            (document_ball_contains_wrapper, Documents, true, RESEMBLES),
+            (
+                document_contained_wrapper,
+                ContainingDocuments,
+                false,
+                CONTAINED,
+            ),
+            (
+                document_ball_has_wrapper,
+                ContainingDocuments,
+                true,
+                CONTAINED,
+            ),
+            (
+                document_contains_wrapper,
+                ContainingDocuments,
+                false,
+                CONTAINS,
+            ),
+            (
+                document_ball_contained_wrapper,
+                ContainingDocuments,
+                true,
+                CONTAINS,
+            ),
             (set_resembles_wrapper, Resembling, false, RESEMBLES),
             (set_ball_resembles_wrapper, Resembling, true, RESEMBLES),
         ];
@@ -120,7 +147,7 @@ pub struct Objects {
     schema: pg_sys::Oid,
     pub value_type: pg_sys::Oid,
     pub ball_type: pg_sys::Oid,
-    /// `value <@ ball`, or `value <% ball` of sets.
+    /// [`Kind::operator`] of argument 0.
     pub operator: pg_sys::Oid,
 }
 
@@ -132,12 +159,13 @@ impl Kind {
         (Self::Documents, near_dup_key_of_document_wrapper),
     ];
 
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Minhash,
         Self::Hamming,
         Self::Containing,
         Self::Resembling,
         Self::Documents,
+        Self::ContainingDocuments,
     ];
 
     /// Returns the kind of a column's values that are near each other; None if it has none. The extension is
@@ -158,7 +186,7 @@ impl Kind {
             Self::Minhash => type_named(schema, c"minhash_signature"),
             Self::Hamming => pg_sys::BITOID,
             Self::Containing | Self::Resembling => pg_sys::INT8ARRAYOID,
-            Self::Documents => pg_sys::TEXTOID,
+            Self::Documents | Self::ContainingDocuments => pg_sys::TEXTOID,
         }
     }
 
@@ -166,7 +194,7 @@ impl Kind {
     /// documents k, unit and fold.
     pub fn cut_types(self) -> &'static [pg_sys::Oid] {
         match self {
-            Self::Documents => &[pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::TEXTOID],
+            Self::Documents | Self::ContainingDocuments => &[pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::TEXTOID],
             _ => &[],
         }
     }
@@ -180,6 +208,7 @@ impl Kind {
             Self::Containing => (c"near_contained", near_contained_wrapper),
             Self::Resembling => (c"near_dup", near_dup_of_sets_wrapper),
             Self::Documents => (c"near_dup", near_dup_documents_wrapper),
+            Self::ContainingDocuments => (c"near_contained", near_contained_documents_wrapper),
         }
     }
 
@@ -187,9 +216,10 @@ impl Kind {
     /// [`Self::predicate`], which is symmetric but for containment: the first in the second.
     pub fn operator(self, argument: usize) -> (&'static CStr, u16) {
         match (self, argument) {
-            (Self::Minhash | Self::Hamming | Self::Documents, _) => (c"<@", CONTAINED),
-            (Self::Containing, 0) => (c"<%", CONTAINED),
-            (Self::Containing, _) => (c"%>", CONTAINS),
+            (Self::Minhash | Self::Hamming, _) => (c"<@", CONTAINED),
+            (Self::Documents, _) => (c"<@", RESEMBLES),
+            (Self::Containing | Self::ContainingDocuments, 0) => (c"<%", CONTAINED),
+            (Self::Containing | Self::ContainingDocuments, _) => (c"%>", CONTAINS),
             (Self::Resembling, _) => (c"<%>", RESEMBLES),
         }
     }
@@ -214,7 +244,9 @@ impl Kind {
             Self::Minhash => Box::new(MinhashClass::from_options(options)?),
             Self::Hamming => Box::new(HammingClass::from_options(options)?),
             Self::Containing | Self::Resembling => Box::new(SetClass),
-            Self::Documents => Box::new(DocumentClass::from_options(options)?),
+            Self::Documents | Self::ContainingDocuments => {
+                Box::new(DocumentClass::from_options(options)?)
+            }
         })
     }
 
@@ -223,6 +255,7 @@ impl Kind {
     pub fn has_family(self, family: pg_sys::Oid, column_type: pg_sys::Oid) -> bool {
         let (_, own) = match self {
             Self::Containing => Self::Resembling.predicate(),
+            Self::ContainingDocuments => Self::Documents.predicate(),
             _ => self.predicate(),
         };
         support_function(family, column_type, PREDICATE_FUNCTION as i16)
@@ -247,7 +280,9 @@ impl Kind {
             match self {
                 Self::Minhash => threshold().map(Bound::Threshold),
                 Self::Containing | Self::Resembling => threshold().map(Bound::Share),
-                Self::Documents => Some(Bound::Resemblance(threshold()?, shingling?)),
+                Self::Documents | Self::ContainingDocuments => {
+                    Some(Bound::Resemblance(threshold()?, shingling?))
+                }
                 Self::Hamming => i32::from_datum(datum, false)
                     .and_then(|distance| distance.try_into().ok())
                     .map(Bound::Distance),
@@ -263,7 +298,7 @@ impl Kind {
         // SAFETY: vouched for by the caller.
         let ball = unsafe { Ball::from_raw(datum) };
         match (self, ball.read()) {
-            (Self::Documents, Within::Document(center)) => {
+            (Self::Documents | Self::ContainingDocuments, Within::Document(center)) => {
                 Some(Bound::Resemblance(center.threshold, center.shingling))
             }
             (Self::Minhash, Within::Signature(_, threshold)) => {
@@ -289,7 +324,10 @@ impl Kind {
             Self::Hamming => {
                 HammingClass::from_options(options).map(|class| Bound::Distance(class.distance()))
             }
-            Self::Containing | Self::Resembling | Self::Documents => None,
+            Self::Containing
+            | Self::Resembling
+            | Self::Documents
+            | Self::ContainingDocuments => None,
         }
     }
 
@@ -303,7 +341,7 @@ impl Kind {
         shingling: Option<Shingling>,
     ) -> bool {
         // SAFETY: vouched for by the caller.
-        self != Self::Documents
+        self.cut_types().is_empty()
             || unsafe { DocumentClass::from_options(options) }
                 .is_some_and(|class| shingling == Some(*class.keys.shingling()))
     }
@@ -398,8 +436,10 @@ impl Bound {
         parameters: &ValueParameters,
     ) -> Option<f64> {
         match *self {
-            Self::Share(share) if strategy != RESEMBLES => Some(share),
-            Self::Share(share) | Self::Resemblance(share, _) => Some(2.0 * share / (1.0 + share)),
+            Self::Share(share) | Self::Resemblance(share, _) => Some(match strategy {
+                RESEMBLES => 2.0 * share / (1.0 + share),
+                _ => share,
+            }),
             _ => {
                 let header = Header::parse(parameters).ok();
                 // SAFETY: vouched for by the caller.

@@ -5,7 +5,8 @@
 )]
 
 use crate::index::kind::{Bound, Kind};
-use crate::pg::nodes::{all_elements, call, constant};
+use crate::pg::catalog::function_beside;
+use crate::pg::nodes::{self, all_elements, call, constant};
 use crate::pg::text::Text;
 use neardup::shingle::Shingling;
 use pgrx::pg_sys;
@@ -22,7 +23,10 @@ impl Terms {
     /// Returns the terms of a kind; None if `cut` are not the arguments that it has after the bound.
     pub fn new(kind: Kind, bound: *mut pg_sys::Node, cut: &[*mut pg_sys::Node]) -> Option<Self> {
         let cut = match (kind, cut) {
-            (Kind::Documents, cut) => Some(*cut.first_chunk().filter(|_| cut.len() == 3)?),
+            (Kind::Documents | Kind::ContainingDocuments, &[k, unit, fold]) => {
+                Some([k, unit, fold])
+            }
+            (Kind::Documents | Kind::ContainingDocuments, _) => return None,
             (_, []) => None,
             _ => return None,
         };
@@ -93,6 +97,30 @@ impl Terms {
         let ball: Vec<_> = self.after(center).collect();
         // SAFETY: vouched for by the caller.
         unsafe { self.kind.containment(root, function, value, &ball) }
+    }
+
+    /// Returns the sets of hashes of documents that are cut like this, `shingle_hashes(document, k, unit, fold, 0)`; None
+    /// unless the terms are those of documents. `function` is one of the extension's.
+    ///
+    /// # Safety
+    /// The nodes are valid, of type text.
+    pub unsafe fn sets(
+        self,
+        root: *mut pg_sys::PlannerInfo,
+        function: pg_sys::Oid,
+        documents: [*mut pg_sys::Node; 2],
+    ) -> Option<[*mut pg_sys::Node; 2]> {
+        const TEXT: pg_sys::Oid = pg_sys::TEXTOID;
+        let types = [TEXT, pg_sys::INT4OID, TEXT, TEXT, pg_sys::INT8OID];
+        let shingle_hashes = function_beside(function, c"shingle_hashes", &types)?;
+        let [k, unit, fold] = self.cut?;
+        Some(documents.map(|document| {
+            let seed = nodes::new_constant(pg_sys::INT8OID, 0i64.into());
+            // As in the expression of an index on the column, which may have a collation of its own.
+            let collation = pg_sys::exprCollation(document);
+            let arguments = [document, k, unit, fold, seed];
+            nodes::new_collated_call(root, shingle_hashes, arguments, collation)
+        }))
     }
 
     /// Returns whether an index column with these options has keys for the terms. A bound that is not known

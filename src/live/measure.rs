@@ -82,7 +82,7 @@ impl Measure {
                 "(1 - {}::pg_catalog.float8 / greatest(pg_catalog.length({a}), 1))",
                 self.call(c"bit_hamming", &[a, b])
             ),
-            Kind::Containing => self.call(c"containment", &[a, b]),
+            Kind::Containing | Kind::ContainingDocuments => self.call(c"containment", &[a, b]),
             Kind::Resembling => self.call(c"jaccard", &[a, b]),
             Kind::Documents => self.call(c"resemblance", &[a, b]),
         }
@@ -99,7 +99,7 @@ impl Measure {
         match self.kind {
             Kind::Minhash => type_named(self.schema, c"minhash_signature"),
             Kind::Hamming => pg_sys::VARBITOID,
-            Kind::Documents => pg_sys::TEXTOID,
+            Kind::Documents | Kind::ContainingDocuments => pg_sys::TEXTOID,
             Kind::Containing | Kind::Resembling => pg_sys::INT8ARRAYOID,
         }
     }

@@ -150,8 +150,15 @@ pub fn near_dup_documents(
 }
 
 /// Returns the exact share of a's shingles that are in b.
-#[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "containment")]
-fn containment_of_documents(
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 2000,
+    name = "containment",
+    support = near_dup_support
+)]
+pub fn containment_of_documents(
     a: Document<'_>,
     b: Document<'_>,
     k: default!(i32, 3),

@@ -189,9 +189,11 @@ unsafe fn share_of_lists(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::
             };
             let bound = Terms::bound_of_ball(pg_sys::get_rightop(operator.cast()), kind);
             share = share.min(match (bound, containment.strategy) {
-                (Some(Bound::Resemblance(least, _)), _)
-                | (Some(Bound::Share(least)), CONTAINS | RESEMBLES) => 1.0 - least,
-                (None, _) if kind == Kind::Documents => 1.0 - USUAL_SHARE,
+                (
+                    Some(Bound::Resemblance(least, _) | Bound::Share(least)),
+                    CONTAINS | RESEMBLES,
+                ) => 1.0 - least,
+                (None, CONTAINS | RESEMBLES) if kind == Kind::Documents => 1.0 - USUAL_SHARE,
                 _ => 1.0,
             });
         }

@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use std::mem::offset_of;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"ndup");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Highest pages of the row table's directory at the same time: room for 10^12 row numbers.
 pub const TOPS: usize = 256;

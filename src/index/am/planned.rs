@@ -20,8 +20,8 @@ use crate::index::kind::Kind;
 use crate::index::planned_column::PlannedColumn;
 use crate::pg::error::OrRaise;
 use crate::pg::varlena::Varlena;
-use neardup::bands::RowSize;
-use neardup::memory::copied;
+use neardup::bands::{RowSize, ShingleKeys};
+use neardup::memory::{collected, copied};
 use neardup::postings::{Estimate, Likelihood, Needed, RowSizes};
 use pgrx::{PgList, pg_sys};
 use std::cell::RefCell;
@@ -193,12 +193,16 @@ pub unsafe fn count(
         KeySearch::Nothing => Some(0.0),
         KeySearch::Everything => None,
         KeySearch::Keys { keys, needed } => once(root, info, &search, |most_pages| {
+            let of_documents =
+                PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
             // Documents that have enough of the query's keys are often too large to match, sets seldom.
-            let is_by_size = matches!(needed, Needed::Resembling { .. })
-                && PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
+            let is_by_size = matches!(needed, Needed::Resembling { .. }) && of_documents;
+            // Keys of levels find documents that may match, but do not tell which do.
+            let is_counted = |key: &&u32| !of_documents || !ShingleKeys::is_of_level(**key);
+            let keys = collected(keys.iter().filter(is_counted).copied()).or_raise();
             let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
             let index = Index::new(relation);
-            let rows = rows(&index, &meta, (keys, needed), is_by_size, most_pages);
+            let rows = rows(&index, &meta, (&keys, needed), is_by_size, most_pages);
             pg_sys::index_close(relation, pg_sys::NoLock as i32);
             rows
         }),

@@ -1,14 +1,14 @@
-//! The operator class `text_ops`: `text <@ _ball`, the truth about documents.
+//! The operator class `text_ops`: `text <@ _ball`, `text %> _ball` and `text <% _ball`, the truth about documents.
 //!
 //! Every shingle of a document makes a key, of a long one those of a sample, so that one index serves every threshold.
 //! Candidates are compared by their texts. How many shingles a document has the row table knows.
 
 use super::options::{ClassOptions, DEFAULT, Declared, read_options};
-use super::{ComparedClass, KeySearch, Keyed, ValueParameters};
-use crate::index::ball::{Resembling, Within};
+use super::{CONTAINED, CONTAINS, ComparedClass, KeySearch, Keyed, ValueParameters};
+use crate::index::ball::{DocumentCenter, Within};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::text::Text;
-use neardup::bands::{FEWEST_KEYS, MOST_KEYS, ShingleKeys};
+use neardup::bands::{ContainmentSearch, FEWEST_KEYS, MOST_KEYS, ShingleKeys};
 use neardup::memory::Grow;
 use neardup::postings::Needed;
 use neardup::shingle::{MAX_K, Shingling};
@@ -47,7 +47,9 @@ impl DocumentClass {
         Some(Self { keys })
     }
 
-    fn search_near(&self, center: &Resembling) -> KeySearch {
+    /// Returns the search for documents that contain the share of a center, or of which the center contains it, by the
+    /// operator's strategy; otherwise for those that resemble it.
+    fn search_by(&self, strategy: u16, center: &DocumentCenter) -> KeySearch {
         if center.set.is_empty() {
             return KeySearch::Nothing;
         }
@@ -55,10 +57,30 @@ impl DocumentClass {
         if center.shingling != *self.keys.shingling() {
             return KeySearch::Everything;
         }
-        let threshold = center.threshold;
-        let search = self
-            .keys
-            .search(&center.set, threshold, &mut check_interrupts);
+        let (set, threshold, check) = (&center.set, center.threshold, &mut check_interrupts);
+        match strategy {
+            CONTAINS => {
+                let search = self.keys.search_containing(set, threshold, check);
+                let ContainmentSearch { keys, least } = search.or_raise();
+                let needed = Needed::Elements(least);
+                KeySearch::Keys { keys, needed }
+            }
+            CONTAINED => {
+                let search = self.keys.search_contained(set, threshold, check);
+                let ContainmentSearch { keys, least } = search.or_raise();
+                let needed = Needed::OwnShare {
+                    share: threshold,
+                    members: set.len(),
+                    sampled: least,
+                };
+                KeySearch::Keys { keys, needed }
+            }
+            _ => self.search_near(set, threshold),
+        }
+    }
+
+    fn search_near(&self, set: &[i64], threshold: f64) -> KeySearch {
+        let search = self.keys.search(set, threshold, &mut check_interrupts);
         match search.or_raise() {
             None => KeySearch::Everything,
             Some(search) => KeySearch::Keys {
@@ -100,9 +122,9 @@ impl ComparedClass for DocumentClass {
         Some((PARAMETERS, Some(size)))
     }
 
-    fn search_for(&self, _: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)> {
+    fn search_for(&self, strategy: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)> {
         match ball {
-            Within::Document(center) => Some((self.search_near(center), PARAMETERS)),
+            Within::Document(center) => Some((self.search_by(strategy, center), PARAMETERS)),
             _ => None,
         }
     }

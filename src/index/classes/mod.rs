@@ -160,7 +160,7 @@ pub const HASH_FUNCTION: u16 = 3;
 /// The number of support functions.
 pub const FUNCTIONS: u16 = 3;
 
-/// The strategy of `<@`, and of `<%`.
+/// The strategy of `<@` of signatures and bit strings, and of `<%`.
 pub const CONTAINED: u16 = 1;
 
 /// The strategy of `=` of scope columns.
@@ -169,7 +169,7 @@ pub const EQUAL: u16 = 4;
 /// The strategy of `%>`.
 pub const CONTAINS: u16 = 5;
 
-/// The strategy of `<%>`.
+/// The strategy of `<%>`, and of `<@` of documents.
 pub const RESEMBLES: u16 = 6;
 
 /// The number of strategies; 2 is that of the distance, FOR ORDER BY, 3 that of `%`.

@@ -13,7 +13,9 @@ use crate::pg::nodes::{
     self, all_elements, call, constant, elements, new_call, new_condition, new_constant,
 };
 use crate::simhash::hamming::bit_hamming_wrapper;
-use crate::text::measures::{containment_wrapper, jaccard_wrapper, resemblance_wrapper};
+use crate::text::measures::{
+    containment_of_documents_wrapper, containment_wrapper, jaccard_wrapper, resemblance_wrapper,
+};
 use neardup::minhash::least_similarity;
 use pgrx::{FromDatum, pg_sys};
 use std::cmp::Ordering;
@@ -25,7 +27,7 @@ pub struct BoundComparison {
     pub kind: Kind,
     /// Of a distance true; None where the bound has to be constant.
     is_distance: Option<bool>,
-    function: pg_sys::Oid,
+    pub function: pg_sys::Oid,
     pub values: [*mut pg_sys::Node; 2],
     pub terms: Terms,
     /// The bound itself is excluded.
@@ -36,15 +38,21 @@ pub struct BoundComparison {
 /// other, and whether it is a distance; None for sets and documents, whose bounds have to be constant. None for any
 /// other function.
 fn measure(function: pg_sys::Oid) -> Option<(Kind, Option<bool>)> {
-    use Kind::{Containing, Documents, Hamming, Minhash, Resembling};
+    use Kind::{Containing, ContainingDocuments, Documents, Hamming, Minhash, Resembling};
     let (near, far) = (Some(false), Some(true));
-    let measures: [(&CStr, CFunction, Kind, Option<bool>); 6] = [
+    let measures: [(&CStr, CFunction, Kind, Option<bool>); 7] = [
         (c"minhash_sim", minhash_sim_wrapper, Minhash, near),
         (c"minhash_distance", minhash_distance_wrapper, Minhash, far),
         (c"bit_hamming", bit_hamming_wrapper, Hamming, far),
         (c"containment", containment_wrapper, Containing, None),
         (c"jaccard", jaccard_wrapper, Resembling, None),
         (c"resemblance", resemblance_wrapper, Documents, None),
+        (
+            c"containment",
+            containment_of_documents_wrapper,
+            ContainingDocuments,
+            None,
+        ),
     ];
     let mut measures = measures.into_iter();
     let found = measures.find(|(name, own, ..)| is_named_function(function, name, *own));

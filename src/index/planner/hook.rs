@@ -1,5 +1,5 @@
 //! `minhash_sim(column, x) >= c`, and the like, through an index, and with the number of rows that
-//! such a comparison keeps.
+//! such a comparison keeps; `near_contained` of documents through an index of sets.
 //!
 //! Like PostgreSQL itself in orclauses.c, the hook derives a condition that an index serves:
 //! `column <@ ball(x, c)`. It is there only while index paths are added to a table's paths. In the paths the
@@ -18,6 +18,7 @@
 use super::comparison::BoundComparison;
 use super::constraint::{self, NearCondition};
 use super::selectivity;
+use super::sets::ContainmentCondition;
 use crate::pg::nodes;
 
 use pgrx::prelude::*;
@@ -42,6 +43,8 @@ struct Derived {
     condition: *mut pg_sys::RestrictInfo,
     /// An index of the table can serve the condition.
     is_served: bool,
+    /// The condition keeps the same rows.
+    is_exact: bool,
 }
 
 #[pg_guard]
@@ -94,38 +97,64 @@ unsafe fn derived(
         let has_keys = constraint::has_keys(rel);
         for comparison in PgList::<pg_sys::RestrictInfo>::from_pg(conditions).iter_ptr() {
             let clause = (*comparison).clause.cast();
-            let mut derive = |clause, is_served| {
+            let mut derive = |clause, is_served, is_exact| {
                 all.push(Derived {
                     comparison,
                     condition: restriction(root, comparison, clause),
                     is_served,
+                    is_exact,
                 });
             };
             let found = BoundComparison::of(clause);
+            let contained = containment(found.as_ref(), clause);
             let near = match &found {
                 _ if !has_keys => None,
                 Some(found) => NearCondition::of_comparison(found),
                 None => NearCondition::of_call(clause),
             };
             let values = found.map(|found| found.values);
-            let Some(values) = values.or(near.as_ref().map(|near| near.values)) else {
+            let values = values.or(near.as_ref().map(|near| near.values));
+            let Some(values) = values.or(contained.map(|contained| contained.values)) else {
                 continue;
             };
             for column in columns_of(root, rel, values) {
+                let of_sets = contained
+                    .and_then(|contained| Some((contained.of_sets(root, rel, column)?, contained)));
                 if let Some(found) = &found
                     && let Some(clause) = found.condition(root, column)
                 {
-                    derive(clause, is_served(rel, found, values[1 - column]));
+                    let is_served = is_served(rel, found, values[1 - column]);
+                    // One that no index serves has no estimate of its own.
+                    if is_served || of_sets.is_none() {
+                        derive(clause, is_served, false);
+                    }
+                }
+                if let Some((clause, contained)) = of_sets {
+                    derive(clause, true, contained.is_exact);
                 }
                 if let Some(near) = &near {
                     for clause in near.conditions(root, rel, column) {
-                        derive(clause, true);
+                        derive(clause, true, false);
                     }
                 }
             }
         }
     }
     all
+}
+
+/// Returns the containment of documents that a condition asks for; `found` is the comparison that it is.
+///
+/// # Safety
+/// The node is valid.
+unsafe fn containment(
+    found: Option<&BoundComparison>,
+    clause: *mut pg_sys::Node,
+) -> Option<ContainmentCondition> {
+    match found {
+        Some(found) => ContainmentCondition::of_comparison(found),
+        None => ContainmentCondition::of_call(clause),
+    }
 }
 
 /// Returns which of two values are made of columns of a table alone, if the other has none of them.
@@ -209,7 +238,11 @@ unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelO
     let compares = |conditions| {
         PgList::<pg_sys::RestrictInfo>::from_pg(conditions)
             .iter_ptr()
-            .any(|condition| BoundComparison::of((*condition).clause.cast()).is_some())
+            .any(|condition| {
+                let clause = (*condition).clause.cast();
+                BoundComparison::of(clause).is_some()
+                    || ContainmentCondition::of_call(clause).is_some()
+            })
     };
     if !compares((*rel).baserestrictinfo) || pg_sys::is_dummy_rel(rel) {
         return;
@@ -355,7 +388,7 @@ unsafe fn put_comparisons(path: *mut pg_sys::Path, all: &[Derived]) {
                     let clause = &mut *clause;
                     if let Some(derived) = all.iter().find(|d| d.condition == clause.rinfo) {
                         clause.rinfo = derived.comparison;
-                        clause.lossy = true;
+                        clause.lossy = !derived.is_exact;
                     }
                 }
                 return;

@@ -4,4 +4,5 @@ mod comparison;
 mod constraint;
 pub mod hook;
 mod selectivity;
+mod sets;
 pub mod support;

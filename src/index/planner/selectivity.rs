@@ -10,7 +10,6 @@
 
 use super::constraint::as_containment;
 use crate::index::am::{self, Mean, planned};
-use crate::index::classes::RESEMBLES;
 use crate::index::kind::{Bound, Containment, Kind, USUAL_SHARE};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
@@ -276,11 +275,7 @@ impl BallOperand {
             let meta = planned::meta(root, index)?;
             let bound = self.bound.or(self.kind.own_bound(options));
             let bound = bound.unwrap_or(USUAL);
-            let strategy = match self.kind {
-                Kind::Documents => RESEMBLES,
-                _ => self.strategy,
-            };
-            let share = bound.share_of_keys(options, strategy, &meta.parameters[0])?;
+            let share = bound.share_of_keys(options, self.strategy, &meta.parameters[0])?;
             meta.matches.at(share)
         }
     }

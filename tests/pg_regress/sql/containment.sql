@@ -129,11 +129,81 @@ EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM notes a JOIN notes b ON near_containe
 SELECT a.id, b.id FROM notes a JOIN notes b ON near_contained(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
 -- Other shingles are not those of the index.
 EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE near_contained('some text', body, 0.8, 4);
+-- A comparison with a constant takes it too, and is checked row by row.
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE containment('some text of five words', body) > 0.8;
+SELECT id FROM notes WHERE containment(body, (SELECT body FROM notes WHERE id = 7)) >= 0.99 ORDER BY id;
+RESET enable_seqscan;
 SELECT near_contained('a b c', NULL) IS NULL AS null, near_contained('', '', 0.1) AS empty, near_contained('b c d', 'a b c d e', 1) AS part;
 \set SHOW_CONTEXT never
 SELECT near_contained('a', 'b', 0);
 SELECT near_contained('a', 'b', unit => 'byte');
 \set SHOW_CONTEXT errors
+
+-- An index on the documents themselves, some of which are longer than the number of keys.
+SELECT 'a b c d e' %> _ball('b c d x', 0.5, 3, 'word', 'case') AS contains, _ball('b c d x', 0.51, 3, 'word', 'case') <% 'a b c d e' AS commuted,
+       'a b c d' <% _ball('b c d e f', 0.5, 3, 'word', 'case') AS contained, _ball('b c d e f', 0.51, 3, 'word', 'case') %> 'a b c d' AS commuted,
+       '' <% _ball('a', 0.1, 3, 'word', 'case') AS empty_part, 'a' %> _ball('', 0.1, 3, 'word', 'case') AS empty_center;
+DROP INDEX notes_shingles;
+CREATE INDEX notes_body ON notes USING neardup (body text_ops (keys = 64));
+INSERT INTO notes SELECT 4000 + n, string_agg(body, ' ' ORDER BY id) FROM notes, generate_series(0, 2) n
+WHERE id BETWEEN 1 + 4 * n AND 4 + 12 * n GROUP BY n;
+ANALYZE notes;
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE near_contained('some text of five words', body);
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE near_contained(body, 'some text of five words', 0.5);
+SELECT id FROM notes WHERE near_contained((SELECT body FROM notes WHERE id = 7), body) ORDER BY id;
+SELECT id FROM notes WHERE near_contained('topic7 topic14 topic21', body, 0.5) ORDER BY id;
+SELECT id FROM notes WHERE near_contained(body, (SELECT body FROM notes WHERE id = 4001), 0.9) ORDER BY id;
+SELECT id FROM notes WHERE _ball((SELECT body FROM notes WHERE id = 4000), 1, 3, 'word', 'case') %> body ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM notes a JOIN notes b ON near_contained(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
+SELECT a.id, b.id FROM notes a JOIN notes b ON near_contained(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
+SET plan_cache_mode = force_generic_plan;
+PREPARE quoting (text, float8) AS SELECT id FROM notes WHERE near_contained($1, body, $2) ORDER BY id;
+EXPLAIN (COSTS OFF) EXECUTE quoting ('', 1);
+EXECUTE quoting ('NOTE 9 about', 1);
+EXECUTE quoting ('', 0.7);
+EXECUTE quoting (NULL, 0.7);
+EXECUTE quoting ('a', 0);
+RESET plan_cache_mode;
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE containment('some text of five words', body) > 0.8;
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE 0.5 <= containment(body, 'some text of five words');
+-- An index of sets is there as well; neither serves other shingles.
+CREATE INDEX notes_chars ON notes USING neardup (shingle_hashes(body, 5, 'char'));
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE near_contained('some text of five words', body, 0.9, 5, 'char');
+SELECT explain('SELECT id FROM notes WHERE near_contained(''some text'', body, 0.8, 4)');
+RESET enable_seqscan;
+-- In a scope, on an expression, a part of the rows, and partitions.
+CREATE TABLE letters (tenant int, id int, title text, body varchar) PARTITION BY LIST (tenant);
+CREATE TABLE letters_1 PARTITION OF letters FOR VALUES IN (1);
+CREATE TABLE letters_2 PARTITION OF letters FOR VALUES IN (2);
+INSERT INTO letters SELECT 1 + id % 2, id, 'About', body FROM notes;
+CREATE INDEX letters_body ON letters USING neardup (tenant, body text_ops (keys = 64));
+CREATE INDEX letters_all ON letters USING neardup ((title || ' ' || body)) WHERE id > 3000;
+ANALYZE letters;
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM letters WHERE tenant = 2 AND near_contained('some text of five words', body);
+EXPLAIN (COSTS OFF) SELECT id FROM letters WHERE id > 3000 AND near_contained('some text of five words', title || ' ' || body);
+DO $$
+DECLARE
+    condition text;
+    by_index bigint;
+    by_scan bigint;
+BEGIN
+    FOREACH condition IN ARRAY ARRAY['near_contained(b.body, a.body, 0.5)', 'near_contained(a.body, b.body, 0.3)',
+                                     'containment(b.body, a.body) >= 1', 'containment(a.body, b.body) > 0.05'] LOOP
+        EXECUTE 'SELECT count(*) FROM letters a JOIN letters b USING (tenant) WHERE (a.id < 40 OR a.id > 3000) AND ' || condition INTO by_index;
+        EXECUTE 'SELECT count(*) FROM letters a JOIN letters b USING (tenant) WHERE (a.id < 40 OR a.id > 3000) AND (' || condition || ') IS TRUE'
+        INTO by_scan;
+        IF by_index <> by_scan OR by_index = 0 THEN
+            RAISE '% by index, % by scan: %', by_index, by_scan, condition;
+        END IF;
+    END LOOP;
+END $$;
+SELECT id FROM letters WHERE id > 3000 AND near_contained('ABOUT note 1 about', title || ' ' || body, 1) ORDER BY id;
+RESET enable_seqscan;
+SELECT near_dup_index_check('notes_body'), near_dup_index_check('letters_1_tenant_body_idx');
+DROP TABLE letters;
 
 -- All pairs of which one contains the other.
 CREATE TABLE parts (key text, body text);

@@ -71,6 +71,11 @@ impl ShingleKeys {
         &self.shingling
     }
 
+    /// Returns whether a key is that of a level. A shingle has such a key with a probability of 2^-27.
+    pub fn is_of_level(key: u32) -> bool {
+        (1..=LAST).contains(&key)
+    }
+
     /// Returns the keys of a document in UTF-8, and its size; no keys if it is empty. `check` is called at least every
     /// 64 KiB of the document.
     ///

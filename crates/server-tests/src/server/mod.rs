@@ -112,6 +112,10 @@ const ALL: &[Test] = &[
         documents::sampled_equal_scan,
     ),
     (
+        "documents_containment_equals_scan",
+        documents::containment_equals_scan,
+    ),
+    (
         "documents_templates_equal_scan",
         documents::templates_equal_scan,
     ),

@@ -86,7 +86,7 @@ pub fn sampled_equal_scan(server: &Server) -> Result<Outcome> {
         ([", 1", ", k = 1"], ", keys = 200", &some),
         (of_characters, "", &some),
     ] {
-        count(&mut client, cut)?;
+        count(&mut client, "resemblance", cut)?;
         let index = format!(
             "CREATE INDEX docs_body ON docs USING neardup (body{})",
             class(&format!("{options}{keys}"))
@@ -120,6 +120,70 @@ pub fn sampled_equal_scan(server: &Server) -> Result<Outcome> {
         client.batch_execute(
             "DROP INDEX docs_body; SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off",
         )?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Checks that an index on documents of all lengths finds by containment what a scan finds, in both directions, at every
+/// threshold: in the log and in segments, with little memory, with other k, unit and fold, and within a scope.
+pub fn containment_equals_scan(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "documents_contained")?;
+    let mut client = database.connect()?;
+    client.batch_execute(LENGTHS)?;
+    client.batch_execute("ALTER TABLE docs ADD tenant int; UPDATE docs SET tenant = id % 2")?;
+    let all = ["0.05", "0.1", "0.3", "0.5", "0.8", "0.9", "1"];
+    let some = ["0.3", "0.8"];
+    let of_characters = [", 9, 'char', 'none'", ", k = 9, unit = char, fold = none"];
+    for ([cut, options], keys, column, thresholds) in [
+        (["", ""], ", keys = 64, seed = 5", "body", &all[..]),
+        (["", ""], "", "body", &all),
+        (["", ""], ", keys = 64", "tenant, body", &some),
+        ([", 1", ", k = 1"], ", keys = 200", "body", &some),
+        (of_characters, "", "body", &some),
+    ] {
+        count(&mut client, "containment", cut)?;
+        let index = format!(
+            "CREATE INDEX docs_body ON docs USING neardup ({column}{})",
+            class(&format!("{options}{keys}"))
+        );
+        let scope = match column {
+            "body" => "",
+            _ => " AND d.tenant = 1",
+        };
+        for change in [
+            &index,
+            "SET work_mem = '64kB'; UPDATE docs SET body = body",
+            "VACUUM docs; SELECT near_dup_index_check('docs_body')",
+            "REINDEX INDEX docs_body",
+        ] {
+            for statement in change.split("; ") {
+                client.batch_execute(statement)?;
+            }
+            for threshold in thresholds {
+                let counted = |columns: &str, row: &str| {
+                    let of_scope = match scope {
+                        "" => String::new(),
+                        _ => format!(" AND {row} % 2 = 1"),
+                    };
+                    format!(
+                        "SELECT {columns} FROM counted WHERE similarity >= {threshold}{of_scope}"
+                    )
+                };
+                for (pair, counted) in [
+                    ("q.body, d.body", counted("q, id", "id")),
+                    ("d.body, q.body", counted("id, q", "q")),
+                ] {
+                    for condition in [
+                        format!("near_contained({pair}, {threshold}{cut})"),
+                        format!("containment({pair}{cut}) >= {threshold}"),
+                    ] {
+                        ensure_same(&mut client, &format!("{condition}{scope}"), &counted)
+                            .with_context(|| format!("{change}, {threshold}{options}{keys}"))?;
+                    }
+                }
+            }
+        }
+        client.batch_execute("DROP INDEX docs_body")?;
     }
     Ok(Outcome::Passed)
 }
@@ -171,7 +235,7 @@ pub fn index_equals_scan(server: &Server) -> Result<Outcome> {
     client.batch_execute(DOCUMENTS)?;
     client.batch_execute("SET max_parallel_workers_per_gather = 0")?;
     for [cut, options] in CUTS {
-        count(&mut client, cut)?;
+        count(&mut client, "resemblance", cut)?;
         client.batch_execute(&format!(
             "DROP INDEX IF EXISTS docs_body;
              CREATE INDEX docs_body ON docs USING neardup (body{})",
@@ -187,7 +251,7 @@ pub fn index_equals_scan(server: &Server) -> Result<Outcome> {
          INSERT INTO docs (body) SELECT body FROM docs WHERE id % 9 = 0",
     )?;
     let cut = CUTS[4][0];
-    count(&mut client, cut)?;
+    count(&mut client, "resemblance", cut)?;
     for change in ["", "VACUUM docs", "REINDEX INDEX CONCURRENTLY docs_body"] {
         client.batch_execute(change)?;
         ensure_counted(&mut client, "0.9", cut).context(change)?;
@@ -196,12 +260,12 @@ pub fn index_equals_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Compares all pairs of documents, once for all thresholds.
-fn count(client: &mut Client, cut: &str) -> Result<()> {
+/// Compares all pairs of documents by a measure, once for all thresholds.
+fn count(client: &mut Client, measure: &str, cut: &str) -> Result<()> {
     client.batch_execute(&format!(
         "TRUNCATE counted;
          INSERT INTO counted
-         SELECT * FROM (SELECT q.id AS q, d.id, resemblance(q.body, d.body{cut}) AS similarity FROM docs q, docs d) all_pairs
+         SELECT * FROM (SELECT q.id AS q, d.id, {measure}(q.body, d.body{cut}) AS similarity FROM docs q, docs d) all_pairs
          WHERE similarity >= 0.05"
     ))?;
     Ok(())
@@ -276,7 +340,7 @@ pub fn pairs_equal_comparison(server: &Server) -> Result<Outcome> {
     let mut client = database.connect()?;
     client.batch_execute(DOCUMENTS)?;
     for [cut, _] in CUTS {
-        count(&mut client, cut)?;
+        count(&mut client, "resemblance", cut)?;
         for threshold in THRESHOLDS {
             let what = || format!("threshold {threshold}{cut}");
             for work_mem in ["64kB", "64MB"] {
