@@ -43,7 +43,8 @@ impl ContainmentCondition {
     /// # Safety
     /// The node is valid.
     pub unsafe fn of_call(node: *mut pg_sys::Node) -> Option<Self> {
-        let (function, args) = nodes::call(node)?;
+        let call = &*nodes::cast::<pg_sys::FuncExpr>(node, pg_sys::NodeTag::T_FuncExpr)?;
+        let (function, args) = (call.funcid, call.args);
         let (name, wrapper) = Kind::ContainingDocuments.predicate();
         if !is_named_function(function, name, wrapper) {
             return None;
