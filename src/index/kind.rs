@@ -10,9 +10,9 @@ use crate::index::ball::{Ball, NewBall, Within};
 use crate::index::ball_functions::{
     bit_ball_contains_wrapper, bit_in_ball_wrapper, document_ball_contained_wrapper,
     document_ball_contains_wrapper, document_ball_has_wrapper, document_contained_wrapper,
-    document_contains_wrapper, document_in_ball_wrapper, minhash_ball_contains_wrapper, minhash_in_ball_wrapper,
-    set_ball_contained_wrapper, set_ball_contains_wrapper, set_ball_resembles_wrapper,
-    set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
+    document_contains_wrapper, document_in_ball_wrapper, minhash_ball_contains_wrapper,
+    minhash_in_ball_wrapper, set_ball_contained_wrapper, set_ball_contains_wrapper,
+    set_ball_resembles_wrapper, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
 };
 use crate::index::classes::{
     CONTAINED, CONTAINS, ComparedClass, DocumentClass, HammingClass, MinhashClass,
@@ -36,7 +36,8 @@ use crate::pg::text::Text;
 use crate::pg::varlena::new_varlena;
 use crate::simhash::hamming::hamming_within_wrapper;
 use crate::text::measures::{
-    near_contained_documents_wrapper, near_contained_wrapper, near_dup_documents_wrapper, near_dup_of_sets_wrapper,
+    near_contained_documents_wrapper, near_contained_wrapper, near_dup_documents_wrapper,
+    near_dup_of_sets_wrapper,
 };
 use neardup::bands::Occurrence;
 use neardup::minhash::Header;
@@ -194,7 +195,9 @@ impl Kind {
     /// documents k, unit and fold.
     pub fn cut_types(self) -> &'static [pg_sys::Oid] {
         match self {
-            Self::Documents | Self::ContainingDocuments => &[pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::TEXTOID],
+            Self::Documents | Self::ContainingDocuments => {
+                &[pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::TEXTOID]
+            }
             _ => &[],
         }
     }
@@ -324,10 +327,9 @@ impl Kind {
             Self::Hamming => {
                 HammingClass::from_options(options).map(|class| Bound::Distance(class.distance()))
             }
-            Self::Containing
-            | Self::Resembling
-            | Self::Documents
-            | Self::ContainingDocuments => None,
+            Self::Containing | Self::Resembling | Self::Documents | Self::ContainingDocuments => {
+                None
+            }
         }
     }
 

@@ -95,6 +95,10 @@ pub unsafe extern "C-unwind" fn estimate(
                 std::ptr::null_mut(),
             ),
         };
+        let sampled = match reading {
+            Reading::Matches => sampled(root, info, (*path).indexclauses),
+            _ => 0.0,
+        };
         let (read, operators) = match reading {
             Reading::Everything => (f64::from((*info).pages), rows),
             _ => lookup(root, info, share_of_lists(info, (*path).indexclauses)),
@@ -122,6 +126,9 @@ pub unsafe extern "C-unwind" fn estimate(
             _ => *selectivity * rows,
         };
         *total_cost = *startup_cost + found * pg_sys::cpu_index_tuple_cost;
+        if sampled > found {
+            *total_cost += (sampled - found) * comparison_cost(root, info, quals);
+        }
         if reading != Reading::Matches && !(*path).indexorderbys.is_null() {
             let tail = tail_cost(info);
             *total_cost += tail;
@@ -167,6 +174,56 @@ unsafe fn has_keys(
             }
         })
     })
+}
+
+/// Returns about how many documents are compared because they are sampled, whatever they share with a condition's ball.
+///
+/// # Safety
+/// The same as for [`has_keys`].
+unsafe fn sampled(
+    root: *mut pg_sys::PlannerInfo,
+    info: *mut pg_sys::IndexOptInfo,
+    clauses: *mut pg_sys::List,
+) -> f64 {
+    let compared = PlannedColumn::of(info);
+    if (*info).hypothetical || compared.kind() != Some(Kind::Documents) {
+        return 0.0;
+    }
+    let mut least = f64::INFINITY;
+    for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
+        if (*clause).indexcol as usize != compared.at {
+            continue;
+        }
+        let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
+        for qual in quals.iter_ptr() {
+            let operator = (*qual).clause.cast::<pg_sys::OpExpr>();
+            let strategy =
+                pg_sys::get_op_opfamily_strategy((*operator).opno, compared.family()) as u16;
+            let ball = constant(pg_sys::get_rightop(operator.cast()));
+            let found = ball.map(|ball| planned::sampled(root, info, strategy, ball));
+            least = least.min(found.unwrap_or(0.0));
+        }
+    }
+    match least.is_finite() {
+        true => least,
+        false => 0.0,
+    }
+}
+
+/// Returns the cost of fetching a row and comparing it.
+///
+/// # Safety
+/// The conditions are the planner's, on the index.
+unsafe fn comparison_cost(
+    root: *mut pg_sys::PlannerInfo,
+    info: *mut pg_sys::IndexOptInfo,
+    quals: *mut pg_sys::List,
+) -> f64 {
+    let mut cost = pg_sys::QualCost::default();
+    pg_sys::cost_qual_eval(&mut cost, quals, root);
+    let rel = &*(*info).rel;
+    let pages = f64::from(rel.pages) / rel.tuples.max(1.0);
+    cost.per_tuple + pg_sys::cpu_tuple_cost + pages.min(1.0) * pg_sys::random_page_cost
 }
 
 /// Returns the share of a value's lists that a lookup reads: of elements, all but those that a match may lack.

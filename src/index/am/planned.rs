@@ -42,6 +42,9 @@ const TO_SIZES: usize = 2;
 /// The probability below which rows are not looked at.
 const UNLIKELY: f64 = 0.05;
 
+/// The pages on which a plan looks for keys of levels, as a multiple of those on the way to one of them.
+const TO_LEVELS: usize = 2;
+
 /// Leaves of each but the largest that a plan reads at least: groups of rows that came lately are there.
 const LEAVES: usize = 2;
 
@@ -52,8 +55,17 @@ struct PlanPages {
     /// The last operand that was searched for.
     searched: Option<Searched>,
     /// The index and the search of each table for which the pages have been read that may be read besides
-    /// metapages, and about how many rows it finds.
-    counted: HashMap<pg_sys::Oid, (pg_sys::Oid, Rc<KeySearch>, Option<f64>)>,
+    /// metapages, and what was counted.
+    counted: HashMap<pg_sys::Oid, (pg_sys::Oid, Rc<KeySearch>, Counted)>,
+}
+
+/// About how many rows a search finds.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    /// Those that match.
+    matching: Option<f64>,
+    /// Documents that are compared because they are sampled, whatever they share with the query.
+    sampled: f64,
 }
 
 /// The searches of indexes for the right operand of an operator with a strategy: a ball, or a constraint key.
@@ -192,48 +204,143 @@ pub unsafe fn count(
     match &*search {
         KeySearch::Nothing => Some(0.0),
         KeySearch::Everything => None,
-        KeySearch::Keys { keys, needed } => once(root, info, &search, |most_pages| {
-            let of_documents =
-                PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
-            // Documents that have enough of the query's keys are often too large to match, sets seldom.
-            let is_by_size = matches!(needed, Needed::Resembling { .. }) && of_documents;
-            // Keys of levels find documents that may match, but do not tell which do.
-            let is_counted = |key: &&u32| !of_documents || !ShingleKeys::is_of_level(**key);
-            let keys = collected(keys.iter().filter(is_counted).copied()).or_raise();
-            let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
-            let index = Index::new(relation);
-            let rows = rows(&index, &meta, (&keys, needed), is_by_size, most_pages);
-            pg_sys::index_close(relation, pg_sys::NoLock as i32);
-            rows
-        }),
+        KeySearch::Keys { keys, needed } => {
+            let count = |most_pages| {
+                let of_documents =
+                    PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
+                let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
+                let index = Index::new(relation);
+                let counted = match of_documents {
+                    true => documents(&index, &meta, (keys, needed), most_pages),
+                    false => Counted {
+                        matching: rows(&index, &meta, (keys, needed), false, most_pages),
+                        sampled: 0.0,
+                    },
+                };
+                pg_sys::index_close(relation, pg_sys::NoLock as i32);
+                counted
+            };
+            once(root, info, &search, count).matching
+        }
     }
 }
 
+/// Returns about how many documents a condition on the index's column compares because they are sampled, whatever they
+/// share with the right operand; 0 unless [`count`] has counted it.
+///
+/// # Safety
+/// The same as for [`search`].
+pub unsafe fn sampled(
+    root: *mut pg_sys::PlannerInfo,
+    info: *const pg_sys::IndexOptInfo,
+    strategy: u16,
+    operand: pg_sys::Datum,
+) -> f64 {
+    let search = search(root, info, strategy, operand);
+    let counted = counted(root, info, &search).flatten();
+    counted.unwrap_or_default().sampled
+}
+
+/// Returns what has been counted on the index's table, inside if it is of this index and search.
+///
+/// # Safety
+/// The planner describes the index.
+unsafe fn counted(
+    root: *mut pg_sys::PlannerInfo,
+    info: *const pg_sys::IndexOptInfo,
+    search: &KeySearch,
+) -> Option<Option<Counted>> {
+    let (table, index) = (table_of(root, info), (*info).indexoid);
+    with_plan(root, |plan| {
+        let (of_index, of, counted) = plan.counted.get(&table)?;
+        Some((*of_index == index && **of == *search).then_some(*counted))
+    })
+}
+
+/// Returns the table of an index.
+///
+/// # Safety
+/// The planner describes the index.
+unsafe fn table_of(
+    root: *mut pg_sys::PlannerInfo,
+    info: *const pg_sys::IndexOptInfo,
+) -> pg_sys::Oid {
+    let rel = (*(*info).rel).relid as usize;
+    (**(*root).simple_rte_array.add(rel)).relid
+}
+
 /// Calls `count` with the pages that may still be read of a table's indexes, for one search of each table;
-/// returns the rows of that search.
+/// returns what it counted for that search.
 unsafe fn once(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
     search: &Rc<KeySearch>,
-    count: impl FnOnce(usize) -> Option<f64>,
-) -> Option<f64> {
+    count: impl FnOnce(usize) -> Counted,
+) -> Counted {
     // SAFETY: the planner's structures are valid.
     unsafe {
-        let rel = (*(*info).rel).relid as usize;
-        let table = (**(*root).simple_rte_array.add(rel)).relid;
-        let index = (*info).indexoid;
-        let known = with_plan(root, |plan| {
-            let (of_index, of, rows) = plan.counted.get(&table)?;
-            Some(rows.filter(|_| *of_index == index && of == search))
-        });
-        if let Some(rows) = known {
-            return rows;
+        if let Some(known) = counted(root, info, search) {
+            return known.unwrap_or_default();
         }
-        let rows = count(PAGES.saturating_sub(on_table(info).len()));
-        let counted = (index, Rc::clone(search), rows);
-        with_plan(root, |plan| plan.counted.insert(table, counted));
-        rows
+        let counted = count(PAGES.saturating_sub(on_table(info).len()));
+        let entry = ((*info).indexoid, Rc::clone(search), counted);
+        let table = table_of(root, info);
+        with_plan(root, |plan| plan.counted.insert(table, entry));
+        counted
     }
+}
+
+/// Estimates the number of documents that match, and of those that are compared because they are sampled.
+fn documents(
+    index: &Index,
+    meta: &Meta,
+    (keys, needed): (&[u32], &Needed),
+    most_pages: usize,
+) -> Counted {
+    // Documents that have enough of the query's keys are often too large to match.
+    let is_by_size = matches!(needed, Needed::Resembling { .. });
+    let is_of_level = |key: &u32| ShingleKeys::is_of_level(*key);
+    let of_shingles = keys.iter().filter(|key| !is_of_level(key)).copied();
+    let of_shingles = collected(of_shingles).or_raise();
+    let mut repeated = collected(keys.iter().filter(|key| is_of_level(key)).copied()).or_raise();
+    repeated.sort_unstable();
+    // With the keys of other levels, a document needs keys of shingles as well.
+    let levels = repeated
+        .chunk_by(|a, b| a == b)
+        .filter(|same| same.len() >= needed.least());
+    let levels = collected(levels.map(|same| same[0])).or_raise();
+    let (sampled, read) = match levels.is_empty() {
+        true => (None, 0),
+        false => of_levels(index, meta, &levels, most_pages / 2),
+    };
+    let pages = most_pages - read;
+    Counted {
+        matching: rows(index, meta, (&of_shingles, needed), is_by_size, pages),
+        sampled: sampled.unwrap_or(0.0),
+    }
+}
+
+/// Estimates the number of documents of some levels from the largest group of segments; returns it with the pages that
+/// may have been read.
+fn of_levels(
+    index: &Index,
+    meta: &Meta,
+    levels: &[u32],
+    most_pages: usize,
+) -> (Option<f64>, usize) {
+    let groups = by_size(index, meta);
+    let Some(largest) = groups.first() else {
+        return (None, 0);
+    };
+    let pages = (TO_LEVELS * (largest.depth() + 1)).min(most_pages);
+    let share = 1.0 / levels.len() as f64;
+    let mut reader = PageReader::new(*index);
+    let estimate = Estimate::new(&mut reader, &largest.group(), levels, pages, share).ok();
+    let all = meta.rows_in_log() + rows_of(&groups);
+    // A document is of one level: there are as many as postings.
+    let in_all = |estimate: Estimate| estimate.rows(0.0, 0.0) * all / largest.rows.max(1.0);
+    let found = estimate.map(in_all);
+    (found, pages)
 }
 
 /// Estimates the number of rows that have as many of the keys as are needed, from the log and the largest

@@ -30,4 +30,6 @@ pub use levels::{Levels, RowSize};
 pub use occurrence::Occurrence;
 pub use pigeonhole::Bands;
 pub use scope::Scope;
-pub use shingles::{ContainmentSearch, DocumentSearch, FEWEST_KEYS, MOST_KEYS, ShingleKeys, USUAL_KEYS};
+pub use shingles::{
+    ContainmentSearch, DocumentSearch, FEWEST_KEYS, MOST_KEYS, ShingleKeys, USUAL_KEYS,
+};

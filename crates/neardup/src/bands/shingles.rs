@@ -181,7 +181,12 @@ impl ShingleKeys {
         let of_levels = (first.max(1)..=LAST).map(|level| (level, shared(level)));
         let least = match first {
             0 => exact,
-            _ => of_levels.clone().map(|(_, shared)| shared).max().unwrap_or(0).max(1),
+            _ => of_levels
+                .clone()
+                .map(|(_, shared)| shared)
+                .max()
+                .unwrap_or(0)
+                .max(1),
         };
         let mut keys = self.keys_from(first, set, check)?;
         for (level, shared) in of_levels {
