@@ -10,7 +10,7 @@
 //!
 //! Scheme 1, frozen by known-answer vectors because indexes store the keys: with `split_mix` of [`crate::hash`], a
 //! shingle hash h of seed 0 becomes `m = split_mix(h ^ split_mix(seed))`; the key is the high half of m, and the low
-//! half of m decides the level. The key of a level above 0 is its number.
+//! half of m decides the level. The key of a level above 0 is its number, at most [`KEYED_LEVELS`].
 
 use super::levels::{Levels, MISSED_AT_LEVEL, RowSize};
 use super::tail::least_shared;
@@ -71,9 +71,9 @@ impl ShingleKeys {
         &self.shingling
     }
 
-    /// Returns whether a key is that of a level. A shingle has such a key with a probability of 2^-27.
+    /// Returns whether a key is that of a level. Few shingles have such a key, one of 2^28.
     pub fn is_of_level(key: u32) -> bool {
-        (1..=LAST).contains(&key)
+        (1..=KEYED_LEVELS).contains(&key)
     }
 
     /// Returns the keys of a document in UTF-8, and its size; no keys if it is empty. `check` is called at least every
@@ -93,7 +93,7 @@ impl ShingleKeys {
     pub fn of_set(&self, set: &[i64], check: &mut dyn FnMut()) -> Result<(Vec<u32>, RowSize)> {
         let (mut keys, size) = self.sample(set, check)?;
         if size.level() > 0 {
-            keys.try_push(size.level())?;
+            keys.try_push(size.level().min(KEYED_LEVELS))?;
         }
         Ok((keys, size))
     }
@@ -176,9 +176,13 @@ impl ShingleKeys {
         // Each of the set's keys at the level of a sampled document is shared with a probability of `threshold` at least.
         let shared = |level: u32| {
             let keys: usize = at[level as usize..].iter().sum();
-            least_shared(keys.min(MOST_KEYS), threshold, MISSED_AT_LEVEL)
+            match level {
+                KEYED_LEVELS => 0,
+                _ => least_shared(keys.min(MOST_KEYS), threshold, MISSED_AT_LEVEL),
+            }
         };
-        let of_levels = (first.max(1)..=LAST).map(|level| (level, shared(level)));
+        let keyed = first.clamp(1, KEYED_LEVELS)..=KEYED_LEVELS;
+        let of_levels = keyed.map(|level| (level, shared(level)));
         let least = match first {
             0 => exact,
             _ => of_levels
@@ -209,11 +213,11 @@ impl ShingleKeys {
         check: &mut dyn FnMut(),
     ) -> Result<ContainmentSearch> {
         let mut keys = self.keys_from(0, set, check)?;
-        // A sample has half of more than `most` keys on average.
-        let fewest = least_shared(self.most, 0.5, MISSED_AT_LEVEL);
-        let least = least_shared(fewest, threshold, MISSED_AT_LEVEL);
+        // At the level below its own a document has more than `most` keys. Each belongs to its own with a probability of
+        // a half, and to the set with one of `threshold` at least.
+        let least = least_shared(self.most, threshold / 2.0, MISSED_AT_LEVEL);
         if least == 0 && set.len() >= least_reaching(self.most + 1, threshold) {
-            keys.try_extend(1..=LAST)?;
+            keys.try_extend(1..=KEYED_LEVELS)?;
         }
         let least = least.max(1);
         Ok(ContainmentSearch { keys, least })
@@ -248,6 +252,10 @@ impl ShingleKeys {
 }
 
 const LEVELS: usize = RowSize::LEVELS as usize;
+
+/// Levels with a key of their own. Documents of a higher one, of thousands of times as many shingles as keys, have that of the
+/// last: a search looks up the keys of all levels.
+const KEYED_LEVELS: u32 = 12;
 
 /// The highest level.
 const LAST: u32 = RowSize::LEVELS - 1;
