@@ -71,13 +71,13 @@ pub enum Kind {
     ContainingDocuments,
 }
 
-/// The bound of a ball: the lowest similarity, the greatest distance, the lowest share, or the lowest resemblance or share.
+/// The bound of a ball: the lowest similarity, resemblance or share, or the greatest distance.
 #[derive(Debug, Clone, Copy)]
 pub enum Bound {
     Threshold(f64),
     Distance(u32),
     Share(f64),
-    /// Of documents, and how they are cut into shingles.
+    /// Or the share of one document in the other. With how documents are cut into shingles.
     Resemblance(f64, Shingling),
 }
 

@@ -11,6 +11,7 @@ use super::segment::{Stop, by_size, rows_of};
 use crate::index::classes::RowKeys;
 use crate::pg::error::vacuum_delay;
 use crate::pg::relation::Relation;
+use neardup::bands::ShingleKeys;
 use neardup::memory::Grow;
 use neardup::postings::{Estimate, draw};
 use pgrx::pg_sys;
@@ -156,6 +157,10 @@ impl<'a> Sampled<'a> {
             // SAFETY: the values belong to a row.
             unsafe { row_keys.keys(values, is_null, keys) };
         })?;
+        if row_keys.documents().is_some() {
+            // Documents of a level have nothing else in common.
+            keys.retain(|key| !ShingleKeys::is_of_level(*key));
+        }
         Some(keys)
     }
 }

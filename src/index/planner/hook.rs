@@ -4,8 +4,8 @@
 //! Like PostgreSQL itself in orclauses.c, the hook derives a condition that an index serves:
 //! `column <@ ball(x, c)`. It is there only while index paths are added to a table's paths. In the paths the
 //! comparison takes its place; the index serves a weaker form of it, and it stays as a filter, so that
-//! every answer is right, and no plan evaluates both. Paths that are there before stay, whoever made them; their
-//! numbers of rows follow the new estimate.
+//! every answer is right, and no plan evaluates both. `near_contained` does not stay: an index of sets keeps the same
+//! rows. Paths that are there before stay, whoever made them; their numbers of rows follow the new estimate.
 #![allow(
     unsafe_op_in_unsafe_fn,
     reason = "every operation on the planner's nodes is unsafe"
