@@ -27,7 +27,7 @@ const INDEXES: &str = "
 /// Of the first page of each kind, and of the texts' rows and keys: the index, the block, the kind, the number, the bytes of the payload, and a
 /// digest of the payload and the special space.
 const PAGES: &str = "
-used_v 0 1 0 7552 1772d8a5d2c4f29d
+used_v 0 1 0 7552 b67234a22599cbbf
 used_v 1 6 0 4 72fb7e77233b635c
 used_v 2 5 0 12 f8e105f30acd4782
 used_v 3 4 0 8150 c3ab7b43a5a08d45
@@ -37,7 +37,7 @@ used_v 13 2 1200 8134 952c7a4809eaa44c
 used_v 17 3 1730 3224 2843a21859034c48
 freed_v 8 9 0 0 dcab86f9212a644d
 texts_body 3 4 0 80 48d88b82147dc132
-texts_body 5 3 4 616 90a4aee27cffb31c
+texts_body 5 3 4 624 871f57a8aef45182
 ";
 
 const TAIL: u8 = 3;
