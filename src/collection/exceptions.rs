@@ -6,7 +6,7 @@ use crate::pg::query::Query;
 use crate::pg::sort::{ValueOrder, ValueSort};
 use crate::pg::value::Keys;
 use bitvec::vec::BitVec;
-use neardup::memory::{Grow, filled};
+use neardup::memory::{Grow, collected, filled};
 use pgrx::pg_sys;
 use std::rc::Rc;
 
@@ -52,19 +52,15 @@ impl Exceptions {
         read: impl FnOnce(&mut dyn FnMut([pg_sys::Datum; 2])),
     ) -> Self {
         let (mut sort, mut count) = (ValueSort::begin(key_type), 0);
-        read(&mut |[a, b]| {
-            sort.put(a, 2 * count);
-            sort.put(b, 2 * count + 1);
-            count += 1;
+        read(&mut |pair| {
+            for end in pair {
+                sort.put(end, count);
+                count += 1;
+            }
         });
-        let mut keys = Keys::new(key_type);
-        let mut pairs = filled([0; 2], count as usize).or_raise();
-        sort.for_each(&mut keys, &mut |place, end| {
-            pairs[end as usize / 2][end as usize % 2] = place;
-        });
-        pairs
-            .iter_mut()
-            .for_each(|pair: &mut [u32; 2]| pair.sort_unstable());
+        let (keys, places) = sort.places(count);
+        let (ends, _) = places.as_chunks();
+        let mut pairs = collected(ends.iter().map(|&[a, b]| [a.min(b), a.max(b)])).or_raise();
         pairs.sort_unstable();
         Self {
             keys,

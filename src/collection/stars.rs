@@ -2,10 +2,9 @@
 
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, raise, too_large};
-use crate::pg::progress::{Progress, over};
+use crate::pg::progress::over;
 use crate::pg::query::Query;
-use crate::pg::sort::ValueSort;
-use crate::pg::value::Keys;
+use crate::pg::sort::{NO_PLACE, ValueSort};
 use neardup::cluster::{SimilarPair, UnionFind, stars_of_pairs};
 use neardup::memory::{Grow, filled};
 use pgrx::prelude::*;
@@ -28,12 +27,13 @@ fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     let call = unsafe { Call::new(fcinfo) };
     let mut ends = ValueSort::begin(call.argument_type(0));
     let rows = read_rows(&call, &mut ends);
-    let similarities = read_pairs(&call, &mut ends);
-    let mut keys = Keys::new(call.argument_type(0));
-    let numbers = number_ends(ends, &mut keys, rows, similarities.len());
+    let similarities = read_pairs(&call, &mut ends, rows);
+    let (keys, places) = ends.places(rows + 2 * similarities.len());
+    let (of_rows, of_ends) = places.split_at(rows);
+    let row_of = rows_by_place(of_rows, keys.len());
     let mut pairs = Vec::new();
-    for (ends, similarity) in numbers.ends.as_chunks::<2>().0.iter().zip(similarities) {
-        let [a, b] = *ends;
+    for (ends, similarity) in of_ends.as_chunks::<2>().0.iter().zip(similarities) {
+        let [a, b] = ends.map(|place| row_of[place as usize]);
         if a != b && a != NONE && b != NONE {
             let (earlier, later) = (a.min(b), a.max(b));
             let pair = SimilarPair {
@@ -50,7 +50,7 @@ fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     for (row, (canonical, similarity)) in over("listing rows", stars.into_iter().enumerate()) {
         // SAFETY: no other one is asked for before the two are put.
         let [key, canonical] =
-            [row, canonical as usize].map(|row| unsafe { keys.get(numbers.key_of[row]) });
+            [row, canonical as usize].map(|row| unsafe { keys.get(of_rows[row]) });
         result.put([key, canonical, similarity.into_datum()]);
     }
 }
@@ -67,15 +67,15 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
             rows += 1;
         }
     });
-    if rows >= i64::from(NONE) {
+    if rows >= NONE as usize {
         too_large("the query yields more than 4 294 967 294 rows", "");
     }
-    rows as usize
+    rows
 }
 
-/// Puts the ends of pairs into `ends`, those of pair p with the numbers -1 - 2p and -2 - 2p, and returns the
+/// Puts the ends of pairs into `ends`, those of pair p with the numbers `first` + 2p and the next, and returns the
 /// similarities.
-fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
+fn read_pairs(call: &Call, ends: &mut ValueSort, first: usize) -> Vec<f64> {
     let query = Query::open(call, 2, "pairs");
     const VALID: &str =
         "Valid for pairs are three columns: the two keys of a pair and their similarity.";
@@ -91,9 +91,9 @@ fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
         if let ([Some(a), Some(b)], Some(similarity)) =
             (keys.map(|key| row.get(key)), row.get(similarity))
         {
-            let first = -1 - 2 * similarities.len() as i64;
-            ends.put(a, first);
-            ends.put(b, first - 1);
+            let number = first + 2 * similarities.len();
+            ends.put(a, number);
+            ends.put(b, number + 1);
             let similarity = f64::from_bits(similarity.value() as u64);
             similarities.try_push(similarity).or_raise();
         }
@@ -101,46 +101,22 @@ fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
     similarities
 }
 
-/// For each row the place of its key, and the rows at the ends of the pairs.
-struct Numbers {
-    key_of: Vec<u32>,
-    ends: Vec<u32>,
-}
-
-fn number_ends(sort: ValueSort, keys: &mut Keys, rows: usize, pairs: usize) -> Numbers {
-    let mut numbers = Numbers {
-        key_of: filled(NONE, rows).or_raise(),
-        ends: filled(NONE, 2 * pairs).or_raise(),
-    };
-    // The ends of pairs hold places of keys first; their rows are known only after the last key.
-    let mut row_of: Vec<u32> = Vec::new();
-    let mut is_repeated = false;
-    let mut progress = Progress::begin("sorting keys", Some(rows + 2 * pairs));
-    sort.for_each(keys, &mut |place, number| {
-        progress.step();
-        if row_of.len() <= place as usize {
-            row_of.try_push(NONE).or_raise();
+/// Returns for each of `places` places of keys the row that has it, or `NONE`.
+///
+/// # Errors
+/// ERROR `unique_violation` if two rows have the same key.
+fn rows_by_place(of_rows: &[u32], places: usize) -> Vec<u32> {
+    let mut row_of = filled(NONE, places).or_raise();
+    for (row, &place) in (0..).zip(of_rows) {
+        if std::mem::replace(&mut row_of[place as usize], row) != NONE {
+            raise(
+                PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
+                "two rows have the same key",
+                "Let the query of rows yield every key once.",
+            );
         }
-        match usize::try_from(number) {
-            Ok(row) => {
-                is_repeated |= row_of[place as usize] != NONE;
-                row_of[place as usize] = row as u32;
-                numbers.key_of[row] = place;
-            }
-            Err(_) => numbers.ends[(-1 - number) as usize] = place,
-        }
-    });
-    if is_repeated {
-        raise(
-            PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
-            "two rows have the same key",
-            "Let the query of rows yield every key once.",
-        );
     }
-    for end in numbers.ends.iter_mut().filter(|end| **end != NONE) {
-        *end = row_of[*end as usize];
-    }
-    numbers
+    row_of
 }
 
 /// Implements `connected_components(key, query, params)`: returns every key of the edges with the smallest key of its
@@ -155,17 +131,11 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
     let key_type = call.argument_type(0);
     let mut ends = ValueSort::begin(key_type);
     let edges = read(&call, key_type, &mut ends);
-    let mut keys = Keys::new(key_type);
-    let mut places = filled(NONE, 2 * edges).or_raise();
-    let mut progress = Progress::begin("sorting keys", Some(2 * edges));
-    ends.for_each(&mut keys, &mut |place, end| {
-        progress.step();
-        places[end as usize] = place;
-    });
+    let (keys, places) = ends.places(2 * edges);
     let sets = UnionFind::new(keys.len() as u32).or_raise();
     let (edges, _) = places.as_chunks::<2>();
     for &[a, b] in edges {
-        if a != NONE && b != NONE {
+        if a != NO_PLACE && b != NO_PLACE {
             sets.union(a, b);
         }
     }
@@ -186,12 +156,12 @@ fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
     ];
     let mut edges = 0;
     query.for_each("reading", &mut |row| {
-        for (end, column) in (0..).zip(columns) {
+        for (end, column) in columns.into_iter().enumerate() {
             if let Some(key) = row.get(column) {
                 ends.put(key, 2 * edges + end);
             }
         }
         edges += 1;
     });
-    edges as usize
+    edges
 }

@@ -51,7 +51,6 @@ pub fn install() {
 }
 
 unsafe extern "C-unwind" {
-    // The callbacks of pgrx report an ERROR anew, without its constraint and its table.
     fn standard_ExecutorFinish(query: *mut pg_sys::QueryDesc);
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,

@@ -18,7 +18,6 @@ pub mod nodes;
 pub mod partitions;
 pub mod progress;
 pub mod query;
-mod query_errors;
 pub mod relation;
 pub mod report;
 pub mod rights;

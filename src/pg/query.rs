@@ -5,12 +5,12 @@ use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, wrong_type};
 use crate::pg::names;
 use crate::pg::progress::Progress;
-use crate::pg::query_errors::{QueryErrors, QueryPhase};
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Tuple, estimate, visit_returned};
 use neardup::memory::Grow;
 use pgrx::pg_sys;
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
 
 /// Rows per fetch.
 const BATCH: i64 = 256;
@@ -138,20 +138,17 @@ impl Query {
         // a value for each type.
         unsafe {
             let text = pg_sys::text_to_cstring(text.cast_mut_ptr());
-            let errors = QueryErrors::begin(text);
             let connection = Connection::open();
-            let portal = errors.during(QueryPhase::Planning, || {
-                pg_sys::SPI_cursor_open_with_args(
-                    std::ptr::null(),
-                    text,
-                    parameters.types.len() as i32,
-                    parameters.types.as_ptr().cast_mut(),
-                    parameters.values.as_ptr().cast_mut(),
-                    parameters.nulls.as_ptr(),
-                    false,
-                    (pg_sys::CURSOR_OPT_NO_SCROLL | options) as i32,
-                )
-            });
+            let portal = pg_sys::SPI_cursor_open_with_args(
+                std::ptr::null(),
+                text,
+                parameters.types.len() as i32,
+                parameters.types.as_ptr().cast_mut(),
+                parameters.values.as_ptr().cast_mut(),
+                parameters.nulls.as_ptr(),
+                false,
+                (pg_sys::CURSOR_OPT_NO_SCROLL | options) as i32,
+            );
             connection.close();
             Self { portal, text }
         }
@@ -207,17 +204,14 @@ impl Query {
     /// Calls `visit` for each row, fetched in batches, until it returns false, and ends the query. Returns whether the
     /// query had no more rows.
     fn read(self, batch: i64, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
-        // SAFETY: the text lives as long as the query; PostgreSQL takes the setting back after an ERROR.
-        let (errors, settings) = unsafe { (QueryErrors::begin(self.text), Settings::begin()) };
+        let settings = Settings::begin();
         settings.set(c"synchronize_seqscans", c"off");
         let connection = Connection::open();
         let (mut goes_on, mut is_exhausted) = (true, false);
         while goes_on && !is_exhausted {
             // SAFETY: the portal is open.
             unsafe {
-                errors.during(QueryPhase::Fetching, || {
-                    pg_sys::SPI_cursor_fetch(self.portal, true, batch as _);
-                });
+                self.fetch(batch);
                 let rows;
                 (rows, goes_on) = visit_returned(&mut |row| visit(&QueryRow(row)));
                 is_exhausted = rows == 0;
@@ -228,6 +222,56 @@ impl Query {
         connection.close();
         settings.take_back();
         is_exhausted
+    }
+
+    /// Fetches the next rows. Errors name the query in their context, as SPI does while it plans one.
+    ///
+    /// # Safety
+    /// The portal is open.
+    unsafe fn fetch(&self, rows: i64) {
+        // SAFETY: the callback and the text outlive the fetch, during which PostgreSQL calls it.
+        unsafe {
+            let mut callback = pg_sys::ErrorContextCallback {
+                previous: pg_sys::error_context_stack,
+                callback: Some(name_query),
+                arg: self.text.cast_mut().cast(),
+            };
+            let _popped = Popped(callback.previous);
+            pg_sys::error_context_stack = &raw mut callback;
+            pg_sys::SPI_cursor_fetch(self.portal, true, rows as _);
+        }
+    }
+}
+
+/// Takes a callback off the stack of error contexts when it is dropped, even by an ERROR.
+struct Popped(*mut pg_sys::ErrorContextCallback);
+
+impl Drop for Popped {
+    fn drop(&mut self) {
+        // SAFETY: the entries below the callback outlive it.
+        unsafe { pg_sys::error_context_stack = self.0 };
+    }
+}
+
+unsafe extern "C-unwind" {
+    fn errcontext_msg(format: *const c_char, ...) -> c_int;
+}
+
+/// Adds the text of a query to the error that is being reported: as its context or, if the error has a position, as the
+/// text that the position is in.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn name_query(text: *mut c_void) {
+    // SAFETY: an error is being reported; the text is NUL-terminated.
+    unsafe {
+        let position = pg_sys::geterrposition();
+        if position > 0 {
+            pg_sys::errposition(0);
+            pg_sys::internalerrposition(position);
+            pg_sys::internalerrquery(text.cast());
+        } else {
+            pg_sys::set_errcontext_domain(null_mut());
+            errcontext_msg(c"SQL statement \"%s\"".as_ptr(), text);
+        }
     }
 }
 

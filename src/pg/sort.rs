@@ -1,9 +1,10 @@
 //! PostgreSQL's own sort: within work_mem, spilling to temporary files, interruptible.
 
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::progress::Progress;
 use crate::pg::relation::ColumnType;
 use crate::pg::value::{Keys, Layout};
-use neardup::memory::Grow;
+use neardup::memory::{Grow, filled};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::ffi::CStr;
@@ -270,7 +271,11 @@ impl ValueOrder {
 pub struct ValueSort {
     sort: PairSort,
     order: ValueOrder,
+    value_type: pg_sys::Oid,
 }
+
+/// Stands for the place of a value that was not put.
+pub const NO_PLACE: u32 = u32::MAX;
 
 impl ValueSort {
     /// # Errors
@@ -281,26 +286,33 @@ impl ValueSort {
         Self {
             sort: PairSort::begin(value_type, 1, memory),
             order: ValueOrder::of(value_type),
+            value_type,
         }
     }
 
-    pub fn put(&mut self, value: pg_sys::Datum, number: i64) {
-        self.sort.put(value, number);
+    pub fn put(&mut self, value: pg_sys::Datum, number: usize) {
+        self.sort.put(value, number as i64);
     }
 
-    /// Appends the distinct values to `keys`, ascending, and calls `visit` for every number with the place of its value
-    /// in `keys`.
-    pub fn for_each(mut self, keys: &mut Keys, visit: &mut dyn FnMut(u32, i64)) {
+    /// Returns the distinct values, ascending, and for each number below `count` the place of its value among them.
+    pub fn places(mut self, count: usize) -> (Keys, Vec<u32>) {
+        let (mut keys, mut places) = (
+            Keys::new(self.value_type),
+            filled(NO_PLACE, count).or_raise(),
+        );
+        let mut progress = Progress::begin("sorting keys", Some(count));
         self.sort.sort();
         let mut last = None;
         while let Some((value, number)) = self.sort.next() {
+            progress.step();
             if last.is_none_or(|last| self.order.compare(last, value).is_ne()) {
                 keys.push(Some(value));
                 self.hold(value, &mut last);
             }
-            visit(keys.len() as u32 - 1, number);
+            places[number as usize] = keys.len() as u32 - 1;
         }
         self.sort.end();
+        (keys, places)
     }
 
     /// Replaces `held` by a copy of `value`, to compare the next values with.

@@ -12,12 +12,10 @@ mod fold;
 mod properties;
 mod quick;
 mod split;
-mod stop_words;
 mod table;
 mod words;
 
 pub use split::{SplitBy, split};
-pub use stop_words::STOP_WORDS;
 pub use words::words;
 
 pub(crate) use cell::Cell;
@@ -32,6 +30,22 @@ use strum::{Display, EnumString, FromRepr, VariantNames};
 
 /// Work, in code points, between two checks for interrupts.
 const HEARTBEAT: usize = 1 << 16;
+
+/// The English stop words, sorted: the function words, folded by 'case'. Frozen: stored signatures depend on them.
+pub(crate) const STOP_WORDS: &str = "\
+    a about above across after again against all along also although am among an and another any are around as at be \
+    because been before behind being below beside between beyond both but by can could did do does doing done down \
+    during each either even ever every few for from had has have having he her here hers herself him himself his how \
+    i if in into is it its itself just many may me might mine more most much must my myself near neither never no \
+    none nor not now of off on once one only or other ought our ours ourselves out over own per same several shall \
+    she should since so some still such than that the their theirs them themselves then there these they this those \
+    though through to too toward towards under unless until up upon us very via was we were what when where whether \
+    which while who whom whose why will with within without would yet you your yours yourself yourselves";
+
+/// Returns the words of [`STOP_WORDS`].
+pub fn stop_words() -> impl Iterator<Item = &'static str> {
+    STOP_WORDS.split(' ')
+}
 
 /// Elements of a shingle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, FromRepr, VariantNames)]

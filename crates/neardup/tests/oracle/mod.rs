@@ -9,7 +9,7 @@ use icu_properties::props::{
 use icu_properties::script::ScriptWithExtensions;
 use icu_properties::{CodePointMapData, CodePointSetData, PropertyNamesShort};
 use neardup::shingle::Shingling;
-use neardup::text::{Fold, STOP_WORDS, Unit};
+use neardup::text::{Fold, Unit, stop_words};
 
 pub fn nfkc_casefold(c: char) -> String {
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
@@ -117,7 +117,7 @@ pub fn shingles(doc: &[u8], shingling: &Shingling) -> Vec<Vec<String>> {
     let units = units(doc, shingling);
     let windows = units.windows(shingling.k).map(<[String]>::to_vec);
     if shingling.unit == Unit::Stop {
-        let is_stop = |word: &String| STOP_WORDS.contains(&word.as_str());
+        let is_stop = |word: &String| stop_words().any(|stop| stop == word);
         let spelled = |word: &String| {
             shingling.fold == Fold::None && {
                 let lower = word.to_lowercase();
