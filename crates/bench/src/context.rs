@@ -1,5 +1,6 @@
 //! The servers, documents and options that all measurements share.
 
+use std::iter::successors;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -28,6 +29,19 @@ pub struct Scale {
     /// The number of turns of contenders that take seconds.
     pub long_rounds: usize,
 }
+
+impl Scale {
+    /// Returns the numbers of documents with which growth is measured, each ten times the one before.
+    pub fn growing(&self) -> Vec<u64> {
+        let tenth = |size: &u64| Some(size / 10).filter(|size| *size >= LEAST_GROWN);
+        let mut sizes: Vec<u64> = successors(Some(self.documents), tenth).collect();
+        sizes.reverse();
+        sizes
+    }
+}
+
+/// The size from which on growth is considered.
+const LEAST_GROWN: u64 = 10_000;
 
 /// The context of a measurement.
 pub struct Bench<'a> {

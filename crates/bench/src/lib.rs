@@ -73,18 +73,16 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let server = Server::start(setup::ensure(choice)?)?;
     let wants_passages = matches!(options.subject, Subject::All | Subject::Passages);
     let mut peers = match options.subject {
-        Subject::Index
-        | Subject::Guard
-        | Subject::Live
-        | Subject::Groups
-        | Subject::Templates
-        | Subject::Passages
-        | Subject::Calibration
-        | Subject::Scale
-        | Subject::Cold
-        | Subject::Shards
-        | Subject::Spark => Peers::none(),
-        _ => Peers::start(),
+        Subject::All
+        | Subject::Signature
+        | Subject::Python
+        | Subject::Compare
+        | Subject::Lookup
+        | Subject::Pairs
+        | Subject::Pipelines
+        | Subject::Containment
+        | Subject::Quality => Peers::start(),
+        _ => Peers::none(),
     };
     if wants_passages {
         peers.add_suffix_arrays(options.suffix_arrays.as_deref())?;

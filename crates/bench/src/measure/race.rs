@@ -56,7 +56,12 @@ pub struct Times {
 impl Times {
     /// Returns the median time for a document, in microseconds.
     pub fn microseconds(&self) -> f64 {
-        1e6 * quantile(&self.seconds, 0.5) / self.documents as f64
+        1e6 * self.median() / self.documents as f64
+    }
+
+    /// Returns the median time of a run, in seconds.
+    pub fn median(&self) -> f64 {
+        quantile(&self.seconds, 0.5)
     }
 
     /// Returns how many times as long as `other` this takes for a document, as a ratio of each round.

@@ -133,12 +133,11 @@ fn compare(
         let results = race(job, rounds, contenders)?;
         let times = |name| results.get(name).context("a job failed");
         let (one, two, bare) = (times("one")?, times("two")?, times("bare")?);
-        let seconds = |microseconds: f64| microseconds * documents as f64 / 1e6;
         table.push(row![
             format!("{name}, {documents}"),
             *job,
-            seconds(one.microseconds()),
-            seconds(two.microseconds()),
+            one.median(),
+            two.median(),
             one.over(two),
             two.over(bare)
         ]);

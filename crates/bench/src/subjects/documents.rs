@@ -95,14 +95,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         session.vacuum("by_text, by_sig")?;
         let rows = session.number("SELECT count(*) FROM by_text")?;
         for ((indexed, built), inserted) in INDEXES.iter().zip(built).zip(inserted) {
-            let bytes = session.number(&format!(
-                "SELECT pg_relation_size('{}_index')",
-                indexed.table
-            ))?;
-            let segments = session.number(&format!(
-                "SELECT segments FROM near_dup_index_stats('{}_index')",
-                indexed.table
-            ))?;
+            let of_index = |query: &str| session.number(&query.replace("TABLE", indexed.table));
+            let bytes = of_index("SELECT pg_relation_size('TABLE_index')")?;
+            let segments = of_index("SELECT segments FROM near_dup_index_stats('TABLE_index')")?;
             for found in look_up(&session, indexed, bench.scale.rounds)? {
                 let candidates = candidates(&session, indexed, found.others)?;
                 table.push(row![

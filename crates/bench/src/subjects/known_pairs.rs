@@ -1,5 +1,7 @@
 //! Documents whose true pairs are all known.
 
+use std::collections::HashSet;
+
 use anyhow::Result;
 use testbed::corpora::Corpus;
 use testbed::documents::generator::{Generator, Plan};
@@ -7,6 +9,7 @@ use testbed::documents::{load, load_generated, on_one_line};
 
 use crate::context::Bench;
 use crate::measure::session::Session;
+use crate::score::Pair;
 
 /// The similarity from which on a pair counts as a true one.
 pub const THRESHOLD: f64 = 0.8;
@@ -70,4 +73,14 @@ pub fn load_keyed(
     )?;
     session.execute("DROP TABLE docs; ALTER TABLE keyed RENAME TO docs")?;
     session.vacuum("docs")
+}
+
+/// Returns the pairs of documents that a query yields.
+pub fn true_pairs(session: &Session, query: &str) -> Result<HashSet<Pair>> {
+    let rows = session.client().query(query, &[])?;
+    let pair = |row: &postgres::Row| {
+        let (a, b): (i64, i64) = (row.get(0), row.get(1));
+        (a.min(b) as u32, a.max(b) as u32)
+    };
+    Ok(rows.iter().map(pair).collect())
 }

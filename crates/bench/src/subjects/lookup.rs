@@ -93,8 +93,7 @@ fn build(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     for (what, name, _) in INDEXES {
         let bytes = session.number(&format!("SELECT pg_relation_size('{name}')"))? / rows as f64;
         if let (Some(times), Some(plain)) = (results.get(what), results.get(PLAIN)) {
-            let seconds = times.microseconds() * rows as f64 / 1e6;
-            table.push(row![*what, seconds, bytes, times.over(plain)]);
+            table.push(row![*what, times.median(), bytes, times.over(plain)]);
         }
     }
     session.execute("DROP TABLE keys; DROP INDEX at_90")?;

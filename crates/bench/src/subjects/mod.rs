@@ -24,7 +24,6 @@ mod python;
 mod quality;
 pub mod scale;
 mod scripts;
-pub mod shards;
 mod signature;
 pub mod spark;
 pub mod templates;
@@ -55,7 +54,6 @@ pub enum Subject {
     Calibration,
     Scale,
     Cold,
-    Shards,
     Spark,
     Generate,
 }
@@ -103,6 +101,5 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (Subject::Calibration, "calibration", &[calibration::measure]),
     (Subject::Scale, "scale", &[scale::measure]),
     (Subject::Cold, "cold", &[cold::measure]),
-    (Subject::Shards, "shards", &[shards::measure]),
     (Subject::Spark, "spark", &[spark::measure]),
 ];

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use testbed::documents::write_lines;
 use testbed::server::database::Database;
 
-use super::known_pairs::{DOCUMENTS, GENERATED, THRESHOLD, load_with_pairs};
+use super::known_pairs::{DOCUMENTS, GENERATED, THRESHOLD, load_with_pairs, true_pairs};
 use crate::context::Bench;
 use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
@@ -48,16 +48,10 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
             println!("Skipping {name}: it is not present");
             continue;
         }
-        contest(bench, &session, name, &true_pairs(&session)?, &mut table)?;
+        let truth = true_pairs(&session, "SELECT a, b FROM true_pairs")?;
+        contest(bench, &session, name, &truth, &mut table)?;
     }
     Ok(vec![table])
-}
-
-/// Returns the true pairs of the loaded documents.
-fn true_pairs(session: &Session) -> Result<HashSet<Pair>> {
-    let rows = session.client().query("SELECT a, b FROM true_pairs", &[])?;
-    let pair = |row: &postgres::Row| (row.get::<_, i64>(0) as u32, row.get::<_, i64>(1) as u32);
-    Ok(rows.iter().map(pair).collect())
 }
 
 /// Writes the documents of the server's table into a file for the peers.
@@ -101,12 +95,11 @@ fn contest(
     for times in results.iter() {
         let pairs = &found.borrow()[times.name.as_str()];
         let score = score::at(pairs, truth, 0.0);
-        let us = times.microseconds();
         table.push(row![
             format!("{name}, {documents}"),
             times.name.clone(),
-            us * documents as f64 / 1e6,
-            us,
+            times.median(),
+            times.microseconds(),
             pairs.len() as f64,
             score.precision,
             score.recall,

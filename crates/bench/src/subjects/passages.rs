@@ -21,9 +21,6 @@ use crate::peers::dir;
 use crate::peers::suffix_array::SuffixArrays;
 use crate::report::table::{Cell, Table, row};
 
-/// The size from which on growth is considered.
-const LEAST: u64 = 10_000;
-
 /// The least number of words of passages for measuring growth.
 const MIN_WORDS: usize = 50;
 
@@ -88,10 +85,7 @@ fn sort(database: &Database<'_>) -> Result<f64> {
 }
 
 fn growth(bench: &Bench<'_>) -> Result<Table> {
-    let mut sizes = vec![bench.scale.documents];
-    while sizes[0] >= 10 * LEAST {
-        sizes.insert(0, sizes[0] / 10);
-    }
+    let sizes = bench.scale.growing();
     let about = format!(
         "Passages of {MIN_WORDS} words and more in generated documents, three in ten of which are edited copies. \
          In one backend without helpers, with work_mem 64MB. Beside it, PostgreSQL sorts the hashes of all windows. The slope is the exponent of a document's cost from the last size but one to the last."

@@ -137,7 +137,7 @@ fn contest(
         table.push(row![
             format!("{name}, {documents}"),
             times.name.clone(),
-            times.microseconds() * documents as f64 / 1e6,
+            times.median(),
             run.memory,
             run.disk,
             run.lines as f64,

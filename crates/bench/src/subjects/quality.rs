@@ -9,7 +9,7 @@ use testbed::documents::generator::{Generator, Plan};
 use testbed::documents::load_generated;
 use testbed::server::database::Database;
 
-use super::known_pairs::load_keyed;
+use super::known_pairs::{load_keyed, true_pairs};
 use super::methods::{Found, find_all};
 use super::pairs_peers::export;
 use crate::context::Bench;
@@ -30,15 +30,13 @@ struct Truth {
     query: &'static str,
 }
 
-const EXACT: &str =
-    "SELECT a.id, b.id FROM exact e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b";
 const EXACT_80: Truth = Truth {
     name: "Jaccard >= 0.8",
     query: "SELECT a.id, b.id FROM exact e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b WHERE e.jaccard >= 0.8",
 };
 const EXACT_50: Truth = Truth {
     name: "Jaccard >= 0.5",
-    query: EXACT,
+    query: "SELECT a.id, b.id FROM exact e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b",
 };
 const LABELED: Truth = Truth {
     name: "labeled",
@@ -176,15 +174,6 @@ impl Collection {
         }
         Ok(true)
     }
-}
-
-fn true_pairs(session: &Session, query: &str) -> Result<HashSet<Pair>> {
-    let rows = session.client().query(query, &[])?;
-    let pair = |row: &postgres::Row| {
-        let (a, b): (i64, i64) = (row.get(0), row.get(1));
-        (a.min(b) as u32, a.max(b) as u32)
-    };
-    Ok(rows.iter().map(pair).collect())
 }
 
 /// Draws precision and recall for falling cuts.

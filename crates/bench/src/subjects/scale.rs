@@ -20,9 +20,6 @@ use crate::report::table::{Cell, Table, row};
 const INSERTS: u64 = 10_000;
 const LOOKUPS: u64 = 500;
 
-/// The size from which on growth is considered.
-const LEAST: u64 = 10_000;
-
 /// One row in this many is deleted before VACUUM.
 const DELETED: u64 = 20;
 
@@ -70,10 +67,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     // The WAL of the step `track` would take as much room as the documents.
     cluster.configure(&[("max_wal_size", "4GB")])?;
     cluster.start()?;
-    let mut sizes = vec![bench.scale.documents];
-    while sizes[0] >= 10 * LEAST {
-        sizes.insert(0, sizes[0] / 10);
-    }
+    let sizes = bench.scale.growing();
     let progress = bar(sizes.len() as u64, "growth")?;
     let mut all = Vec::new();
     for documents in sizes {

@@ -88,7 +88,7 @@ fn contest(bench: &Bench<'_>, session: &Session, spark: &Spark, table: &mut Tabl
         table.push(row![
             documents as i64,
             times.name.clone(),
-            times.microseconds() * documents as f64 / 1e6,
+            times.median(),
             run.processor,
             run.shuffled / documents as f64,
             kept,

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use testbed::server::Server;
-use testbed::server::citus::{self, Citus, Hosts};
+use testbed::server::citus::{self, Citus};
 
 use crate::harness::{Missing, Outcome};
 
@@ -41,7 +41,7 @@ pub fn recipe(server: &Server) -> Result<Outcome> {
     if !server.main.offers(citus::EXTENSION)? {
         return Ok(Outcome::Skipped(Missing::Citus));
     }
-    let nodes = Citus::start(server, WORKERS, Hosts::Sockets, SETTINGS)?;
+    let nodes = Citus::start(server, WORKERS, SETTINGS)?;
     let mut client = nodes.coordinator.connect("postgres")?;
     for statement in TABLES.split(';') {
         client.batch_execute(statement).context(statement)?;
