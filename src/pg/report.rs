@@ -52,7 +52,6 @@ fn converted(text: &str) -> CString {
 
 unsafe extern "C-unwind" {
     pub fn errmsg(format: *const c_char, ...) -> c_int;
-    pub fn errdetail(format: *const c_char, ...) -> c_int;
     pub fn errhint(format: *const c_char, ...) -> c_int;
 }
 
