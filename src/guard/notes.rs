@@ -93,7 +93,7 @@ impl Passing<'_> {
     /// The statement wrote the rows at the places.
     pub unsafe fn lock_earlier(&self, rows: &mut [RowState]) -> bool {
         let mut are_as_found = true;
-        for row in rows {
+        for row in rows.iter_mut().filter(|row| !row.earlier.is_empty()) {
             check_interrupts();
             let mut earlier = row.earlier.iter();
             if !in_memory_of_its_own(|| earlier.all(|row| row.lock(&self.tables))) {
@@ -110,9 +110,10 @@ impl Passing<'_> {
     /// As for [`Self::lock_earlier`].
     pub unsafe fn remove_notes(&self, replaced: &[usize]) {
         self.write_notes(replaced, &|table, connection, source, row| {
-            let old = source.version(self.places[row].old);
-            let key = old.and_then(|old| source.columns.key_of(old.as_ptr()));
-            if let Some(key) = key {
+            // The version is held as long as its key is used.
+            if let Some(old) = source.version(self.places[row].old)
+                && let Some(key) = source.columns.key_of(old.as_ptr())
+            {
                 table.remove(connection, key);
             }
         });
