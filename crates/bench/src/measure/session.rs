@@ -1,10 +1,10 @@
 //! The measured server, used through one backend.
 
 use std::cell::{RefCell, RefMut};
-use std::thread::sleep;
+use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use postgres::types::ToSql;
 use postgres::{Client, Row, Statement};
 use testbed::server::database::Database;
@@ -87,4 +87,23 @@ impl Session {
             Ok(start.elapsed().as_secs_f64())
         })
     }
+}
+
+/// Runs `work` in many sessions at the same time, each with its number, and returns what each returns.
+pub fn at_once<T: Send>(
+    database: &Database<'_>,
+    sessions: u64,
+    work: &(dyn Fn(u64, Client) -> Result<T> + Sync),
+) -> Result<Vec<T>> {
+    let clients = (0..sessions).map(|_| database.connect());
+    let clients = clients.collect::<Result<Vec<Client>>>()?;
+    scope(|scope| {
+        let started = (0..).zip(clients);
+        let started = started.map(|(session, client)| scope.spawn(move || work(session, client)));
+        let started: Vec<_> = started.collect();
+        let ended = started.into_iter().map(|session| session.join());
+        ended
+            .map(|ended| ended.map_err(|_| anyhow!("a session panicked"))?)
+            .collect()
+    })
 }

@@ -100,16 +100,17 @@ pub struct Table {
     pub name: String,
     /// Describes the measurement.
     pub about: String,
-    pub columns: Vec<&'static str>,
+    pub columns: Vec<String>,
     pub rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    pub fn new(name: &str, about: impl Into<String>, columns: &[&'static str]) -> Table {
+    /// Returns a table without rows; ` | ` separates the names of columns.
+    pub fn new(name: &str, about: impl Into<String>, columns: &str) -> Table {
         Table {
             name: name.to_string(),
             about: about.into(),
-            columns: columns.to_vec(),
+            columns: columns.split(" | ").map(str::to_string).collect(),
             rows: Vec::new(),
         }
     }
@@ -126,7 +127,7 @@ impl Table {
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let mut text = format!("{}\n\n", self.about);
-        text += &line(self.columns.iter().map(ToString::to_string).collect());
+        text += &line(self.columns.clone());
         text += &line(self.columns.iter().map(|_| "---".to_string()).collect());
         for row in &self.rows {
             text += &line(row.iter().map(Cell::markdown).collect());

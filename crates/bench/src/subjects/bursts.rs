@@ -1,10 +1,9 @@
 //! Many sessions that insert the same documents at the same time: with the guard, with the constraint, and with both
 //! while only one session inserts at a time.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use fastrand::Rng;
 use postgres::Client;
 use postgres::error::SqlState;
@@ -12,6 +11,7 @@ use testbed::progress::bar;
 use testbed::server::database::Database;
 
 use crate::context::Bench;
+use crate::measure::session::at_once;
 use crate::report::table::{Table, row};
 
 const SESSIONS: u64 = 16;
@@ -115,37 +115,31 @@ pub fn measure_for(bench: &Bench<'_>, time: Duration, sizes: &[usize]) -> Result
          rejected or runs into a deadlock is tried again.",
         time
     );
-    let columns = [
-        "rows a statement",
-        "way",
-        "sessions at once",
-        "rows a second",
-        "statements",
-        "rejected",
-        "deadlocks",
-    ];
-    let mut table = Table::new("guard.bursts", about, &columns);
+    let columns = "rows a statement | way | sessions at once | rows a second | statements | rejected | deadlocks";
+    let mut table = Table::new("guard.bursts", about, columns);
     for &size in sizes {
-        for (way, (at_once, locks)) in WAYS
+        for (way, (together, locks)) in WAYS
             .iter()
-            .flat_map(|way| AT_ONCE.map(|at_once| (way, at_once)))
+            .flat_map(|way| AT_ONCE.map(|together| (way, together)))
         {
             let database = Database::with_extension(&cluster, "bursts")?;
             let mut client = database.connect()?;
             client.batch_execute(&format!("{} {}", way.tables, way.objects))?;
             let start = Instant::now();
-            let seen = in_sessions(&database, &|session, client| {
+            let seen = at_once(&database, SESSIONS, &|session, client| {
                 run(client, (way, locks), session, size, time)
             })?;
             let seconds = start.elapsed().as_secs_f64();
+            let sum = |number: fn(&Seen) -> i64| seen.iter().map(number).sum::<i64>();
+            let statements = sum(|seen| seen.statements);
             table.push(row![
                 size as i64,
                 way.name,
-                at_once,
-                (seen.statements * size as i64) as f64 / seconds,
-                seen.statements,
-                seen.rejected,
-                seen.deadlocks
+                together,
+                (statements * size as i64) as f64 / seconds,
+                statements,
+                sum(|seen| seen.rejected),
+                sum(|seen| seen.deadlocks)
             ]);
             progress.inc(1);
         }
@@ -159,31 +153,6 @@ struct Seen {
     statements: i64,
     rejected: i64,
     deadlocks: i64,
-}
-
-fn in_sessions(
-    database: &Database<'_>,
-    work: &(dyn Fn(u64, Client) -> Result<Seen> + Sync),
-) -> Result<Seen> {
-    let clients: Vec<Client> = (0..SESSIONS)
-        .map(|_| database.connect())
-        .collect::<Result<_>>()?;
-    thread::scope(|scope| {
-        let started: Vec<_> = (0..)
-            .zip(clients)
-            .map(|(session, client)| scope.spawn(move || work(session, client)))
-            .collect();
-        let mut all = Seen::default();
-        for session in started {
-            let seen = session
-                .join()
-                .map_err(|_| anyhow!("a session panicked"))??;
-            all.statements += seen.statements;
-            all.rejected += seen.rejected;
-            all.deadlocks += seen.deadlocks;
-        }
-        Ok(all)
-    })
 }
 
 /// Inserts statement after statement until the time is over.

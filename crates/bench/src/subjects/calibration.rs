@@ -121,43 +121,23 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
             "calibration.corpora",
             "Half of the labeled pairs of each corpus chose the parameters, by a hash of their keys; the figures are of the \
              other half. All the same: the F1 of taking every pair for the same. Defaults: words, k = 3, fold 'case', threshold 0.8.",
-            &[
-                "documents",
-                "pairs (same)",
-                "chosen",
-                "precision",
-                "recall",
-                "F1",
-                "defaults: precision",
-                "recall",
-                "F1",
-                "all the same: F1",
-            ],
+            "documents | pairs (same) | chosen | precision | recall | F1 | defaults: precision | recall | F1 \
+                 | all the same: F1",
         ),
         Table::new(
             "calibration.lengths",
             "The best F1 of resemblance on the pairs that chose, fold 'case', in brackets from which threshold on.",
-            &[
-                "documents",
-                "word 1",
-                "word 2",
-                "word 3",
-                "word 5",
-                "char 3",
-                "char 5",
-                "char 8",
-                "char 12",
-            ],
+            "documents | word 1 | word 2 | word 3 | word 5 | char 3 | char 5 | char 8 | char 12",
         ),
         Table::new(
             "calibration.short_chinese",
             "Of the pairs of poems that were not used to choose, those edited by a fifth or less are the same.",
-            &["k, words", "threshold", "precision", "recall", "F1"],
+            "k, words | threshold | precision | recall | F1",
         ),
         Table::new(
             "calibration.code",
             "Of the pairs of programs that were not used to choose, those plagiarized are the same; fold 'none'.",
-            &["k, characters", "threshold", "precision", "recall", "F1"],
+            "k, characters | threshold | precision | recall | F1",
         ),
     ];
     let cluster = bench.started_cluster()?;

@@ -42,17 +42,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
          are asked for ahead take them together; the slope is the time that they add, in reads. Without asking: \
          `effective_io_concurrency` of 0. Medians of {LOOKUPS} lookups."
     );
-    let columns = [
-        "how",
-        "index, MB",
-        "touched",
-        "read",
-        "waits",
-        "ms",
-        "ms, slow storage",
-        "slope",
-    ];
-    let mut table = Table::new("cold.lookups", about, &columns);
+    let columns = "how | index, MB | touched | read | waits | ms | ms, slow storage | slope";
+    let mut table = Table::new("cold.lookups", about, columns);
     let mut cluster = bench.cluster("cold")?;
     cluster.start()?;
     let (lookups, kilobytes) = prepare(bench, &Session::of(cluster.connect(DATABASE)?)?)?;

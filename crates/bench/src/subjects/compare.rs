@@ -67,13 +67,8 @@ fn scans(bench: &Bench<'_>, session: &Session) -> Result<Table> {
         "Sequential scan of {rows} rows of 528 bytes (packed: 144), one backend: signatures, bit strings of 4096 bits \
          (`<~>` is pgvector's), and trivial work on the same bytes."
     );
-    let columns = [
-        "every row",
-        "ns a row",
-        "times trivial work",
-        "times pgvector",
-    ];
-    let mut table = Table::new("compare.scan", about, &columns);
+    let columns = "every row | ns a row | times trivial work | times pgvector";
+    let mut table = Table::new("compare.scan", about, columns);
     let trivial = results.get(SCANS[0].0);
     let pgvector = results.get(SCANS[4].0);
     for times in results.iter() {
@@ -106,8 +101,8 @@ fn documents(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     }
     let results = race("comparing documents", bench.scale.rounds, contenders)?;
     let about = "Pairs of documents without signatures; `similarity` is pg_trgm's, `levenshtein` fuzzystrmatch's.";
-    let columns = ["ours", "µs a pair", "theirs", "µs a pair", "times ours"];
-    let mut table = Table::new("compare.documents", about, &columns);
+    let columns = "ours | µs a pair | theirs | µs a pair | times ours";
+    let mut table = Table::new("compare.documents", about, columns);
     for (ours, peer) in MEASURES {
         if let (Some(ours), Some(peer)) = (results.get(ours), results.get(peer)) {
             let names = [&ours.name, &peer.name].map(|name| format!("`{name}`"));

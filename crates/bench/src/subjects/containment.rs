@@ -55,17 +55,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Which documents contain 0.8 of the shingles of a passage of 36 words? Sets are at hand; \
                  the sketches of LSH Ensemble (128 values, 32 parts) are made of them as part of its time. \
                  Precision and recall against counting.";
-    let columns = [
-        "how",
-        "documents",
-        "built, s",
-        "median, ms",
-        "found",
-        "precision",
-        "recall",
-        "bytes a row",
-    ];
-    let mut table = Table::new("containment", about, &columns);
+    let columns =
+        "how | documents | built, s | median, ms | found | precision | recall | bytes a row";
+    let mut table = Table::new("containment", about, columns);
     let documents = MOST.min(bench.scale.documents);
     let cluster = bench.started_cluster()?;
     let database = Database::with_extension(&cluster, "containment")?;

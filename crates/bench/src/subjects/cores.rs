@@ -68,15 +68,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         "Seconds of jobs with max_parallel_maintenance_workers 0 and 1, in turn, and what is gained by the second core; \
          beside `{BARE}` in one backend."
     );
-    let columns = [
-        "documents",
-        "job",
-        "one core, s",
-        "two cores, s",
-        "times faster",
-        "times the bare look",
-    ];
-    let mut table = Table::new("pairs.cores", about, &columns);
+    let columns =
+        "documents | job | one core, s | two cores, s | times faster | times the bare look";
+    let mut table = Table::new("pairs.cores", about, columns);
     let cluster = bench.started_cluster()?;
     let database = Database::with_extension(&cluster, "cores")?;
     let session = Session::open(&database)?;

@@ -64,21 +64,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
          near-duplicates, of real ones any, with their text or signature at hand; candidates are the rows that the index hands on \
          to be compared, for each that is found. Bytes are the index's; a signature takes 528 more in the table."
     );
-    let columns = [
-        "documents",
-        "rows",
-        "index on",
-        "built, s",
-        "bytes a row",
-        "segments",
-        "inserted, µs a row",
-        "near-duplicates",
-        "rows found",
-        "candidates a row found",
-        "lookup, median, ms",
-        "99 %, ms",
-    ];
-    let mut table = Table::new("index.documents", about, &columns);
+    let columns = "documents | rows | index on | built, s | bytes a row | segments | inserted, µs a row | \
+         near-duplicates | rows found | candidates a row found | lookup, median, ms | 99 %, ms";
+    let mut table = Table::new("index.documents", about, columns);
     let cluster = bench.started_cluster()?;
     for generated in [true, false] {
         if !generated && bench.texts.bodies.len() < LEAST {

@@ -29,14 +29,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Mean squared error of an estimate from 128 slots, as a multiple of J (1 - J) / 128, what independent \
                  slots would give, by the number of shingles of each of two documents (J = 0.3, 0.5, 0.8); textbook is \
                  the minimum of 128 hash functions, as datasketch and gaoya compute it.";
-    let columns = [
-        "shingles",
-        "pairs",
-        "minhash",
-        "textbook",
-        "standard error of these",
-    ];
-    let mut table = Table::new("quality.error", about, &columns);
+    let columns = "shingles | pairs | minhash | textbook | standard error of these";
+    let mut table = Table::new("quality.error", about, columns);
     let progress = bar(SIZES.len() as u64, "errors of estimates")?;
     let mut curves = ["minhash", "textbook"].map(|label| Curve {
         label: label.to_string(),

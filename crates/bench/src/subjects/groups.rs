@@ -32,17 +32,10 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
     let database = Database::with_extension(&cluster, "groups")?;
     let session = Session::open(&database)?;
-    let columns = [
-        "rows",
-        "what",
-        "canonical rows",
-        "star, s",
-        "connected, s",
-        "near_dup_track, s",
-        "star beside strangers",
-    ];
+    let columns = "rows | what | canonical rows | star, s | connected, s | near_dup_track, s | star beside \
+         strangers";
     let about = "Documents of 40 words, some of them the same in all documents; threshold 0.8.";
-    let mut table = Table::new("groups.clusters", about.to_string(), &columns);
+    let mut table = Table::new("groups.clusters", about.to_string(), columns);
     let progress = bar((GROUPS.len() * SHARES.len()) as u64, "groups")?;
     for &(part, of) in SHARES {
         let rows = (bench.scale.documents * part / of).max(2);

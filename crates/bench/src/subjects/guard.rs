@@ -68,13 +68,8 @@ const FEWER: u64 = 10;
 /// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
-    let columns = [
-        "table",
-        "µs an insert",
-        "99 % of the turns, µs an insert",
-        "times indexed",
-    ];
-    let mut table = Table::new("pairs.guard", "", &columns);
+    let columns = "table | µs an insert | 99 % of the turns, µs an insert | times indexed";
+    let mut table = Table::new("pairs.guard", "", columns);
     let documents = bench.scale.documents / SHARE;
     let mixed = Plan::mixed(documents);
     let (turn, all) = inserts(bench, &cluster, mixed, TABLES)?;
@@ -108,14 +103,9 @@ const UNLIKE: &str =
 /// Returns how long single inserts of unrelated rows take beside one statement of many.
 fn beside_one_statement(bench: &Bench<'_>, cluster: &Cluster) -> Result<Table> {
     let rows = bench.scale.documents / SHARE;
-    let columns = [
-        "guard",
-        "seconds, the statement",
-        "ms, a row alone",
-        "ms, a row beside it",
-        "ms, at most",
-    ];
-    let mut table = Table::new("guard.beside", "", &columns);
+    let columns =
+        "guard | seconds, the statement | ms, a row alone | ms, a row beside it | ms, at most";
+    let mut table = Table::new("guard.beside", "", columns);
     for (name, action) in [("rejects", "reject"), ("notes", "note")] {
         let database = Database::with_extension(cluster, "guard_beside")?;
         let session = Session::open(&database)?;

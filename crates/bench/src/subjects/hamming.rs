@@ -80,18 +80,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Strings of 64 bits within distance 3 of one of them; half of the strings are random, half in groups of \
                  ten with up to 6 bits flipped. Candidates are the rows that an index leads to; rows found by the graph \
                  are those among its 40 nearest.";
-    let columns = [
-        "how",
-        "rows",
-        "lookups",
-        "candidates",
-        "rows found",
-        "median, ms",
-        "99 %, ms",
-        "built, s",
-        "bytes a row",
-    ];
-    let mut table = Table::new("lookup.hamming", about, &columns);
+    let columns = "how | rows | lookups | candidates | rows found | median, ms | 99 %, ms | built, s | bytes a row";
+    let mut table = Table::new("lookup.hamming", about, columns);
     let cluster = bench.started_cluster()?;
     for contest in CONTESTS {
         let progress = waiting(contest.how)?;

@@ -57,9 +57,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let database = Database::with_extension(&cluster, "live")?;
     let session = Session::open(&database)?;
     let documents = bench.scale.documents;
-    let columns = ["what", "seconds", "share of anew"];
+    let columns = "what | seconds | share of anew";
     let about = format!("{documents} documents of each kind, threshold 0.8. Medians.");
-    let mut refreshes = Table::new("live.refresh", about, &columns);
+    let mut refreshes = Table::new("live.refresh", about, columns);
     for (what, words) in DOCUMENTS {
         session.execute(&format!(
             "CREATE UNLOGGED TABLE docs AS SELECT i AS id, ({words}) AS body FROM generate_series(1, {documents}::bigint) i"
@@ -143,9 +143,9 @@ fn measure_changes(session: &Session, documents: u64, of_table: &str) -> Result<
 /// Returns how long refreshes take after the first row of a group has been deleted, for a large group and for one a
 /// tenth as large.
 fn measure_groups(session: &Session, largest: u64) -> Result<Table> {
-    let columns = ["group", "rows", "changed rows", "seconds", "us a row"];
+    let columns = "group | rows | changed rows | seconds | us a row";
     let about = "The first row of a group is deleted; threshold 0.8.".to_string();
-    let mut table = Table::new("live.groups", about, &columns);
+    let mut table = Table::new("live.groups", about, columns);
     for (what, words) in GROUPS {
         for rows in [largest / 10, largest].map(|rows| rows.max(2)) {
             session.execute(&format!(

@@ -88,8 +88,8 @@ fn build(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     let rounds = bench.scale.long_rounds.min(BUILDS);
     let results = race("building indexes", rounds, contenders.collect())?;
     let about = format!("Building indexes on {rows} rows, one process, {rounds} times in turn.");
-    let columns = ["index", "s", "bytes a row", "times GIN"];
-    let mut table = Table::new("lookup.build", about, &columns);
+    let columns = "index | s | bytes a row | times GIN";
+    let mut table = Table::new("lookup.build", about, columns);
     for (what, name, _) in INDEXES {
         let bytes = session.number(&format!("SELECT pg_relation_size('{name}')"))? / rows as f64;
         if let (Some(times), Some(plain)) = (results.get(what), results.get(PLAIN)) {
@@ -104,15 +104,8 @@ fn build(bench: &Bench<'_>, session: &Session) -> Result<Table> {
 fn answers(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     let about = "Rows at or above 0.8 of a document among all, by how many near-duplicates it has; answers counted in \
                  the server, warm. Hot bands belong to a text that a further tenth of the rows share.";
-    let columns = [
-        "how",
-        "near-duplicates",
-        "lookups",
-        "rows found",
-        "median, ms",
-        "99 %, ms",
-    ];
-    let mut table = Table::new("lookup.answers", about, &columns);
+    let columns = "how | near-duplicates | lookups | rows found | median, ms | 99 %, ms";
+    let mut table = Table::new("lookup.answers", about, columns);
     let near_dup = Lookup {
         queries: "SELECT others, sig AS q FROM queries",
         answer: "SELECT count(*) FROM docs WHERE near_dup(sig, query.q, 0.8)",

@@ -80,18 +80,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Indexes of others, and ours on the same documents in the same run. The graph, and ours in order, are asked for as many \
                  nearest as the document has near-duplicates, and itself; rows found are those of them at or above 0.8, \
                  at `hnsw.ef_search` 100. Signatures estimate the similarity that `near_dup` on text computes; `%` is one of trigrams.";
-    let columns = [
-        "how",
-        "documents",
-        "near-duplicates",
-        "lookups",
-        "rows found",
-        "median, ms",
-        "99 %, ms",
-        "built, s",
-        "bytes a row",
-    ];
-    let mut table = Table::new("lookup.peers", about, &columns);
+    let columns = "how | documents | near-duplicates | lookups | rows found | median, ms | 99 %, ms | built, s | \
+         bytes a row";
+    let mut table = Table::new("lookup.peers", about, columns);
     let cluster = bench.started_cluster()?;
     for (documents, contests) in CONTESTS {
         let documents = documents.min(bench.scale.documents);

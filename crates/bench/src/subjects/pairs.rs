@@ -87,14 +87,7 @@ fn million(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Res
     let mut table = Table::new(
         "pairs.million",
         "",
-        &[
-            "step",
-            "s",
-            "µs a document",
-            "rows",
-            "peak memory of the backend, MB",
-            "temporary files, MB",
-        ],
+        "step | s | µs a document | rows | peak memory of the backend, MB | temporary files, MB",
     );
     let steps = STEPS.len() + TEMPLATED.len();
     let progress = bar(steps as u64, "pairs and clusters")?;

@@ -29,17 +29,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
                  original and its copies). Ours verifies from the documents; the others say what their bands and \
                  signatures of 128 slots (ClickHouse: 6 hashes) propose: datasketch and rensa candidates, gaoya those \
                  with such an estimate.";
-    let columns = [
-        "documents",
-        "who",
-        "s",
-        "µs a document",
-        "pairs",
-        "precision",
-        "recall",
-        "times ours",
-    ];
-    let mut table = Table::new("pairs.peers", about, &columns);
+    let columns = "documents | who | s | µs a document | pairs | precision | recall | times ours";
+    let mut table = Table::new("pairs.peers", about, columns);
     let cluster = bench.started_cluster()?;
     for name in CORPORA.into_iter().chain([GENERATED]) {
         let database = Database::with_extension(&cluster, "pairs_peers")?;

@@ -90,17 +90,9 @@ fn growth(bench: &Bench<'_>) -> Result<Table> {
         "Passages of {MIN_WORDS} words and more in generated documents, three in ten of which are edited copies. \
          In one backend without helpers, with work_mem 64MB. Beside it, PostgreSQL sorts the hashes of all windows. The slope is the exponent of a document's cost from the last size but one to the last."
     );
-    let columns = [
-        "documents",
-        "text, MB",
-        "seconds",
-        "µs a document",
-        "memory, MB",
-        "temporary files, MB",
-        "rows",
-        "sort of the windows, seconds",
-    ];
-    let mut table = Table::new("passages.growth", about, &columns);
+    let columns = "documents | text, MB | seconds | µs a document | memory, MB | temporary files, MB | rows | sort \
+         of the windows, seconds";
+    let mut table = Table::new("passages.growth", about, columns);
     let cluster = bench.started_cluster()?;
     let progress = bar(sizes.len() as u64, "passages")?;
     let mut costs = Vec::new();
@@ -169,20 +161,9 @@ fn beside(bench: &Bench<'_>, suffix_arrays: &SuffixArrays) -> Result<Table> {
          words are copied, and the first of several equal ones; those of fewer words, or over the end of a document, \
          are not counted."
     );
-    let columns = [
-        "collection",
-        "text, MB",
-        "seconds",
-        "memory, MB",
-        "its seconds",
-        "its memory, MB",
-        "its files, MB",
-        "times faster",
-        "times less memory",
-        "ranges",
-        "covered",
-    ];
-    let mut table = Table::new("passages.suffix_arrays", about, &columns);
+    let columns = "collection | text, MB | seconds | memory, MB | its seconds | its memory, MB | its files, MB | \
+         times faster | times less memory | ranges | covered";
+    let mut table = Table::new("passages.suffix_arrays", about, columns);
     let documents = bench.scale.documents;
     let sizes = [
         Some(documents.min(BESIDE)),

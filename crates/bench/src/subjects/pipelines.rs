@@ -47,19 +47,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
          Memory: private memory of the backend; resident memory of the largest process of the others. Disk: what they leave \
          there, and temporary files of the server. Lines: those that a user writes."
     );
-    let columns = [
-        "documents",
-        "who",
-        "s",
-        "memory, MB",
-        "disk, MB",
-        "lines",
-        "kept",
-        "precision",
-        "recall",
-        "times ours",
-    ];
-    let mut table = Table::new("pipelines", &about, &columns);
+    let columns = "documents | who | s | memory, MB | disk, MB | lines | kept | precision | recall | times ours";
+    let mut table = Table::new("pipelines", &about, columns);
     let pipelines = match bench.peers.have_python() {
         true => Pipelines::install()
             .inspect_err(|error| println!("Skipping the pipelines in Python: {error:#}"))

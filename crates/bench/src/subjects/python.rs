@@ -48,15 +48,15 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
          one processor unless said otherwise.",
         bench.texts.origin
     );
-    let columns = ["who", "µs a document", "neardup, µs", "times neardup"];
-    let mut ways = Table::new("python.processors", about, &columns);
+    let columns = "who | µs a document | neardup, µs | times neardup";
+    let mut ways = Table::new("python.processors", about, columns);
     let contenders = WAYS.map(|name| peer_contender(bench, name, all, &files[0]));
     let rounds = bench.scale.rounds;
     let results = race("signatures in Python", rounds, contenders.into())?;
     add_peers(&mut ways, &results, OURS);
     let about = "Signatures of 128 slots in Python, one processor each. Ours always starts from a list of texts; \
                  \"with shingling\" does so too, other rows of datasketch and rensa are given the shingles.";
-    let mut peers = Table::new("python.signatures", about, &columns);
+    let mut peers = Table::new("python.signatures", about, columns);
     let contenders = [&[OURS], PEERS.as_slice()].concat();
     let contenders = contenders
         .iter()

@@ -99,18 +99,8 @@ const COLLECTIONS: &[Collection] = &[
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Found pairs against true ones, each at the cut of its own similarity (in shares of 1; for SimHash of \
                  the equal bits) that gives the best F1. All were asked for what they propose from 0.4 on.";
-    let columns = [
-        "documents",
-        "true pairs",
-        "how many",
-        "who",
-        "bytes a document",
-        "precision",
-        "recall",
-        "F1",
-        "cut",
-    ];
-    let mut table = Table::new("quality.pairs", about, &columns);
+    let columns = "documents | true pairs | how many | who | bytes a document | precision | recall | F1 | cut";
+    let mut table = Table::new("quality.pairs", about, columns);
     let cluster = bench.started_cluster()?;
     for collection in COLLECTIONS {
         let database = Database::with_extension(&cluster, "quality")?;

@@ -210,8 +210,8 @@ fn slopes(all: &[Costs], of: fn(&Cost) -> f64) -> Option<Vec<f64>> {
     Some(steps.map(slope).collect())
 }
 
-fn columns() -> Vec<&'static str> {
-    [&["documents"], &STEPS[..]].concat()
+fn columns(steps: usize) -> String {
+    [&["documents"], &STEPS[..steps]].concat().join(" | ")
 }
 
 /// Returns the times, and the power of the number of documents with which they grow.
@@ -239,7 +239,7 @@ fn processor_times(all: &[Costs]) -> Table {
 /// Returns a cost of the first `steps` steps at every size, and the power of the number of documents with which it
 /// grows.
 fn growth(name: &str, about: String, all: &[Costs], steps: usize, of: fn(&Cost) -> f64) -> Table {
-    let mut table = Table::new(name, about, &columns()[..=steps]);
+    let mut table = Table::new(name, about, &columns(steps));
     for costs in all {
         let mut row: Vec<Cell> = row![costs.documents as f64];
         row.extend(costs.steps[..steps].iter().map(|cost| Cell::from(of(cost))));
@@ -258,7 +258,7 @@ fn growth(name: &str, about: String, all: &[Costs], steps: usize, of: fn(&Cost) 
 fn hours(all: &[Costs]) -> Table {
     let about = "Hours of one core for a step over all documents: those of the largest size as measured, those of 10^8 with the \
                  slope, or none where it is below 0.";
-    let mut table = Table::new("scale.hours", about, &columns());
+    let mut table = Table::new("scale.hours", about, &columns(STEPS.len()));
     let Some(last) = all.last() else {
         return table;
     };
@@ -281,7 +281,7 @@ fn hours(all: &[Costs]) -> Table {
 
 fn memory_of(all: &[Costs]) -> Table {
     let about = "The most private memory of the backend, in MB, shared buffers not counted.";
-    let mut table = Table::new("scale.memory", about, &columns());
+    let mut table = Table::new("scale.memory", about, &columns(STEPS.len()));
     for costs in all {
         let mut row: Vec<Cell> = row![costs.documents as f64];
         row.extend(costs.steps.iter().map(|cost| Cell::from(cost.megabytes)));
@@ -296,7 +296,7 @@ fn bytes(all: &[Costs]) -> Table {
     let mut table = Table::new(
         "scale.bytes",
         about,
-        &["documents", "text", "signature", "index", "temporary files"],
+        "documents | text | signature | index | temporary files",
     );
     for costs in all {
         let [text, signature, index, temporary] = costs.bytes;

@@ -58,18 +58,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         "`SELECT count(FUNCTION(body))` against `SELECT count(md5(body))`, same warm table, one backend: translations \
          of programs' messages of {BYTES} bytes, and corpora. The last two columns are beside `fold => 'case'`."
     );
-    let columns = [
-        "texts",
-        "documents",
-        "bytes",
-        "md5, µs",
-        "minhash, times md5",
-        "simhash, times md5",
-        "unit => 'char', times md5",
-        "fold => 'none'",
-        "fold => 'marks'",
-    ];
-    let mut table = Table::new("signature.scripts", about, &columns);
+    let columns = "texts | documents | bytes | md5, µs | minhash, times md5 | simhash, times md5 | unit => 'char', \
+         times md5 | fold => 'none' | fold => 'marks'";
+    let mut table = Table::new("signature.scripts", about, columns);
     for (language, name) in LANGUAGES {
         let documents = translations::documents(name, BYTES)?;
         add(bench, &session, &mut table, language, documents)?;

@@ -101,14 +101,8 @@ fn price(bench: &Bench<'_>, paths: &[(&str, &Session)], documents: usize) -> Res
     let results = race("signature beside md5", bench.scale.rounds, contenders)?;
 
     let about = "`SELECT count(FUNCTION(body))` against `SELECT count(md5(body))`, same warm table, one backend.";
-    let columns = [
-        "function",
-        "kernels",
-        "µs a document",
-        "md5, µs",
-        "times md5",
-    ];
-    let mut table = Table::new("signature.price", about, &columns);
+    let columns = "function | kernels | µs a document | md5, µs | times md5";
+    let mut table = Table::new("signature.price", about, columns);
     let mut add = |name: &str, function: &str, path: &str| {
         let (times, md5) = (results.get(name), results.get(&format!("md5, {path}")));
         if let (Some(times), Some(md5)) = (times, md5) {
@@ -151,8 +145,8 @@ fn beside_peers(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Resu
     let about = "Signatures of 128 slots (ClickHouse: 6 hashes, the time of reading its table taken off), one thread \
                  each. Ours always starts from the text in its table; \"with shingling\" does so too, other rows of \
                  datasketch, rensa and gaoya are given the shingles.";
-    let columns = ["who", "µs a document", "minhash, µs", "times minhash"];
-    let mut table = Table::new("signature.peers", about, &columns);
+    let columns = "who | µs a document | minhash, µs | times minhash";
+    let mut table = Table::new("signature.peers", about, columns);
     add_peers(&mut table, &results, "minhash");
     Ok(table)
 }
@@ -200,15 +194,8 @@ fn simhash(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Result<Ta
         .to_vec();
     let about = "SimHash of 64 bits beside ClickHouse's at equal k (the time of reading its table taken off), one \
                  thread each.";
-    let columns = [
-        "k",
-        "weighting",
-        "simhash, µs",
-        "who",
-        "µs a document",
-        "times simhash",
-    ];
-    let mut table = Table::new("signature.simhash", about, &columns);
+    let columns = "k | weighting | simhash, µs | who | µs a document | times simhash";
+    let mut table = Table::new("signature.simhash", about, columns);
     for (k, names) in [1, 3].into_iter().zip(&names) {
         let mut contenders: Vec<Contender<'_>> = WEIGHTINGS
             .iter()

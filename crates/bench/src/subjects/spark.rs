@@ -27,18 +27,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
                  8192 partitions; what they propose is connected outside Spark, since GraphFrames needs a jar. \
                  Precision and recall: of the pairs of documents in one cluster, against the connected components of \
                  all pairs whose Jaccard similarity is at least 0.8; of pairs, against these.";
-    let columns = [
-        "documents",
-        "who",
-        "s",
-        "processor s",
-        "shuffled, bytes a document",
-        "kept",
-        "precision",
-        "recall",
-        "times ours",
-    ];
-    let mut table = Table::new("spark", about, &columns);
+    let columns = "documents | who | s | processor s | shuffled, bytes a document | kept | precision | recall | \
+         times ours";
+    let mut table = Table::new("spark", about, columns);
     let spark = match Spark::install() {
         Ok(spark) => spark,
         Err(error) => {
