@@ -22,7 +22,7 @@ mod _native {
         set_signature, shingle_hashes, shingles, signatures, simhashes, winnow,
     };
     #[pymodule_export]
-    use crate::meeting::{frequencies, meet, members, set_resemblances, sets};
+    use crate::meeting::{Meetings, frequencies, members, set_resemblances, sets};
     #[pymodule_export]
     use crate::pairs::{containments, edit_distances, explanations, resemblances};
     #[pymodule_export]

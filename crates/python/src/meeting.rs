@@ -1,10 +1,11 @@
 //! The steps of a search for similar sets by machines that each hold a part of them. A set is the bytes of its sorted
 //! hashes; numbers come and go as the bytes of arrays.
 
-use neardup::candidates::{Meeting, Member, counter, ranked_prefix};
+use std::ops::Range;
+
+use neardup::candidates::{Meeting, Member, counter, part, ranked_prefix};
 use neardup::set::jaccard;
 use neardup::shingle::{Key, shingle_hashes};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -67,89 +68,128 @@ pub fn frequencies<'py>(
     Ok(packed(py, counts.into_iter().map(u32::to_le_bytes)))
 }
 
-/// Returns the members of all sets in three columns: the number of the set, the element, and how many elements of the
-/// set are no rarer.
+/// Returns the members of all sets, packed, by the part of all elements that they belong to. Elements whose counter is at
+/// most `above` are left out. The columns are the numbers, sides, and labels of the sets.
 #[pyfunction]
 pub fn members<'py>(
     py: Python<'py>,
     sets: &Bound<'py, PyAny>,
+    columns: [PyBackedBytes; 3],
     threshold: f64,
     frequencies: &[u8],
-) -> PyResult<(
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-)> {
+    above: u64,
+    parts: usize,
+) -> PyResult<Vec<Bound<'py, PyBytes>>> {
     let counts = numbers(frequencies, u32::from_le_bytes);
     let count = |element| counts[counter(element, counts.len())];
-    let (mut rows, mut elements, mut rests) = (Vec::new(), Vec::new(), Vec::new());
+    let [ids, sides, labels] = columns;
+    let [ids, labels] = [ids, labels].map(|column| numbers(&column, i64::from_le_bytes));
+    let sides = numbers(&sides, i32::from_le_bytes);
+    let mut members = vec![Vec::new(); parts];
     for (row, bytes) in Column::read(sets)?.texts().enumerate() {
         let set = bytes?.map(|bytes| set(&bytes)).unwrap_or_default();
         let prefix = ranked_prefix(&set, threshold, count).map_err(raised)?;
         for (at, element) in prefix.into_iter().enumerate() {
-            rows.push(row as i32);
-            elements.push(element);
-            rests.push((set.len() - at) as i32);
+            let member = Member {
+                element,
+                label: labels[row],
+                size: set.len() as u32,
+                rest: (set.len() - at) as u32,
+                sides: sides[row] as u8,
+            };
+            if u64::from(count(element)) > above {
+                members[part(element, parts)].extend(words(&member, ids[row]));
+            }
         }
     }
-    Ok((
-        packed(py, rows.into_iter().map(i32::to_le_bytes)),
-        packed(py, elements.into_iter().map(i64::to_le_bytes)),
-        packed(py, rests.into_iter().map(i32::to_le_bytes)),
-    ))
+    let bytes = |words: Vec<i64>| packed(py, words.into_iter().map(i64::to_le_bytes));
+    Ok(members.into_iter().map(bytes).collect())
 }
 
-/// Returns the pairs of members from member `start` on: the members' numbers on both sides, and the member to go on
-/// with. The columns of members are elements, labels, sizes, rests, and sides.
-#[pyfunction]
-pub fn meet<'py>(
-    py: Python<'py>,
-    members: [PyBackedBytes; 5],
-    meeting: (f64, usize, bool),
-    start: usize,
-) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, usize)> {
-    let (threshold, hot, by_label) = meeting;
-    let meeting = Meeting {
-        threshold,
-        hot,
-        by_label,
+/// Returns a member and its set's number as words.
+fn words(member: &Member, id: i64) -> [i64; 5] {
+    let sizes = i64::from(member.size) << 32 | i64::from(member.rest);
+    [
+        member.element,
+        member.label,
+        id,
+        sizes,
+        i64::from(member.sides),
+    ]
+}
+
+fn member([element, label, id, sizes, sides]: [i64; 5]) -> (Member, i64) {
+    let member = Member {
+        element,
+        label,
+        size: (sizes >> 32) as u32,
+        rest: sizes as u32,
+        sides: sides as u8,
     };
-    let [elements, labels, sizes, rests, sides] = members;
-    let [elements, labels] = [elements, labels].map(|column| numbers(&column, i64::from_le_bytes));
-    let [sizes, rests] = [sizes, rests].map(|column| numbers(&column, u32::from_le_bytes));
-    let len = elements.len();
-    if [labels.len(), sizes.len(), rests.len(), sides.len()] != [len; 4] {
-        return Err(PyValueError::new_err("the columns have different lengths"));
-    }
-    let member = |i: usize| Member {
-        element: elements[i],
-        label: labels[i],
-        size: sizes[i],
-        rest: rests[i],
-        sides: sides[i],
-    };
-    let members: Vec<Member> = (0..len).map(member).collect();
-    let (mut left, mut right, mut next) = (Vec::new(), Vec::new(), 0);
-    'members: for group in members.chunk_by(|a, b| a.element == b.element) {
-        let first = next;
-        for i in 0..group.len() {
-            if next >= start {
-                if left.len() >= AT_ONCE {
-                    break 'members;
-                }
-                meeting.visit_pairs(group, i, &mut |j| {
-                    left.push(next as u32);
-                    right.push((first + j) as u32);
-                });
-            }
-            next += 1;
+    (member, id)
+}
+
+/// The pairs of packed members that meet: an iterator over two columns of sets' numbers, the smaller of each pair first.
+#[pyclass]
+pub struct Meetings {
+    meeting: Meeting,
+    members: Vec<Member>,
+    ids: Vec<i64>,
+    /// The group that the next member belongs to.
+    group: Range<usize>,
+    next: usize,
+}
+
+#[pymethods]
+impl Meetings {
+    #[new]
+    fn new(packed: &[u8], threshold: f64, hot: usize, by_label: bool) -> Meetings {
+        let words = numbers(packed, i64::from_le_bytes);
+        let (words, _) = words.as_chunks();
+        let mut members: Vec<_> = words.iter().copied().map(member).collect();
+        members
+            .sort_unstable_by_key(|(member, id)| (member.element, member.label, member.size, *id));
+        let (members, ids) = members.into_iter().unzip();
+        let meeting = Meeting {
+            threshold,
+            hot,
+            by_label,
+        };
+        Meetings {
+            meeting,
+            members,
+            ids,
+            group: 0..0,
+            next: 0,
         }
     }
-    Ok((
-        packed(py, left.into_iter().map(u32::to_le_bytes)),
-        packed(py, right.into_iter().map(u32::to_le_bytes)),
-        next,
-    ))
+
+    fn __iter__(of: Bound<'_, Meetings>) -> Bound<'_, Meetings> {
+        of
+    }
+
+    fn __next__<'py>(&mut self, py: Python<'py>) -> Option<[Bound<'py, PyBytes>; 2]> {
+        let mut pairs = Vec::new();
+        while pairs.len() < AT_ONCE && self.next < self.members.len() {
+            if self.next == self.group.end {
+                let element = self.members[self.next].element;
+                let rest = &self.members[self.next..];
+                self.group =
+                    self.next..self.next + rest.partition_point(|other| other.element == element);
+            }
+            let ids = &self.ids[self.group.clone()];
+            let at = self.next - self.group.start;
+            let group = &self.members[self.group.clone()];
+            self.meeting.visit_pairs(group, at, &mut |partner| {
+                pairs.push([ids[at].min(ids[partner]), ids[at].max(ids[partner])]);
+            });
+            self.next += 1;
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        let column = |side: usize| packed(py, pairs.iter().map(|pair| pair[side].to_le_bytes()));
+        (!pairs.is_empty()).then(|| [column(0), column(1)])
+    }
 }
 
 #[pyfunction]

@@ -20,6 +20,6 @@ pub use frequencies::Frequencies;
 pub use group_sizes::GroupSizes;
 pub use hot::{Prefixes, choose_prefix};
 pub use lists::KeyLists;
-pub use meeting::{Meeting, Member, counter, ranked_prefix};
+pub use meeting::{Meeting, Member, counter, part, ranked_prefix};
 pub use prefix::rarest;
 pub use tokens::{Sides, TokenCounts, Tokens, choose, keys, pairs_of_row, token};

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,14 @@ MOST_COUNTERS = 1 << 22
 
 COUNTERS_IN_A_ROW = 1 << 14
 
+MEMBERS_IN_A_PART = 1 << 20
+"""33 MB of members that a worker sorts at once."""
+
 HOT = 1000
 """In groups of more sets, `clusters` first compares one of them with the others."""
+
+FEW_EDGES = 1 << 20
+"""As many edges are connected by one worker; more take a dozen shuffles."""
 
 
 def pairs(
@@ -56,8 +63,8 @@ def pairs(
     if most is not None and (base is not None or not 1 <= most <= 1000):
         raise ValueError("most must be 1 to 1000, and is not for two DataFrames")
     search = _Search(docs, base, key, text, threshold, (k, unit, fold), exceptions)
-    near = search.compared(search.meeting(search.members()))
-    rows = search.items.select("id", "key", "side")
+    near = search.compared(search.meeting(search.sets))
+    rows = search.items.where("id IS NOT NULL").select("id", "key", "side")
     if most is not None:
         return _few(rows, near, most)
     a = rows.select(F.col("id").alias("a"), F.col("key").alias("key_a"), F.col("side").alias("side_a"))
@@ -90,22 +97,19 @@ def clusters(
     the call, except for its last step.
     """
     search = _Search(docs, None, key, text, threshold, (k, unit, fold), exceptions)
-    members = _kept(search.members())
-    hot = _kept(members.groupBy("element").count().where(F.col("count") > HOT).select("element"))
-    labels = _components(search.compared(search.meeting(members, HOT)))
-    if hot.count() > 0:
+    near = search.compared(search.meeting(search.sets, HOT))
+    labels = _components(near)
+    if near.where("a = b").head(1):
         # What is connected by now need not be compared.
-        labeled = members.join(hot, "element").drop("label").join(labels, "id", "left")
-        labeled = labeled.withColumn("label", F.coalesce("label", "id"))
-        more = search.compared(search.meeting(labeled, by_label=True))
+        labeled = search.sets.drop("label").join(labels, "id", "left").withColumn("label", F.coalesce("label", "id"))
+        more = search.compared(search.meeting(labeled, HOT, by_label=True))
         tree = labels.where("id != label").select(F.col("label").alias("a"), F.col("id").alias("b"))
         labels = _components(more.select("a", "b").unionByName(tree))
-    labeled = search.items.select("key", "id").join(labels, "id", "left")
-    labeled = _kept(labeled.select("key", F.coalesce("label", "id").alias("label")))
-    names = labeled.groupBy("label").agg(F.min("key").alias("name"))
-    named = labeled.join(names, "label").select("key", "name")
-    everyone = docs.select(_column(key).alias("key")).join(named, "key", "left")
-    return everyone.select("key", F.coalesce("name", "key").alias("cluster"))
+    rows = search.items.select("key", "id").join(labels, "id", "left")
+    of_cluster = Window.partitionBy(F.coalesce("label", "id"))
+    named = rows.where("id IS NOT NULL").select("key", F.min("key").over(of_cluster).alias("cluster"))
+    alone = search.items.where("id IS NULL").select("key", F.col("key").alias("cluster"))
+    return named.unionByName(alone)
 
 
 class _Search:
@@ -127,20 +131,20 @@ class _Search:
         rows = _rows(docs, "docs", key, text).withColumn("side", F.lit(3 if base is None else 1))
         if base is not None:
             rows = rows.unionByName(_rows(base, "base", key, text).withColumn("side", F.lit(2)))
-        rows = rows.where(F.col("text").isNotNull()).withColumn("own", F.lit(False))
+        rows = rows.withColumn("own", F.lit(False))
         if exceptions is not None:
             exceptions = _excepted(exceptions)
             # A document with an exception counts by itself, so that the exception is one of its set.
             keys = exceptions.select(F.col("x").alias("key")).union(exceptions.select("y")).distinct()
             marked = keys.withColumn("marked", F.lit(True))
             rows = rows.join(marked, "key", "left").withColumn("own", F.col("marked").isNotNull())
-        schema = rows.select("key", "side").schema.add("id", "long").add("size", "integer").add("set", "binary")
+        schema = rows.select("key", "side").schema.add("id", "long").add("set", "binary")
         items = rows.select("key", "side", "own", "text").mapInArrow(partial(_cut, shingling), schema)
         self.items = _kept(items)
-        sets = self.items.groupBy("id").agg(
-            F.first("size").alias("size"), F.first("set").alias("set"), F.bit_or("side").alias("sides")
-        )
+        found = self.items.where("id IS NOT NULL").groupBy("id")
+        sets = found.agg(F.first("set").alias("set"), F.bit_or("side").alias("sides"), F.lit(0).cast("long").alias("label"))
         self.sets = _kept(sets)
+        self.frequencies = self._frequencies()
         self.exceptions = None
         if exceptions is not None:
             ids = self.items.select("key", "id")
@@ -148,24 +152,27 @@ class _Search:
             found = exceptions.join(x, "x").join(y, "y")
             self.exceptions = found.select(F.least("id_x", "id_y").alias("a"), F.greatest("id_x", "id_y").alias("b"))
 
-    def members(self) -> DataFrame:
-        """Return every set under the shingles of its prefix."""
+    def _frequencies(self) -> bytes:
+        """Return how many sets have the shingles of each counter."""
         wanted = 8 * max(self.sets.count(), 512) - 1
         counters = min(1 << wanted.bit_length(), MOST_COUNTERS)
-        sets = self.sets.select("set")
-        parts = sets.mapInArrow(partial(_count, counters), "part int, counts binary")
+        parts = self.sets.select("set").mapInArrow(partial(_count, counters), "part int, counts binary")
         summed = parts.repartition("part").mapInArrow(_sum, "part int, counts binary").collect()
-        frequencies = b"".join(row.counts for row in sorted(summed))
-        members = self.sets.mapInArrow(
-            partial(_members, self.threshold, frequencies), "element long, id long, size int, rest int, sides int"
-        )
-        return members.withColumn("label", F.lit(0).cast("long"))
+        return b"".join(row.counts for row in sorted(summed))
 
-    def meeting(self, members: DataFrame, hot: int = 1 << 62, by_label: bool = False) -> DataFrame:
-        """Return the pairs of sets that can be similar, each once."""
-        members = members.repartition("element").sortWithinPartitions("element", "label", "size", "id")
+    def meeting(self, sets: DataFrame, hot: int = 1 << 62, by_label: bool = False) -> DataFrame:
+        """Return the pairs of sets that can be similar, each once.
+
+        In groups of more than `hot` sets only one set meets the others, and itself; with `by_label`, sets meet in these
+        groups only, and only sets of different labels.
+        """
+        elements = int(np.frombuffer(self.frequencies, np.uint32).sum(dtype=np.int64))
+        parts = max(elements // MEMBERS_IN_A_PART, 4 * sets.sparkSession.sparkContext.defaultParallelism)
+        cut = partial(_members, (self.threshold, self.frequencies, hot if by_label else 0, parts))
+        members = sets.select("id", "set", "sides", "label").mapInArrow(cut, "part int, members binary")
         meet = partial(_meet, (self.threshold, hot, by_label))
-        return members.mapInArrow(meet, "a long, b long").distinct()
+        grouped = members.repartition("part").sortWithinPartitions("part")
+        return grouped.mapInArrow(meet, "a long, b long").distinct()
 
     def compared(self, met: DataFrame) -> DataFrame:
         """Return the pairs that are similar, with their similarity."""
@@ -214,20 +221,18 @@ def _excepted(exceptions: DataFrame) -> DataFrame:
 def _cut(
     shingling: tuple[int, str, str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Return the set of each document that is not empty, and its number, a hash of the set."""
+    """Return the set of each document and its number, a hash of the set; NULL for an empty one."""
     for batch in batches:
         key, side, own, text = batch.columns
-        sets = _native.sets(text, *shingling)
-        found = [(row, of_row) for row, of_row in enumerate(sets) if of_row]
-        kept = pa.array([row for row, _ in found], pa.int64())
-        ids = [_id(of_row, key[row].as_py() if own[row].as_py() else None) for row, of_row in found]
-        sizes = pa.array([len(of_row) // 8 for _, of_row in found], pa.int32())
-        columns = [key.take(kept), side.take(kept), pa.array(ids, pa.int64()), sizes]
-        columns.append(pa.array([of_row for _, of_row in found], pa.binary()))
-        yield pa.RecordBatch.from_arrays(columns, ["key", "side", "id", "size", "set"])
+        sets = [of_row or None for of_row in _native.sets(text, *shingling)]
+        ids = [_id(of_row, key[row].as_py() if own[row].as_py() else None) for row, of_row in enumerate(sets)]
+        columns = [key, side, pa.array(ids, pa.int64()), pa.array(sets, pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, ["key", "side", "id", "set"])
 
 
-def _id(found: bytes, key: object) -> int:
+def _id(found: bytes | None, key: object) -> int | None:
+    if found is None:
+        return None
     digest = hashlib.blake2b(found, digest_size=8)
     if key is not None:
         digest.update(repr(key).encode())
@@ -256,40 +261,27 @@ def _parts(parts: dict[int, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(list(parts), pa.int32()), counts], ["part", "counts"])
 
 
-def _members(threshold: float, frequencies: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _members(
+    prefixes: tuple[float, bytes, int, int], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Return every set under the shingles of its prefix, packed by parts of all shingles."""
     for batch in batches:
-        rows, elements, rests = _native.members(batch.column("set"), threshold, frequencies)
-        of_set = batch.select(["id", "size", "sides"]).take(pa.array(np.frombuffer(rows, np.int32)))
-        numbers = [pa.array(np.frombuffer(elements, np.int64)), pa.array(np.frombuffer(rests, np.int32))]
-        columns = [numbers[0], of_set.column("id"), of_set.column("size"), numbers[1], of_set.column("sides")]
-        yield pa.RecordBatch.from_arrays(columns, ["element", "id", "size", "rest", "sides"])
+        ids, sets, *others = batch.columns
+        columns = [column.to_numpy().tobytes() for column in (ids, *others)]
+        packed = _native.members(sets, columns, *prefixes)
+        parts = [part for part, members in enumerate(packed) if members]
+        members = pa.array([packed[part] for part in parts], pa.binary())
+        yield pa.RecordBatch.from_arrays([pa.array(parts, pa.int32()), members], ["part", "members"])
 
 
 def _meet(meeting: tuple[float, int, bool], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the pairs of each group, which may go over several batches."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        elements = batch.column("element").to_numpy()
-        if len(elements) == 0:
-            continue
-        last = int(np.searchsorted(elements, elements[-1]))
-        if last > 0 or (waiting and waiting[-1].column("element")[-1].as_py() != elements[0]):
-            yield from _met(meeting, [*waiting, batch.slice(0, last)])
-            waiting = []
-        waiting.append(batch.slice(last))
-    if waiting:
-        yield from _met(meeting, waiting)
-
-
-def _met(meeting: tuple[float, int, bool], batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    table = pa.Table.from_batches(batches)
-    types = {"element": np.int64, "label": np.int64, "size": np.uint32, "rest": np.uint32, "sides": np.uint8}
-    columns = [table.column(name).to_numpy().astype(of).tobytes() for name, of in types.items()]
-    ids, start = table.column("id").to_numpy(), 0
-    while start < len(ids):
-        *sides, start = _native.meet(columns, meeting, start)
-        a, b = (ids[np.frombuffer(side, np.uint32)] for side in sides)
-        yield pa.RecordBatch.from_arrays([pa.array(np.minimum(a, b)), pa.array(np.maximum(a, b))], ["a", "b"])
+    """Return the pairs of each part, whose members come in several rows."""
+    columns = (zip(batch.column("part").to_pylist(), batch.column("members")) for batch in batches)
+    for _, rows in groupby(chain.from_iterable(columns), lambda row: row[0]):
+        members = b"".join(of_row.as_py() for _, of_row in rows)
+        for sides in _native.Meetings(members, *meeting):
+            a, b = (pa.array(np.frombuffer(side, np.int64)) for side in sides)
+            yield pa.RecordBatch.from_arrays([a, b], ["a", "b"])
 
 
 def _compare(threshold: float, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -336,6 +328,8 @@ def _components(edges: DataFrame) -> DataFrame:
     """
     neighbors = Window.partitionBy("u")
     edges = _kept(edges.select(F.greatest("a", "b").alias("u"), F.least("a", "b").alias("v")).distinct())
+    if edges.count() <= FEW_EDGES:
+        return edges.coalesce(1).mapInArrow(_connect, "id long, label long")
     before: Row | None = None
     while True:
         state = edges.agg(F.count("*").alias("edges"), F.bit_xor(F.xxhash64("u", "v")).alias("hash")).head()
@@ -351,3 +345,19 @@ def _components(edges: DataFrame) -> DataFrame:
         edges = _kept(small.distinct())
     roots = edges.select(F.col("v").alias("id"), F.col("v").alias("label"))
     return edges.select(F.col("u").alias("id"), F.col("v").alias("label")).unionByName(roots).distinct()
+
+
+def _connect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    labels: dict[int, int] = {}
+
+    def label(of: int) -> int:
+        while (parent := labels.setdefault(of, of)) != of:
+            labels[of] = of = labels[parent]
+        return of
+
+    for batch in batches:
+        for edge in zip(*(column.to_pylist() for column in batch.columns)):
+            ends = [label(end) for end in edge]
+            labels[max(ends)] = min(ends)
+    found = [pa.array(list(labels), pa.int64()), pa.array([label(of) for of in list(labels)], pa.int64())]
+    yield pa.RecordBatch.from_arrays(found, ["id", "label"])
