@@ -3,7 +3,7 @@
 //! They run one after the other on one private server (`cargo test -p server-tests -- NAME`).
 //! `NEARDUP_PG` or `NEARDUP_PG_CONFIG` choose the PostgreSQL; `NEARDUP_BLESS=1` accepts the present
 //! output as the expected one. Reliability tests run whole where a name is given, else in brief. Those of Spark are
-//! there only with `NEARDUP_SPARK=1`.
+//! there only with `NEARDUP_SPARK=1`. `NEARDUP_HALF` chooses the half `first` or `second`, each on its own server.
 
 mod deadline;
 mod docs;
@@ -18,9 +18,10 @@ mod sessions;
 mod shared;
 mod spark;
 
+use std::env;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use libtest_mimic::{Arguments, Trial};
 
 use harness::Scale;
@@ -41,17 +42,45 @@ fn run() -> Result<ExitCode> {
         Some(_) => Scale::Whole,
         None => Scale::Quick,
     };
-    let trials = trials(scale)?;
+    let mut trials = trials(scale)?;
+    let cluster = match env::var("NEARDUP_HALF").as_deref() {
+        Err(_) => "main",
+        Ok("first") => {
+            trials.retain(|trial| !is_in_second_half(trial));
+            "main"
+        }
+        Ok("second") => {
+            trials.retain(is_in_second_half);
+            "second"
+        }
+        Ok(other) => bail!("NEARDUP_HALF is {other}, not first or second"),
+    };
     let is_wanted = |trial: &&Trial| !arguments.is_filtered_out(trial);
     let names: Vec<&str> = trials.iter().filter(is_wanted).map(Trial::name).collect();
     if !arguments.list && !names.is_empty() {
-        shared::start()?;
+        shared::start(cluster)?;
         preparation::begin(&names, scale);
         deadline::set(scale);
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::print_figures();
     Ok(conclusion.exit_code())
+}
+
+/// How the names of the tests begin that take half of the time, and share no file with the others.
+const SECOND_HALF: &[&str] = &[
+    "reliability::",
+    "server::bench_",
+    "server::documents_",
+    "server::equals_scan_",
+    "server::guard_",
+    "server::live_",
+];
+
+fn is_in_second_half(trial: &Trial) -> bool {
+    SECOND_HALF
+        .iter()
+        .any(|part| trial.name().starts_with(part))
 }
 
 /// Returns every test, the quickest to fail first.

@@ -9,10 +9,10 @@ use testbed::setup;
 
 static SERVER: OnceLock<Server> = OnceLock::new();
 
-/// Starts the server, of the PostgreSQL that the environment chooses.
-pub fn start() -> Result<()> {
+/// Starts the server of this name, of the PostgreSQL that the environment chooses.
+pub fn start(name: &str) -> Result<()> {
     let choice = PostgresChoice::from_environment()?;
-    let server = Server::start(setup::ensure(&choice)?)?;
+    let server = Server::start_cluster(setup::ensure(&choice)?, name)?;
     SERVER.get_or_init(|| server);
     Ok(())
 }

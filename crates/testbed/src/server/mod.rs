@@ -32,6 +32,11 @@ pub struct Server {
 impl Server {
     /// Builds the extension, installs it privately and starts the server. Skips each step that is up to date.
     pub fn start(pg: PgConfig) -> Result<Server> {
+        Server::start_cluster(pg, "main")
+    }
+
+    /// Starts a server of this name, which shares the installed extension with the others.
+    pub fn start_cluster(pg: PgConfig, name: &str) -> Result<Server> {
         let account = Account::for_server()?;
         let home = Home::create(pg.major, &account)?;
         let _lock = home.lock()?;
@@ -44,7 +49,7 @@ impl Server {
         }
         extension::install(&installation, &pg)?;
         fs::create_dir_all(home.clusters())?;
-        let main = Cluster::at(home.clusters().join("main"), &installation, &account);
+        let main = Cluster::at(home.clusters().join(name), &installation, &account);
         if !main.exists() {
             eprintln!("Creating a private server in {}", home.path.display());
             main.remove()?;

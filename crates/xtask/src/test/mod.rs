@@ -58,23 +58,34 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
     Ok(tally.finish())
 }
 
-/// Runs everything: the tests that need a server, which leave a processor idle, beside all others of lower priority.
-/// Their output follows.
+/// Runs everything: both halves of the tests that need a server, which leave processors idle, beside all others of lower
+/// priority. Their output follows.
 fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
-    let (sender, lines) = mpsc::channel();
     thread::scope(|scope| {
-        let with_server = scope.spawn(move || {
-            let mut tally = Tally::default();
-            let mut say = |line| drop(sender.send(line));
-            tally.count(&mut server_tests(pg, "", bless), &mut say)?;
-            anyhow::Ok(tally)
+        // The harness's own tests run with the first half.
+        let halves: [(&str, &[&str]); 2] = [
+            ("first", &["--lib", "--test=suite"]),
+            ("second", &["--test=suite"]),
+        ];
+        let halves = halves.map(|(half, targets)| {
+            let (sender, lines) = mpsc::channel();
+            let run = move || {
+                let mut tally = Tally::default();
+                let mut tests = server_tests(pg, "", bless);
+                let mut say = |line| drop(sender.send(line));
+                tally.count(tests.args(targets).env("NEARDUP_HALF", half), &mut say)?;
+                anyhow::Ok(tally)
+            };
+            (scope.spawn(run), lines)
         });
         tally.check("fmt", &mut fmt())?;
         tally.count_all(&mut shell::behind(&unit_tests()))?;
         tally.check("clippy", &mut shell::behind(&clippy(pg)))?;
-        lines.into_iter().for_each(print);
-        let with_server = with_server.join();
-        tally.add(&with_server.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        for (half, lines) in halves {
+            lines.into_iter().for_each(print);
+            let half = half.join();
+            tally.add(&half.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
         Ok(())
     })
 }
@@ -107,8 +118,7 @@ fn unit_tests() -> Command {
     command
 }
 
-/// Returns the tests that need a server and have `filter` in their name; an empty filter selects all, and
-/// the harness's own tests.
+/// Returns the tests that need a server and have `filter` in their name; an empty filter selects all.
 fn server_tests(pg: &PgConfig, filter: &str, bless: bool) -> Command {
     let mut command = workspace::cargo();
     command.args(["test", "--package", "server-tests", "--no-fail-fast"]);
