@@ -21,8 +21,6 @@ mod avx2;
 mod avx512;
 mod bit_sums;
 pub mod fold;
-#[cfg(target_arch = "x86_64")]
-mod lanes;
 mod portable;
 mod siphash;
 #[cfg(test)]

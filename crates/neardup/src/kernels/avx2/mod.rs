@@ -4,11 +4,8 @@ mod siphash;
 mod sketch;
 mod words;
 
-use super::lanes::Lanes;
 use super::{Kernels, Vectorize, bit_sums, portable};
-use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm256_loadu_si256, _mm256_storeu_si256,
-};
+use std::arch::x86_64::__m256i;
 
 /// Returns whether this processor has the instructions of [`KERNELS`].
 pub fn is_available() -> bool {
@@ -65,27 +62,6 @@ fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     bit_sums::add_weight(words, weight, sums);
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load<T: Lanes<32>>(lanes: &T) -> __m256i {
-    // SAFETY: 32 initialized bytes; the load needs no alignment.
-    unsafe { _mm256_loadu_si256(std::ptr::from_ref(lanes).cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store<T: Lanes<32>>(lanes: &mut T, value: __m256i) {
-    // SAFETY: 32 bytes that may hold anything; the store needs no alignment.
-    unsafe { _mm256_storeu_si256(std::ptr::from_mut(lanes).cast(), value) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
-    // SAFETY: 16 initialized bytes; the load needs no alignment.
-    unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
 }
 
 /// Multiplies the lower halves of the lanes with the one instruction for this. From its own intrinsic the compiler

@@ -1,8 +1,9 @@
 //! The rounds of a sketch, four shingles at a time.
 
 use super::super::portable::{self, OpenSlots};
-use super::{load, multiply_halves, store};
+use super::multiply_halves;
 use crate::hash::slot::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
+use bytemuck::cast;
 use std::arch::x86_64::{
     __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
     _mm256_i32gather_epi32, _mm256_max_epu32, _mm256_movemask_pd, _mm256_movemask_ps,
@@ -63,7 +64,7 @@ fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
     let mut any = 0;
     for (word, slots) in open.words.iter_mut().zip(whole) {
         *word = slots.as_chunks().0.iter().rev().fold(0, |bits, codes| {
-            let codes = load::<[u32; 8]>(codes);
+            let codes = cast::<[u32; 8], _>(*codes);
             let is_open = _mm256_cmpeq_epi32(_mm256_max_epu32(codes, from), codes);
             bits << 8 | _mm256_movemask_ps(_mm256_castsi256_ps(is_open)) as u32
         });
@@ -86,10 +87,9 @@ fn pass<const IN_REGISTER: bool>(
     let test = OpenTestOfFour::<IN_REGISTER>::new(slots, round, open);
     let mut count = 0;
     for x in hashes {
-        let x = load(x);
+        let x = cast(*x);
         let is_open = test.lanes_to_open_slots(x);
-        let room = passed[count..].first_chunk_mut::<4>();
-        store(room.expect("room for a chunk"), move_to_front(x, is_open));
+        passed[count..][..4].copy_from_slice(&cast::<_, [u64; 4]>(move_to_front(x, is_open)));
         count += is_open.count_ones() as usize;
     }
     count
@@ -109,13 +109,13 @@ impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
     #[target_feature(enable = "avx2")]
     fn new(slots: usize, round: usize, open: &'a OpenSlots) -> Self {
         let step = |step: u32| _mm256_set1_epi64x(i64::from(step.wrapping_mul(round as u32)));
-        let first_words = open.words.first_chunk::<8>().expect("32 words");
+        let first_words: &[u32; 8] = open.words.first_chunk().expect("32 words");
         Self {
             slots: _mm256_set1_epi64x(slots as i64),
             sum_step: step(STEP_OF_SLOT),
             factor_step: step(STEP_OF_FACTOR),
             open,
-            first_words: load(first_words),
+            first_words: cast(*first_words),
         }
     }
 
@@ -154,7 +154,7 @@ impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn move_to_front(x: __m256i, lanes: usize) -> __m256i {
-    _mm256_permutevar8x32_epi32(x, load(&HALVES_OF_SET_LANES[lanes % 16]))
+    _mm256_permutevar8x32_epi32(x, cast(HALVES_OF_SET_LANES[lanes % 16]))
 }
 
 /// The numbers of the halves of the set lanes, in order.

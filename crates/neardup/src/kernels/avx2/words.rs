@@ -3,8 +3,8 @@
 use super::super::siphash::LONGEST;
 use super::super::words::{PieceText, Steps, WordLimits, hash_words, positions};
 use super::siphash::SipStateOfFour;
-use super::{load, load_half, store};
 use crate::hash::Key;
+use bytemuck::cast;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_and_si128, _mm_set1_epi32, _mm_srli_epi32, _mm_sub_epi32,
     _mm256_cmpeq_epi8, _mm256_cmpgt_epi64, _mm256_cvtepu32_epi64, _mm256_movemask_epi8,
@@ -24,7 +24,7 @@ pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
         hash: |source: &PieceText<'_>, limits: &[WordLimits; 4], hashes: &mut [u64; 4]| {
             let lengths = lengths(limits);
             let bytes = |place| two_blocks(source, limits, place);
-            store(hashes, state.hash(lengths, bytes));
+            *hashes = cast(state.hash(lengths, bytes));
             let is_long = _mm256_cmpgt_epi64(lengths, _mm256_set1_epi64x(LONGEST as i64));
             _mm256_testz_si256(is_long, is_long) == 1
         },
@@ -36,7 +36,7 @@ pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn spaces(bytes: &[u8; 32]) -> u32 {
-    let is_space = _mm256_cmpeq_epi8(load(bytes), _mm256_set1_epi8(b' ' as i8));
+    let is_space = _mm256_cmpeq_epi8(cast(*bytes), _mm256_set1_epi8(b' ' as i8));
     _mm256_movemask_epi8(is_space) as u32
 }
 
@@ -50,7 +50,7 @@ fn two_blocks(
 ) -> (__m256i, __m256i) {
     let at = |i: usize| {
         let [start, end] = limits[i].map(usize::from);
-        load_half(source.bytes((start + place).min(end)))
+        cast(*source.bytes((start + place).min(end)))
     };
     let even = _mm256_set_m128i(at(2), at(0));
     let odd = _mm256_set_m128i(at(3), at(1));
@@ -64,7 +64,7 @@ fn two_blocks(
 #[inline]
 #[target_feature(enable = "avx2")]
 fn lengths(limits: &[WordLimits; 4]) -> __m256i {
-    let limits: __m128i = load_half(limits);
+    let limits: __m128i = cast(*limits);
     let starts = _mm_and_si128(limits, _mm_set1_epi32(0xffff));
     _mm256_cvtepu32_epi64(_mm_sub_epi32(_mm_srli_epi32::<16>(limits), starts))
 }

@@ -4,7 +4,7 @@ use super::super::fold::{
     ALONE, BLOCK, BLOCK_ROOM, DROPPED, FoldRow, FoldRows, Folded, LETTER, MARK, MOVES, ONE_BYTE,
     SPACE, UNCHANGED, VALID,
 };
-use super::{load, load_quarter, store};
+use bytemuck::cast;
 use std::arch::x86_64::{
     __m512i, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
     _mm512_cmpge_epu8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32, _mm512_extracti64x4_epi64,
@@ -109,7 +109,14 @@ fn fold<T>(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn is_ascii(text: &[u8; BLOCK + 2]) -> bool {
-    _mm512_movepi8_mask(load::<[u8; 64]>(text.first_chunk().expect("64 bytes"))) == 0
+    _mm512_movepi8_mask(load(text, 0)) == 0
+}
+
+/// Returns the bytes of a block that begins at `start`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(text: &[u8; BLOCK + 2], start: usize) -> __m512i {
+    cast(*text[start..].first_chunk::<BLOCK>().expect("64 bytes"))
 }
 
 /// A block with the folded forms of its code points at their places.
@@ -128,11 +135,12 @@ impl FoldedBlock {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn of_ascii(text: &[u8; BLOCK + 2], [low, high]: [&FoldRow; 2]) -> Self {
-        let bytes = load::<[u8; 64]>(text.first_chunk().expect("64 bytes"));
+        let bytes = load(text, 0);
         let at_least = |byte: u8| _mm512_cmpge_epu8_mask(bytes, all(byte));
         let ascii = !at_least(0x80);
-        let of_ascii =
-            |low, high| _mm512_maskz_permutex2var_epi8(ascii, load(low), bytes, load(high));
+        let of_ascii = |low: &[u8; 64], high: &[u8; 64]| {
+            _mm512_maskz_permutex2var_epi8(ascii, cast(*low), bytes, cast(*high))
+        };
         Self {
             bytes: of_ascii(&low.bytes[0], &high.bytes[0]),
             flags: of_ascii(&low.flags, &high.flags),
@@ -145,8 +153,7 @@ impl FoldedBlock {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,bmi1")]
     fn new(text: &[u8; BLOCK + 2], ascii: [&FoldRow; 2], rows: &'static FoldRows) -> Self {
-        let shifted = |by: usize| load::<[u8; 64]>(text[by..].first_chunk().expect("64 bytes"));
-        let (bytes, next, third) = (shifted(0), shifted(1), shifted(2));
+        let (bytes, next, third) = (load(text, 0), load(text, 1), load(text, 2));
         let at_least = |bytes, byte: u8| _mm512_cmpge_epu8_mask(bytes, all(byte));
         let equal = |bytes, byte: u8| _mm512_cmpeq_epi8_mask(bytes, all(byte));
         let mut block = Self::of_ascii(text, ascii);
@@ -187,9 +194,10 @@ impl FoldedBlock {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn put(&mut self, places: u64, last: __m512i, row: &FoldRow, lasts: &[__m512i]) {
-        self.flags = _mm512_mask_permutexvar_epi8(self.flags, places, last, load(&row.flags));
+        self.flags = _mm512_mask_permutexvar_epi8(self.flags, places, last, cast(row.flags));
         for (i, (index, bytes)) in lasts.iter().zip(&row.bytes).enumerate() {
-            self.bytes = _mm512_mask_permutexvar_epi8(self.bytes, places << i, *index, load(bytes));
+            self.bytes =
+                _mm512_mask_permutexvar_epi8(self.bytes, places << i, *index, cast(*bytes));
         }
     }
 
@@ -217,9 +225,8 @@ impl FoldedBlock {
         let letters = self.with(LETTER);
         let gap = usize::from(is_after_alone) & letters as usize & 1;
         room[0] = b' ';
-        let room = room[gap..].first_chunk_mut::<64>();
         let text = _mm512_mask_mov_epi8(all(b' '), letters, self.bytes);
-        store(room.expect("room for a space"), text);
+        room[gap..][..64].copy_from_slice(&cast::<_, [u8; 64]>(text));
         (BLOCK - 1 + gap, false)
     }
 
@@ -234,10 +241,9 @@ impl FoldedBlock {
     ) -> (usize, bool) {
         let spaces = self.with(SPACE);
         let kept = !(spaces & (spaces << 1 | u64::from(is_after_space)));
-        let mut text = [0; BLOCK];
-        store(&mut text, _mm512_maskz_compress_epi8(kept, self.bytes));
-        for (bytes, room) in text.as_chunks().0.iter().zip(room.as_chunks_mut::<16>().0) {
-            store(room, _mm512_cvtepu8_epi32(load_quarter(bytes)));
+        let text: [[u8; 16]; 4] = cast(_mm512_maskz_compress_epi8(kept, self.bytes));
+        for (bytes, room) in text.iter().zip(room.as_chunks_mut::<16>().0) {
+            *room = cast(_mm512_cvtepu8_epi32(cast(*bytes)));
         }
         let count = (kept & before(BLOCK - 1)).count_ones() as usize;
         (count, spaces >> (BLOCK - 2) & 1 == 1)
@@ -334,8 +340,7 @@ fn last_before(fixed: u64, bad: u64) -> usize {
 fn write_words(items: &BlockItems, kept: u64, room: &mut [u8; BLOCK_ROOM]) -> usize {
     let mut written = 0;
     let mut put = |bytes, count: u32| {
-        let room = room[written..].first_chunk_mut::<64>();
-        store(room.expect("at most a space a byte"), bytes);
+        room[written..][..64].copy_from_slice(&cast::<_, [u8; 64]>(bytes));
         written += count as usize;
     };
     if items.gaps | items.dropped == 0 {
@@ -365,7 +370,7 @@ fn write_words(items: &BlockItems, kept: u64, room: &mut [u8; BLOCK_ROOM]) -> us
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn write_chars(items: &BlockItems, kept: u64, room: &mut [u32; BLOCK_ROOM]) -> usize {
     let mut text = [0; BLOCK + 16];
-    store(text.first_chunk_mut().expect("64 bytes"), items.text);
+    text[..BLOCK].copy_from_slice(&cast::<_, [u8; BLOCK]>(items.text));
     let at_least = |byte: u8| _mm512_cmpge_epu8_mask(items.text, all(byte));
     // Looks at the folded text, because a letter may become several ASCII characters.
     let continues = at_least(0x80) & !at_least(0xC0);
@@ -376,8 +381,8 @@ fn write_chars(items: &BlockItems, kept: u64, room: &mut [u32; BLOCK_ROOM]) -> u
     for quarter in (0..BLOCK).step_by(16) {
         let in_quarter = |places: u64| (places >> quarter) as u16;
         let bits = |place: usize, bits| {
-            let bytes = text[quarter + place..].first_chunk();
-            let bytes = _mm512_cvtepu8_epi32(load_quarter(bytes.expect("16 bytes")));
+            let bytes: &[u8; 16] = text[quarter + place..].first_chunk().expect("16 bytes");
+            let bytes = _mm512_cvtepu8_epi32(cast(*bytes));
             _mm512_and_si512(bytes, _mm512_set1_epi32(bits))
         };
         let mut codes = bits(0, 0xFF);
@@ -389,9 +394,8 @@ fn write_chars(items: &BlockItems, kept: u64, room: &mut [u32; BLOCK_ROOM]) -> u
             let upper = _mm512_and_si512(_mm512_slli_epi32::<6>(codes), _mm512_set1_epi32(0xFFFF));
             codes = _mm512_mask_or_epi32(codes, in_quarter(three), upper, bits(2, 0x3F));
         }
-        let room = room[written..].first_chunk_mut::<16>();
         let kept = _mm512_maskz_compress_epi32(in_quarter(starts), codes);
-        store(room.expect("a number a byte"), kept);
+        room[written..][..16].copy_from_slice(&cast::<_, [u32; 16]>(kept));
         written += in_quarter(starts).count_ones() as usize;
     }
     written

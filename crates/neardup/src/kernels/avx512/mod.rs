@@ -8,12 +8,8 @@ mod siphash;
 mod sketch;
 mod words;
 
-use super::lanes::Lanes;
 use super::{Kernels, avx2, bit_sums, portable};
-use std::arch::x86_64::{
-    __m128i, __m256i, __m512i, _mm_loadu_si128, _mm256_loadu_si256, _mm512_loadu_si512,
-    _mm512_set1_epi64, _mm512_storeu_si512,
-};
+use std::arch::x86_64::{__m512i, _mm512_set1_epi64};
 
 /// Returns whether this processor has the instructions of [`KERNELS`].
 pub fn is_available() -> bool {
@@ -55,34 +51,6 @@ fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     bit_sums::add_weight(words, weight, sums);
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load<T: Lanes<64>>(lanes: &T) -> __m512i {
-    // SAFETY: 64 initialized bytes; the load needs no alignment.
-    unsafe { _mm512_loadu_si512(std::ptr::from_ref(lanes).cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn store<T: Lanes<64>>(lanes: &mut T, value: __m512i) {
-    // SAFETY: 64 bytes that may hold anything; the store needs no alignment.
-    unsafe { _mm512_storeu_si512(std::ptr::from_mut(lanes).cast(), value) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_half<T: Lanes<32>>(lanes: &T) -> __m256i {
-    // SAFETY: 32 initialized bytes; the load needs no alignment.
-    unsafe { _mm256_loadu_si256(std::ptr::from_ref(lanes).cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_quarter(bytes: &[u8; 16]) -> __m128i {
-    // SAFETY: 16 initialized bytes; the load needs no alignment.
-    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
 /// Returns the low 64 bits of the products with a factor. Uses the instruction of AVX512DQ, which the compiler must

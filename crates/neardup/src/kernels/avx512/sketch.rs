@@ -1,9 +1,10 @@
 //! The rounds of a sketch, eight shingles or eight rounds at a time.
 
 use super::super::portable::{self, OpenSlots};
-use super::{load, multiply, multiply_halves, store};
+use super::{multiply, multiply_halves};
 use crate::hash::slot::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use crate::hash::{GOLDEN, SPLIT_MIX_FACTORS};
+use bytemuck::cast;
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_cmpge_epu32_mask, _mm512_maskz_compress_epi64,
     _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_rorv_epi32,
@@ -42,7 +43,7 @@ fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
     let mut any = 0;
     for (word, slots) in open.words.iter_mut().zip(whole) {
         let halves = slots.as_chunks::<16>().0;
-        let bits = |half| u32::from(_mm512_cmpge_epu32_mask(load::<[u32; 16]>(half), from));
+        let bits = |half: &[u32; 16]| u32::from(_mm512_cmpge_epu32_mask(cast(*half), from));
         *word = bits(&halves[0]) | bits(&halves[1]) << 16;
         any |= *word;
     }
@@ -69,11 +70,11 @@ fn many(
             push(passed, &mut count, x, is_open);
         };
         let (lanes, rest) = chunk.as_chunks::<8>();
-        lanes.iter().for_each(|hashes| pass(load(hashes), u8::MAX));
+        lanes.iter().for_each(|hashes| pass(cast(*hashes), u8::MAX));
         pass(load_rest(rest), !(u8::MAX << rest.len()));
         for hashes in passed[..count.next_multiple_of(8)].as_chunks_mut().0 {
-            let x = load::<[u64; 8]>(hashes);
-            store(hashes, rounds.offers(x, rounds.slots(x, test.slots)));
+            let x = cast::<[u64; 8], _>(*hashes);
+            *hashes = cast(rounds.offers(x, rounds.slots(x, test.slots)));
         }
         apply(slots, &passed[..count]);
     }
@@ -108,11 +109,8 @@ fn few(
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn push(list: &mut [u64], count: &mut usize, x: __m512i, lanes: u8) {
-    let room = list[*count..].first_chunk_mut::<8>();
-    store(
-        room.expect("room for a last vector"),
-        _mm512_maskz_compress_epi64(lanes, x),
-    );
+    let kept: [u64; 8] = cast(_mm512_maskz_compress_epi64(lanes, x));
+    list[*count..][..8].copy_from_slice(&kept);
     *count += lanes.count_ones() as usize;
 }
 
@@ -147,7 +145,7 @@ impl OpenTestOfEight {
         let halves = open.words.as_chunks::<16>().0;
         Self {
             slots: _mm512_set1_epi64(slots as i64),
-            words: [load(&halves[0]), load(&halves[1])],
+            words: [cast(halves[0]), cast(halves[1])],
         }
     }
 
@@ -189,11 +187,11 @@ impl Rounds {
     fn new(rounds: [usize; 8]) -> Self {
         let times = |step: u32| rounds.map(|round| u64::from(step.wrapping_mul(round as u32)));
         Self {
-            sum_step: load(&times(STEP_OF_SLOT)),
-            factor_step: load(&times(STEP_OF_FACTOR)),
-            offset: load(&rounds.map(|round| GOLDEN.wrapping_mul(round as u64))),
-            first_code: load(&rounds.map(|round| u64::from(first_code(round)))),
-            value_shift: load(&rounds.map(|round| 32 + if round < 7 { 3u64 } else { 14 })),
+            sum_step: cast(times(STEP_OF_SLOT)),
+            factor_step: cast(times(STEP_OF_FACTOR)),
+            offset: cast(rounds.map(|round| GOLDEN.wrapping_mul(round as u64))),
+            first_code: cast(rounds.map(|round| u64::from(first_code(round)))),
+            value_shift: cast(rounds.map(|round| 32 + if round < 7 { 3u64 } else { 14 })),
         }
     }
 
