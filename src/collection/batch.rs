@@ -34,7 +34,7 @@ impl Batch {
             let message = "more than 2 147 483 648 rows may have partners";
             too_large(message, "");
         }
-        let mut tokens = Tokens::with_room(form.bands, form.needed, rows).or_raise();
+        let mut tokens = Tokens::new(form.bands, form.needed, rows).or_raise();
         let (mut items, mut packed) = (with_room(rows).or_raise(), Vec::new());
         let mut buffer = Vec::new();
         for row in 0..rows {

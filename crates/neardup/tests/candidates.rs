@@ -1,6 +1,6 @@
 //! Candidates and clusters against their definitions, over all pairs of rows.
 
-use neardup::candidates::{Frequencies, Sides, Tokens, pairs_of_row};
+use neardup::candidates::{Frequencies, Sides, Tokens, choose, pairs_of_row};
 use neardup::cluster::{Canonicals, UnionFind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -17,8 +17,13 @@ fn keep_all(rows: &[Vec<u32>], needed: usize, counters: usize) -> (Tokens, Vec<u
     for row in rows {
         counts.add(row);
     }
-    let mut tokens = Tokens::new(8, needed);
-    let kept = |&row: &usize| tokens.keep(&rows[row], &counts).unwrap();
+    let mut tokens = Tokens::new(8, needed, rows.len()).unwrap();
+    let kept = |&row: &usize| {
+        let mut chosen = Vec::new();
+        let is_kept = choose(&rows[row], needed, &counts, &mut chosen).unwrap();
+        tokens.push(chosen.into_iter()).unwrap();
+        is_kept
+    };
     let kept = (0..rows.len()).filter(kept).collect();
     (tokens, kept)
 }

@@ -2,7 +2,7 @@
 //! result as ever.
 
 use neardup::align::{self, Costs, Matching};
-use neardup::candidates::{Frequencies, Tokens};
+use neardup::candidates::{Frequencies, Tokens, choose};
 use neardup::cluster::UnionFind;
 use neardup::memory::Grow;
 use neardup::minhash::{Header, Signature, Sketch};
@@ -294,10 +294,12 @@ fn edit_distances() {
 fn collections() {
     let row = |row: u32| [row % 3, row / 2, 5, 7];
     let mut counts = Frequencies::new(1 << 16, 1 << 20).expect("memory");
-    let mut tokens = Tokens::new(4, 2);
+    let mut tokens = Tokens::new(4, 2, 100_000).expect("memory");
     (0..100_000).for_each(|number| counts.add(&row(number)));
     for number in 0..100_000 {
-        tokens.keep(&row(number), &counts).expect("memory");
+        let mut chosen = Vec::new();
+        choose(&row(number), 2, &counts, &mut chosen).expect("memory");
+        tokens.push(chosen.into_iter()).expect("memory");
     }
     let group: Vec<u32> = (0..tokens.rows()).collect();
     let met = tokens.keys(0).next().expect("a key");

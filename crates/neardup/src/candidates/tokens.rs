@@ -35,28 +35,17 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    pub fn new(bands: usize, needed: usize) -> Self {
-        Self {
-            flagged: Vec::new(),
-            bands,
-            needed,
-            prefixes: None,
-        }
-    }
-
     /// Returns an empty list with room for the tokens of `rows` rows.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn with_room(bands: usize, needed: usize, rows: usize) -> Result<Self> {
+    pub fn new(bands: usize, needed: usize, rows: usize) -> Result<Self> {
         Ok(Self {
             flagged: with_room(bands * rows)?,
-            ..Self::new(bands, needed)
+            bands,
+            needed,
+            prefixes: None,
         })
-    }
-
-    pub fn bands(&self) -> usize {
-        self.bands
     }
 
     /// Returns the greatest number of keys under which a row looks for partners.
@@ -72,14 +61,6 @@ impl Tokens {
     /// Returns the number of rows that were kept.
     pub fn rows(&self) -> u32 {
         (self.flagged.len() / self.bands) as u32
-    }
-
-    /// Keeps a row, unless it shares fewer than `needed` tokens with others.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn keep(&mut self, row: &[u32], counts: &dyn TokenCounts) -> Result<bool> {
-        choose(row, self.needed, counts, &mut self.flagged)
     }
 
     /// Keeps a row whose tokens [`choose`] appended.
