@@ -2,13 +2,14 @@
 
 use crate::pg::arrays::{bigint_elements, text_elements};
 use crate::pg::catalog::is_text;
-use crate::pg::error::OrRaise;
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::query::{CheckedColumn, Query};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use crate::pg::stored_texts;
 use neardup::Result;
 use neardup::memory::{Grow, collected};
+use neardup::set::sort_distinct;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::pg_sys;
 
@@ -53,7 +54,7 @@ impl DocumentKind {
     /// # Safety
     /// `datum` is a non-null datum of a type of this kind.
     pub unsafe fn push_record(self, datum: pg_sys::Datum, record: &mut Vec<u8>) {
-        let set = match self {
+        let mut set = match self {
             // SAFETY: vouched for by the caller.
             Self::Text => return unsafe { stored_texts::push_record(datum, record) },
             Self::TextSet => {
@@ -62,7 +63,9 @@ impl DocumentKind {
             }
             Self::HashSet => bigint_elements(datum),
         };
-        push_set(set, record);
+        sort_distinct(&mut set, &mut check_interrupts);
+        let bytes = set_record(&set).or_raise();
+        record.try_extend_from_slice(&bytes).or_raise();
     }
 }
 
@@ -72,14 +75,6 @@ impl DocumentKind {
 /// `OutOfMemory`.
 pub fn set_record(set: &[i64]) -> Result<Vec<u8>> {
     collected(set.iter().flat_map(|element| element.to_le_bytes()))
-}
-
-/// Sorts `set`, removes duplicates, and appends its record.
-fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
-    set.sort_unstable();
-    set.dedup();
-    let bytes = set_record(&set).or_raise();
-    record.try_extend_from_slice(&bytes).or_raise();
 }
 
 /// Returns the sorted elements of a set's record.

@@ -1,7 +1,7 @@
 //! Groups identical rows into items, so that later steps need not look at copies one by one. Rows with exceptions stay
 //! on their own.
 
-use crate::collection::documents::{Documents, set_record};
+use crate::collection::documents::{Documents, set_of_document, set_record};
 use crate::collection::outlines::{Digest, digest, read_digest};
 use crate::collection::reading::Collection;
 use crate::collection::sweep::sweep;
@@ -13,7 +13,7 @@ use neardup::Result;
 use neardup::candidates::Sides;
 use neardup::memory::{Grow, collected, filled};
 use neardup::set::sort;
-use neardup::shingle::{Key, Shingling, shingle_hashes};
+use neardup::shingle::Shingling;
 
 const NONE: u32 = u32::MAX;
 
@@ -220,9 +220,10 @@ fn set_digest(
     shingling: Option<Shingling>,
     check: &mut dyn FnMut(),
 ) -> Result<Digest> {
-    let Some(shingling) = shingling else {
+    if shingling.is_none() {
         return Ok(digest(document));
-    };
-    let set = shingle_hashes(document, &shingling, &Key::from_seed(0), check)?;
-    Ok(digest(&set_record(&set)?))
+    }
+    Ok(digest(&set_record(&set_of_document(
+        document, shingling, check,
+    )?)?))
 }

@@ -129,18 +129,14 @@ impl Matches {
     /// Calls `visit` for pairs of similar rows, each once, the earlier row first, until every row has `most` partners
     /// or all that exist. Copies are paired first. A row that other rows chose can have more than `most` partners.
     pub fn for_each_partner(&mut self, most: u32, visit: Visit<'_>) {
-        let keys = |collection: &Collection, x: u32, y: u32| {
-            // SAFETY: visitors use a pair's keys before the next pair.
-            [x.min(y), x.max(y)].map(|row| unsafe { collection.keys.get(row) })
-        };
         let measured = &self.measured;
         let mut lacking = Lacking::after_copies(&measured.items, most, &mut |x, y, similarity| {
-            visit(keys(&measured.collection, x, y), similarity);
+            visit(measured.keys(x.min(y), x.max(y)), similarity);
         });
         self.for_each_batch(&mut |measured, batch| {
             measured.compute_sets(&batch);
             lacking.search(measured, &batch, &mut |measured, x, y, similarity| {
-                visit(keys(&measured.collection, x, y), similarity);
+                visit(measured.keys(x.min(y), x.max(y)), similarity);
             });
         });
     }

@@ -4,7 +4,7 @@ use crate::collection::documents::keyed_documents;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, too_large};
-use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
+use crate::pg::helpers::in_pieces;
 use crate::pg::partitions::{Partitions, VisitSlices};
 use crate::pg::progress::{Progress, over};
 use crate::pg::query::{CheckedColumn, Query, QueryRow};
@@ -148,7 +148,9 @@ impl Fingerprints {
     fn read(reader: DocumentReader, visit_all: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Self {
         let mut entries = Partitions::within(work_mem_bytes() / ENTRIES, None);
         let (mut starts, mut number, mut end) = (filled(0, 1).or_raise(), 0, 0);
-        let work = |docs: Parts<u8>, check: &mut dyn FnMut()| reader.winnow(docs.iter(), check);
+        let work = |(_, docs): (Vec<()>, Parts<u8>), check: &mut dyn FnMut()| {
+            reader.winnow(docs.iter(), check)
+        };
         let mut take = |read: Result<Winnowed>| {
             let read = read.or_raise();
             for fingerprint in read.fingerprints {
@@ -160,7 +162,9 @@ impl Fingerprints {
                 starts.try_push(end).or_raise();
             }
         };
-        in_pieces(&work, &mut take, visit_all);
+        in_pieces(0, &work, &mut take, |put| {
+            visit_all(&mut |doc| put((), &mut |docs| docs.try_extend_from_slice(doc).or_raise()));
+        });
         Self { entries, starts }
     }
 
@@ -268,11 +272,9 @@ impl SpooledTexts {
             divider.divide(&found)
         };
         let windows = RefCell::new(windows);
-        let mut take =
-            |(), divided: Result<Parts<u8>>| windows.borrow_mut().put(divided.or_raise());
+        let mut take = |divided: Result<Parts<u8>>| windows.borrow_mut().put(divided.or_raise());
         let mut progress = Progress::begin("finding windows", Some(self.records.len()));
-        in_order(&work, &mut take, |line| {
-            let (mut numbers, mut docs): (Vec<_>, Parts<u8>) = Default::default();
+        in_pieces(0, &work, &mut take, |put| {
             for number in 0..self.records.len() {
                 progress.step();
                 if !repeats_of(number).any() {
@@ -291,17 +293,10 @@ impl SpooledTexts {
                     found.or_raise();
                     continue;
                 }
-                docs.items.try_extend_from_slice(doc).or_raise();
-                docs.end().or_raise();
-                numbers.try_push((number, start)).or_raise();
-                let bytes = docs.bytes();
-                if bytes >= piece_bytes() {
-                    line.put((), (numbers, docs), bytes);
-                    (numbers, docs) = Default::default();
-                }
+                put((number, start), &mut |docs| {
+                    docs.try_extend_from_slice(doc).or_raise()
+                });
             }
-            let bytes = docs.bytes();
-            line.put((), (numbers, docs), bytes);
         });
         windows.into_inner()
     }

@@ -1,6 +1,6 @@
 //! Rows of a query in pieces, which helper threads outline while the next piece is read.
 
-use crate::collection::documents::{DocumentKind, set_record};
+use crate::collection::documents::{DocumentKind, set_of_document, set_record};
 use crate::collection::outlines::{Outlining, push_digest};
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::sets::signature_of_set;
@@ -13,7 +13,7 @@ use neardup::Result;
 use neardup::memory::Grow;
 use neardup::minhash::{Header, Signature, Signing};
 use neardup::parts::Parts;
-use neardup::shingle::{Key, Shingling, shingle_hashes};
+use neardup::shingle::Shingling;
 use pgrx::pg_sys;
 
 /// The kind of a row's value.
@@ -132,7 +132,7 @@ impl Piece {
     ) -> Result<OutlinedPiece> {
         if let RowKind::Contained(DocumentKind::Text) = kind {
             self.values = self.values.each(|text, record| {
-                let set = shingle_hashes(text, &signing.shingling, &Key::from_seed(0), check)?;
+                let set = set_of_document(text, Some(signing.shingling), check)?;
                 record.try_extend_from_slice(&set_record(&set)?)
             })?;
         }

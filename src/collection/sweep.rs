@@ -1,7 +1,7 @@
 //! Work of helper threads on stored records.
 
 use crate::pg::error::OrRaise;
-use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::helpers::in_pieces;
 use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
 use neardup::Result;
@@ -23,35 +23,24 @@ pub fn sweep<U: Send>(
     make: &Make<'_, U>,
     take: &mut dyn FnMut(u32, &[U]),
 ) {
-    let work = |records: Parts<u8>, check: &mut dyn FnMut()| {
-        records.each(|record, made| {
+    let work = |(numbers, records): (Vec<u32>, Parts<u8>), check: &mut dyn FnMut()| {
+        let made = records.each(|record, made| {
             check();
             make(record, made, check)
-        })
+        });
+        Ok((numbers, made?))
     };
-    let mut take_piece = |numbers: Vec<u32>, made: Result<Parts<U>>| {
-        for (number, made) in numbers.into_iter().zip(made.or_raise().iter()) {
+    let mut take_piece = |made: Result<(Vec<u32>, Parts<U>)>| {
+        let (numbers, made) = made.or_raise();
+        for (number, made) in numbers.into_iter().zip(made.iter()) {
             take(number, made);
         }
     };
-    in_order(&work, &mut take_piece, |line| {
-        let (mut taken, mut piece) = (Vec::new(), Parts::default());
+    in_pieces(0, &work, &mut take_piece, |put| {
         for number in numbers {
             progress.step();
-            read(number, &mut piece.items);
-            piece.end().or_raise();
-            taken.try_push(number).or_raise();
-            let bytes = piece.items.len() + size_of::<u32>() * taken.len();
-            if bytes >= piece_bytes() {
-                line.put(
-                    std::mem::take(&mut taken),
-                    std::mem::take(&mut piece),
-                    bytes,
-                );
-            }
+            put(number, &mut |record| read(number, record));
         }
-        let bytes = piece.items.len();
-        line.put(taken, piece, bytes);
     });
 }
 

@@ -1,14 +1,16 @@
 //! Compares rows one pair at a time.
 
 use crate::collection::compare::KeptRows;
-use crate::collection::documents::{Documents, set_record, share_of_work_mem_bytes};
+use crate::collection::documents::{
+    Documents, set_of_document, set_record, share_of_work_mem_bytes,
+};
 use crate::collection::reading::Collection;
 use crate::collection::rows::RecordKind;
 use crate::collection::sweep::read_stored;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::spool::Records;
 use neardup::memory::filled;
-use neardup::shingle::{Key, Shingling, shingle_hashes};
+use neardup::shingle::Shingling;
 
 /// Computes the similarities of a collection's rows.
 pub struct RowSimilarity {
@@ -77,14 +79,13 @@ impl Sets {
 
     /// Appends the record of a row's set to `record`.
     fn read(&mut self, collection: &mut Collection, row: u32, record: &mut Vec<u8>) {
-        let Some(shingling) = self.shingling else {
+        if self.shingling.is_none() {
             return documents(collection).reader()(row, record);
-        };
+        }
         if self.record_of[row as usize] == 0 {
             let mut document = Vec::new();
             documents(collection).reader()(row, &mut document);
-            let key = Key::from_seed(0);
-            let set = shingle_hashes(&document, &shingling, &key, &mut check_interrupts);
+            let set = set_of_document(&document, self.shingling, &mut check_interrupts);
             self.keep(row, &set.or_raise());
         }
         let number = self.record_of[row as usize] - 1;

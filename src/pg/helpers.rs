@@ -7,6 +7,7 @@ use neardup::memory::Grow;
 use neardup::parts::Parts;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgTryBuilder, pg_sys};
+use std::mem;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,26 +36,33 @@ pub fn in_order<P: Send, R: Send, T>(
     before_exit(|| helpers::in_order(limits, &mut check_interrupts, work, take, feed));
 }
 
-/// Works on pieces of records as [`in_order`] does. `feed` puts the records.
-pub fn in_pieces<R: Send>(
-    work: &Work<'_, Parts<u8>, R>,
+/// Works on pieces of records as [`in_order`] does. `feed` puts records: a number, or whatever else the work needs of a
+/// record, and what appends its bytes. What the work makes of a record takes about `made` bytes.
+pub fn in_pieces<N: Send, R: Send>(
+    made: usize,
+    work: &Work<'_, (Vec<N>, Parts<u8>), R>,
     take: &mut dyn FnMut(R),
-    feed: impl FnOnce(&mut dyn FnMut(&[u8])),
+    feed: impl FnOnce(&mut PutRecord<'_, N>),
 ) {
     in_order(work, &mut |(), made| take(made), |line| {
-        let mut piece = Parts::default();
-        feed(&mut |record| {
-            piece.items.try_extend_from_slice(record).or_raise();
-            piece.end().or_raise();
-            let bytes = piece.bytes();
+        let (mut numbers, mut records) = (Vec::new(), Parts::default());
+        let mut bytes = 0;
+        feed(&mut |number, append| {
+            append(&mut records.items);
+            records.end().or_raise();
+            numbers.try_push(number).or_raise();
+            bytes = records.bytes() + (size_of::<N>() + made) * records.len();
             if bytes >= piece_bytes() {
-                line.put((), std::mem::take(&mut piece), bytes);
+                let piece = (mem::take(&mut numbers), mem::take(&mut records));
+                line.put((), piece, mem::take(&mut bytes));
             }
         });
-        let bytes = piece.bytes();
-        line.put((), piece, bytes);
+        line.put((), (numbers, records), bytes);
     });
 }
+
+/// Puts a record into a piece.
+pub type PutRecord<'a, N> = dyn FnMut(N, &mut dyn FnMut(&mut Vec<u8>)) + 'a;
 
 fn most_helpers() -> usize {
     // SAFETY: reads a setting of this backend.

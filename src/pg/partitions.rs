@@ -5,7 +5,7 @@
 //! one part after the other.
 
 use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
 use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
@@ -102,26 +102,19 @@ impl<const N: usize> Partitions<N> {
     ) -> Self {
         let mut partitions = Self::new(entries);
         let divider = partitions.divider();
-        let work = |(numbers, records): (Range<u32>, Parts<u8>), check: &mut dyn FnMut()| {
+        let work = |(numbers, records): (Vec<u32>, Parts<u8>), check: &mut dyn FnMut()| {
             let mut entries = Vec::new();
-            for (row, record) in numbers.zip(records.iter()) {
+            for (row, record) in numbers.into_iter().zip(records.iter()) {
                 check();
                 make(row, record, &mut entries)?;
             }
             divider.divide(&entries)
         };
-        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(divided.or_raise());
+        let mut take = |divided: Result<Parts<u8>>| partitions.put(divided.or_raise());
         let made_of_row = entries * Self::ENTRY / rows.max(1) as usize;
-        in_order(&work, &mut take, |line| {
-            let (mut first, mut piece) = (0, Parts::default());
+        in_pieces(made_of_row, &work, &mut take, |put| {
             for row in over(stage, 0..rows) {
-                read(row, &mut piece.items);
-                piece.end().or_raise();
-                let bytes = piece.items.len() + made_of_row * piece.len();
-                if bytes >= piece_bytes() || row + 1 == rows {
-                    line.put((), (first..row + 1, std::mem::take(&mut piece)), bytes);
-                    first = row + 1;
-                }
+                put(row, &mut |record| read(row, record));
             }
         });
         partitions

@@ -86,7 +86,7 @@ impl Boilerplate<'_> {
         let mut hashes = Partitions::of_unknown_size();
         let (shingling, key) = (&self.shingling, &self.key);
         let divider = hashes.divider();
-        let work = |texts: Parts<u8>, check: &mut dyn FnMut()| {
+        let work = |(_, texts): (Vec<()>, Parts<u8>), check: &mut dyn FnMut()| {
             let mut entries = Vec::new();
             for text in texts.iter() {
                 let set = shingle_hashes(text, shingling, key, check)?;
@@ -95,7 +95,11 @@ impl Boilerplate<'_> {
             divider.divide(&entries)
         };
         let mut take = |divided: Result<Parts<u8>>| hashes.put(divided.or_raise());
-        in_pieces(&work, &mut take, |put| self.for_each_document(put));
+        in_pieces(0, &work, &mut take, |put| {
+            self.for_each_document(&mut |doc| {
+                put((), &mut |docs| docs.try_extend_from_slice(doc).or_raise());
+            });
+        });
         hashes
     }
 
