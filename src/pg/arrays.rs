@@ -2,6 +2,7 @@
 
 use crate::pg::encoding::utf8;
 use crate::pg::error::{OrRaise, check_interrupts, corrupted, too_large};
+use crate::pg::statement::{array_of_texts, text_datum};
 use crate::pg::text::{Text, to_server_encoding};
 use crate::pg::varlena::{Varlena, allocate, argument, datum_result};
 use neardup::memory::collected;
@@ -139,15 +140,34 @@ impl IntoDatum for NewBigints {
     }
 
     fn into_datum(self) -> Option<pg_sys::Datum> {
-        let (array, mut rest) = allocate_array(
-            pg_sys::INT8OID,
-            self.0.len(),
-            self.0.len().saturating_mul(size_of::<i64>()),
-        );
-        for element in &self.0 {
-            rest = put(rest, &element.to_ne_bytes());
+        /// An array's fixed part, the length of its dimension and the lower bound.
+        const HEADER: usize = size_of::<pg_sys::ArrayType>() + 2 * size_of::<i32>();
+        let bytes = size_of_val(&self.0[..]);
+        if bytes == 0 {
+            // SAFETY: makes a value.
+            return Some(unsafe { pg_sys::construct_empty_array(pg_sys::INT8OID) }.into());
         }
-        Some(array)
+        if bytes > MAX_ARRAY_BYTES {
+            too_large(
+                "the array does not fit in 1 GB",
+                "Work on a part of the document.",
+            );
+        }
+        let array = allocate(HEADER + bytes);
+        // SAFETY: the block has room for the header, and for the elements behind it.
+        unsafe {
+            pgrx::varlena::set_varsize_4b(array.cast(), (HEADER + bytes) as i32);
+            let header = array.cast::<pg_sys::ArrayType>();
+            (*header).ndim = 1;
+            (*header).dataoffset = 0;
+            (*header).elemtype = pg_sys::INT8OID;
+            let dimension = header.add(1).cast::<i32>();
+            dimension.write(self.0.len() as i32);
+            dimension.add(1).write(1);
+            let elements = array.add(HEADER);
+            elements.copy_from_nonoverlapping(self.0.as_ptr().cast(), bytes);
+        }
+        Some(pg_sys::Datum::from(array))
     }
 }
 
@@ -157,85 +177,13 @@ impl IntoDatum for NewTexts {
     }
 
     fn into_datum(self) -> Option<pg_sys::Datum> {
-        let mut bytes = 0usize;
-        for_each_text(&self.0, &mut |text| {
-            bytes = bytes.saturating_add(TEXT_HEADER + text.len().next_multiple_of(TEXT_ALIGN));
-        });
-        let (array, mut rest) = allocate_array(pg_sys::TEXTOID, self.0.len(), bytes);
-        for_each_text(&self.0, &mut |text| {
-            let place = std::mem::take(&mut rest);
-            // SAFETY: a varlena begins at the place, which has room for it and is aligned as an
-            // element of type text is.
-            unsafe {
-                let varlena = place.as_mut_ptr().cast();
-                pgrx::varlena::set_varsize_4b(varlena, (TEXT_HEADER + text.len()) as i32);
+        let texts = self.0.iter().enumerate().map(|(i, text)| {
+            if i % HEARTBEAT == 0 {
+                check_interrupts();
             }
-            let place = put(&mut place[TEXT_HEADER..], text);
-            let padding = text.len().next_multiple_of(TEXT_ALIGN) - text.len();
-            rest = put(place, &[0; TEXT_ALIGN][..padding]);
+            text_datum(&to_server_encoding(text))
         });
-        Some(array)
-    }
-}
-
-/// Length of the header of a varlena.
-const TEXT_HEADER: usize = size_of::<u32>();
-
-/// Alignment of the elements of a text[].
-const TEXT_ALIGN: usize = align_of::<u32>();
-
-/// Calls `visit` for each text in the database's encoding.
-fn for_each_text(texts: &[String], visit: &mut dyn FnMut(&[u8])) {
-    for (i, text) in texts.iter().enumerate() {
-        if i % HEARTBEAT == 0 {
-            check_interrupts();
-        }
-        visit(&to_server_encoding(text));
-    }
-}
-
-/// Copies `bytes` to the start of `place`, and returns the rest of it.
-fn put<'p>(place: &'p mut [u8], bytes: &[u8]) -> &'p mut [u8] {
-    let (here, rest) = place.split_at_mut(bytes.len());
-    here.copy_from_slice(bytes);
-    rest
-}
-
-/// Allocates an array of one dimension without NULLs. Returns it and the space for its elements, which take `bytes`.
-///
-/// # Errors
-/// ERROR `program_limit_exceeded` for an array above 1 GB.
-fn allocate_array(
-    element_type: pg_sys::Oid,
-    elements: usize,
-    bytes: usize,
-) -> (pg_sys::Datum, &'static mut [u8]) {
-    /// An array's fixed part, the length of the dimension and its lower bound.
-    const HEADER: usize = size_of::<pg_sys::ArrayType>() + 2 * size_of::<i32>();
-    if elements == 0 {
-        // SAFETY: makes a value.
-        let array = unsafe { pg_sys::construct_empty_array(element_type) };
-        return (pg_sys::Datum::from(array), &mut []);
-    }
-    if bytes > MAX_ARRAY_BYTES {
-        too_large(
-            "the array does not fit in 1 GB",
-            "Work on a part of the document.",
-        );
-    }
-    let array = allocate(HEADER + bytes);
-    // SAFETY: the block has that length, and the elements begin at a multiple of 8 bytes.
-    unsafe {
-        pgrx::varlena::set_varsize_4b(array.cast(), (HEADER + bytes) as i32);
-        let header = array.cast::<pg_sys::ArrayType>();
-        (*header).ndim = 1;
-        (*header).dataoffset = 0;
-        (*header).elemtype = element_type;
-        let dimension = header.add(1).cast::<i32>();
-        dimension.write(elements as i32);
-        dimension.add(1).write(1);
-        let place = std::slice::from_raw_parts_mut(array.add(HEADER), bytes);
-        (pg_sys::Datum::from(array), place)
+        Some(array_of_texts(collected(texts).or_raise()))
     }
 }
 

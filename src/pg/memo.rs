@@ -61,13 +61,6 @@ pub struct Remembered<T> {
     result: PhantomData<T>,
 }
 
-impl<T> Remembered<T> {
-    /// Returns the datum, or None for NULL.
-    pub fn datum(self) -> Option<pg_sys::Datum> {
-        self.datum
-    }
-}
-
 // SAFETY: the SQL type is that of `T`.
 unsafe impl<T: SqlTranslatable> SqlTranslatable for Remembered<T> {
     const TYPE_IDENT: &'static str = T::TYPE_IDENT;

@@ -3,54 +3,45 @@
 use crate::options;
 use crate::pg::arrays::HEARTBEAT;
 use crate::pg::bits::NewBits;
-use crate::pg::call::{argument, finfo};
 use crate::pg::error::{OrRaise, check_interrupts, invalid};
-use crate::pg::memo::{Document, remembered};
+use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
 use crate::pg::tsvector::TsVector;
 use neardup::shingle::Key;
 use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
-use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::prelude::*;
 
 /// Implements `simhash`: returns the SimHash of a document, or NULL if it is empty. Takes linear time, 3 us for 260
 /// words and 64 bits.
 ///
-/// # Safety
-/// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.
-///
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, an unknown unit, fold or weighting, and bits that are not a
 /// multiple of 64 from 64 to 4096.
-#[pg_guard]
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn simhash_wrapper(fcinfo: FunctionCallInfo) -> Datum {
-    // SAFETY: the arguments have the declared types and outlive the call.
-    let result = unsafe {
-        let text = |i| Text::from_raw(argument(fcinfo, i));
-        let k = argument(fcinfo, 1).value() as i32;
-        let options = (
-            options::shingling(k, &text(2), &text(3)),
-            width(argument(fcinfo, 4).value() as i32),
-            weighting(&text(5)),
-            Key::from_seed(argument(fcinfo, 6).value() as i64),
-        );
-        let doc = Document::from_raw(argument(fcinfo, 0));
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)]
+fn simhash(
+    doc: Document<'_>,
+    k: i32,
+    unit: Text<'_>,
+    fold: Text<'_>,
+    bits: i32,
+    weighting: Text<'_>,
+    seed: i64,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Remembered<NewBits> {
+    let shingling = options::shingling(k, &unit, &fold);
+    let weighting = self::weighting(&weighting);
+    let options = (shingling, width(bits), weighting, Key::from_seed(seed));
+    // SAFETY: the call is running.
+    unsafe {
         remembered(fcinfo, &doc, options, |doc, options| {
             let (shingling, width, weighting, key) = options;
             let check = &mut check_interrupts;
             let bits = document(doc, shingling, key, *width, *weighting, check);
             bits.or_raise().map(NewBits::new)
         })
-    };
-    result.datum().unwrap_or_else(|| {
-        // SAFETY: the call is PostgreSQL's.
-        unsafe { (*fcinfo).isnull = true };
-        Datum::null()
-    })
+    }
 }
-
-finfo!(pg_finfo_simhash_wrapper);
 
 /// Returns the SimHash of weighted terms, or NULL if no term has a weight other than 0. The weights of a repeated term
 /// add up. Pairs with a NULL are ignored.
