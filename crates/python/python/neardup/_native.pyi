@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, final
 
 __all__ = [
     "Meetings",
@@ -72,6 +72,7 @@ def members(
     sets: Any, columns: list[bytes], threshold: float, frequencies: bytes, above: int, parts: int
 ) -> list[bytes]: ...
 
+@final
 class Meetings(Iterator[tuple[bytes, bytes]]):
     def __new__(cls, packed: bytes, threshold: float, hot: int, by_label: bool) -> Meetings: ...
     def __next__(self) -> tuple[bytes, bytes]: ...
