@@ -221,7 +221,7 @@ fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
                 |main: &&GuardTrigger| trigger.name == names::derived(&main.name, "before");
             others.is_empty() || chosen.iter().any(is_derived)
         }
-        // It serves a different table, of which this one has the exceptions.
+        // This table has the exceptions of another guarded table, which the trigger serves.
         (false, _) => false,
     };
     let connection = Connection::open();

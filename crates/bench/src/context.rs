@@ -40,7 +40,7 @@ impl Scale {
     }
 }
 
-/// The size from which on growth is considered.
+/// The smallest size of which growth is computed.
 const LEAST_GROWN: u64 = 10_000;
 
 /// The context of a measurement.

@@ -47,8 +47,8 @@ impl DocumentClass {
         Some(Self { keys })
     }
 
-    /// Returns the search for documents that contain the share of a center, or of which the center contains it, by the
-    /// operator's strategy; otherwise for those that resemble it.
+    /// Returns the search for documents that contain, are contained in, or resemble a center, by the operator's
+    /// strategy.
     fn search_by(&self, strategy: u16, center: &DocumentCenter) -> KeySearch {
         if center.set.is_empty() {
             return KeySearch::Nothing;

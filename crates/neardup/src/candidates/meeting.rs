@@ -14,17 +14,20 @@ use std::ops::Range;
 /// More than the rounding of a product of a threshold and a size.
 const ROUNDING: f64 = 1e-6;
 
+fn mixed(element: i64) -> u64 {
+    finish((element as u64).wrapping_mul(GOLDEN))
+}
+
 /// Returns the counter, of a power of two, of an element.
 #[must_use]
 pub fn counter(element: i64, counters: usize) -> usize {
-    finish((element as u64).wrapping_mul(GOLDEN)) as usize & (counters - 1)
+    mixed(element) as usize & (counters - 1)
 }
 
 /// Returns the part of all elements, 0 to `parts` - 1, that an element belongs to.
 #[must_use]
 pub fn part(element: i64, parts: usize) -> usize {
-    let hash = finish((element as u64).wrapping_mul(GOLDEN));
-    ((u128::from(hash) * parts as u128) >> 64) as usize
+    ((u128::from(mixed(element)) * parts as u128) >> 64) as usize
 }
 
 /// Returns the prefix of a set for a threshold: its rarest elements by `count`, rarest first. Empty for an
@@ -62,7 +65,7 @@ pub struct Member {
 #[derive(Debug, Clone, Copy)]
 pub struct Meeting {
     pub threshold: f64,
-    /// In a larger group only the middle member meets others, and itself, which tells that there is such a group.
+    /// In a larger group only the middle member meets others. It also meets itself, so that callers see such a group.
     pub hot: usize,
     /// Members meet in groups larger than `hot` only, and only members of different labels.
     pub by_label: bool,
