@@ -186,7 +186,9 @@ pub fn beside_a_scan(server: &Server) -> Result<Outcome> {
 /// Lookups and inserts while pages are freed and used again, on a primary and its replica.
 pub fn beside_everything(server: &Server) -> Result<Outcome> {
     let primary = server.scratch_cluster("reuse_primary")?;
+    // An autovacuum at the end would cancel the replica's reader, or hold a snapshot that keeps pages from being reused.
     primary.create(&[
+        ("autovacuum", "off"),
         ("wal_level", "replica"),
         ("wal_consistency_checking", "generic"),
     ])?;

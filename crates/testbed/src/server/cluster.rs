@@ -31,7 +31,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("shared_buffers", "256MB"),
     // Plans that may not scan a table have so high a cost that compiling them would take longer than running them.
     ("jit", "off"),
-    ("max_wal_size", "4GB"),
+    ("max_wal_size", "1GB"),
     ("lc_messages", "C"),
     ("timezone", "UTC"),
     ("logging_collector", "off"),
