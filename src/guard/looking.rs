@@ -1,25 +1,15 @@
 //! Searches for rows that are similar to the rows of a statement.
 
-use crate::guard::notes::EarlierRow;
+use crate::guard::found::{EarlierRow, SimilarRow};
 use crate::guard::passing::{Attempt, Passing};
 use crate::guard::rejection::{Rejection, rejection};
-use crate::guard::row::{Row, RowVersion, Similarity};
-use crate::guard::search::Pending;
+use crate::guard::row::{Row, RowVersion};
 use crate::guard::table::SearchedTable;
 use crate::index::classes::KeySearch;
 use crate::pg::error::check_interrupts;
 use crate::pg::slot::{is_inserted, is_of_same_command, row_place};
 use crate::pg::value::in_memory_of_its_own;
 use pgrx::pg_sys;
-
-/// A row that is similar to another one.
-pub struct SimilarRow<'t> {
-    pub table: &'t SearchedTable,
-    pub slot: *mut pg_sys::TupleTableSlot,
-    pub similarity: Similarity,
-    /// The transaction in progress that inserted or deletes it.
-    pub pending: Option<Pending>,
-}
 
 /// The places are those of [`pass`](crate::guard::passing::pass).
 impl Passing<'_> {

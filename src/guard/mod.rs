@@ -10,6 +10,7 @@
 )]
 
 pub mod columns;
+mod found;
 mod locks;
 mod looking;
 mod notes;

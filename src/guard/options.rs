@@ -1,20 +1,28 @@
 //! The arguments of a `near_dup_guard` trigger.
 
-use crate::guard::row::protocol_violation;
 use crate::guard::row_condition::RowCondition;
 use crate::guard::window::microseconds_in;
 use crate::index::kind::{Bound, Kind};
 use crate::options::{self, with_text};
 use crate::pg::condition;
-use crate::pg::error::{OrRaise, invalid};
+use crate::pg::error::{OrRaise, invalid, raise};
 use crate::pg::names;
 use crate::pg::relation::{Relation, trigger_arguments};
 use crate::pg::statement::server_text;
 use neardup::bands::MAX_BLOCKS;
 use neardup::quoted;
 use neardup::shingle::Shingling;
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
+
+/// Raises the ERROR of a trigger function that was not called as intended.
+pub fn protocol_violation(message: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+        message,
+        "Use it as CREATE TRIGGER ... AFTER INSERT OR UPDATE ON ... FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8').",
+    )
+}
 
 /// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'] [, 'key=column', 'most=10', 'exceptions'])`.
 #[derive(Default, PartialEq)]

@@ -62,8 +62,8 @@
 //! two guards when it waits at the second: those can deadlock, and UPDATEs by their row locks.
 
 use crate::guard::columns::GuardColumns;
+use crate::guard::found::EarlierRow;
 use crate::guard::locks::{PassState, announce, close_gate, open_gate, pass_state};
-use crate::guard::notes::EarlierRow;
 use crate::guard::options::{GuardOptions, helped};
 use crate::guard::pair_table::PairTable;
 use crate::guard::rejection::Rejection;

@@ -8,10 +8,10 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{PassState, announce, pass_one_by_one};
-use crate::guard::options::{helped, is_main};
+use crate::guard::options::{helped, is_main, protocol_violation};
 use crate::guard::pair_table::{PairTable, remove_note, removes_notes};
 use crate::guard::passing::pass;
-use crate::guard::row::{Place, protocol_violation};
+use crate::guard::row::Place;
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::error::OrRaise;
 use crate::pg::relation::{Relation, root_of, triggers};

@@ -1,7 +1,7 @@
 //! The rejection of a row: an ERROR that names table, schema and constraint. It is raised in the function that
 //! PostgreSQL called, where nothing has to be dropped.
 
-use crate::guard::looking::SimilarRow;
+use crate::guard::found::SimilarRow;
 use crate::guard::row::Row;
 use crate::pg::names;
 use crate::pg::slot::row_place;

@@ -6,10 +6,9 @@ use crate::guard::window::Span;
 use crate::index::ball::Ball;
 use crate::index::kind::Bound;
 use crate::pg::bits::Bits;
-use crate::pg::error::raise;
 use crate::pg::relation::Relation;
 use crate::pg::slot::{Slot, Tid, get, is_heap_only, row_place};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 use std::ffi::CString;
 use std::fmt;
 
@@ -23,15 +22,6 @@ pub struct Place {
     pub new: Option<Tid>,
     /// The version that was replaced or deleted.
     pub old: Option<Tid>,
-}
-
-/// Raises the ERROR of a trigger function that was not called as intended.
-pub fn protocol_violation(message: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        message,
-        "Use it as CREATE TRIGGER ... AFTER INSERT OR UPDATE ON ... FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8').",
-    )
 }
 
 /// A table with a trigger that fired for rows.
