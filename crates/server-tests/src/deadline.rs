@@ -13,7 +13,6 @@ use testbed::server::cluster::Cluster;
 use testbed::server::home::Home;
 use testbed::shell;
 
-use crate::harness::Scale;
 use crate::shared;
 
 /// Longest time for the servers to say what their sessions do, and for a test to end after its sessions; for the
@@ -30,10 +29,9 @@ const SESSIONS: &str =
 
 static LIMIT: OnceLock<Duration> = OnceLock::new();
 
-/// Sets the limit of all tests. The longest takes a few minutes, at full length an hour; a machine with twenty
-/// other users needs ten times that.
-pub fn set(scale: Scale) {
-    LIMIT.get_or_init(|| Duration::from_hours(scale.of(1, 12)));
+/// Sets the limit of all tests.
+pub fn set(limit: Duration) {
+    LIMIT.get_or_init(|| limit);
 }
 
 /// Returns the limit of all tests.

@@ -20,6 +20,7 @@ mod spark;
 
 use std::env;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use libtest_mimic::{Arguments, Trial};
@@ -59,8 +60,16 @@ fn run() -> Result<ExitCode> {
     let names: Vec<&str> = trials.iter().filter(is_wanted).map(Trial::name).collect();
     if !arguments.list && !names.is_empty() {
         shared::start(cluster)?;
-        preparation::begin(&names, scale);
-        deadline::set(scale);
+        // Before the other builds: a test that is ended stops the others' programs.
+        if names
+            .iter()
+            .any(|name| name.starts_with("reliability::major_upgrade_"))
+        {
+            reliability::major_upgrade::prepare(scale);
+        }
+        preparation::begin(server::BUILDS, &names);
+        // The longest test takes a few minutes, at full length an hour; on a machine with twenty other users ten times that.
+        deadline::set(Duration::from_hours(scale.of(1, 12)));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::print_figures();

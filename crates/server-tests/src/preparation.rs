@@ -3,14 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::harness::Scale;
-use crate::reliability::major_upgrade;
-use crate::server::{clients, package, python};
-
 /// Something to build, and how the names of the tests that need it begin.
-struct Build {
-    for_tests: &'static [&'static str],
-    run: fn(),
+pub struct Build {
+    pub for_tests: &'static [&'static str],
+    pub run: fn(),
 }
 
 impl Build {
@@ -19,42 +15,11 @@ impl Build {
     }
 }
 
-const ALL: &[Build] = &[
-    Build {
-        for_tests: &[
-            "server::python_",
-            "server::page_",
-            "server::clients_python",
-            "docs::report",
-        ],
-        run: python::prepare,
-    },
-    Build {
-        for_tests: &["server::clients_node"],
-        run: clients::prepare_node,
-    },
-    Build {
-        for_tests: &["server::clients_sqlx"],
-        run: clients::prepare_sqlx,
-    },
-    Build {
-        for_tests: &["server::package_"],
-        run: package::prepare,
-    },
-];
-
 static BEGUN: Mutex<Vec<(&Build, JoinHandle<()>)>> = Mutex::new(Vec::new());
 
-/// Begins to build what the tests of these names need. Servers of other versions are there when it returns: a test that
-/// is ended stops the others' programs.
-pub fn begin(names: &[&str], scale: Scale) {
-    if names
-        .iter()
-        .any(|name| name.starts_with("reliability::major_upgrade_"))
-    {
-        major_upgrade::prepare(scale);
-    }
-    let wanted = ALL
+/// Begins to build what the tests of these names need.
+pub fn begin(builds: &'static [Build], names: &[&str]) {
+    let wanted = builds
         .iter()
         .filter(|build| names.iter().any(|name| build.is_for(name)));
     let begun = wanted.map(|build| (build, thread::spawn(build.run)));

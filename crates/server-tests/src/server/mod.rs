@@ -52,7 +52,33 @@ use libtest_mimic::Trial;
 use testbed::server::Server;
 
 use crate::harness::{Outcome, trial};
+use crate::preparation::Build;
 use crate::shared;
+
+/// Programs that tests need.
+pub const BUILDS: &[Build] = &[
+    Build {
+        for_tests: &[
+            "server::python_",
+            "server::page_",
+            "server::clients_python",
+            "docs::report",
+        ],
+        run: python::prepare,
+    },
+    Build {
+        for_tests: &["server::clients_node"],
+        run: clients::prepare_node,
+    },
+    Build {
+        for_tests: &["server::clients_sqlx"],
+        run: clients::prepare_sqlx,
+    },
+    Build {
+        for_tests: &["server::package_"],
+        run: package::prepare,
+    },
+];
 
 /// A test's name and its function.
 type Test = (&'static str, fn(&Server) -> Result<Outcome>);
