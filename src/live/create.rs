@@ -1,7 +1,6 @@
 //! Index, privileges and dependencies of a tracker's tables.
 
-use crate::live::tables::TrackerTable;
-use crate::live::tracker::Tracker;
+use crate::live::tracker::{Tracker, TrackerTable};
 use crate::live::triggers;
 use crate::pg::catalog::depend;
 use crate::pg::names;

@@ -13,6 +13,7 @@
 
 mod budget;
 mod create;
+mod find;
 mod measure;
 mod neighborhood;
 mod note;

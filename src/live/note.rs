@@ -3,7 +3,8 @@
 //! It writes to the queue directly, not by a statement. So roles that may write the table need no privileges on the
 //! queue, and no code runs with rights other than theirs.
 
-use crate::live::tables::{Tables, TrackerTable, altered_hint};
+use crate::live::tables::altered_hint;
+use crate::live::tracker::{Tables, TrackerTable};
 use crate::live::triggers::for_updates;
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};

@@ -1,8 +1,7 @@
 //! The queries of a refresh that searches around changed rows.
 
 use crate::index::kind::Kind;
-use crate::live::tables::TrackerTable;
-use crate::live::tracker::Tracker;
+use crate::live::tracker::{Tracker, TrackerTable};
 
 /// Returns a query for the keys of the changed rows. A NULL means that any row may have changed.
 pub fn queue(tracker: &Tracker) -> String {

@@ -1,8 +1,7 @@
 //! The rows that a refresh examines, by number.
 
 use crate::index::kind::Kind;
-use crate::live::tables::TrackerTable;
-use crate::live::tracker::Tracker;
+use crate::live::tracker::{Tracker, TrackerTable};
 use crate::minhash::datum::StoredSignature;
 use crate::pg::encoding::in_utf8;
 use crate::pg::error::{OrRaise, raise};

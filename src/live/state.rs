@@ -1,7 +1,6 @@
 //! The state that a tracker keeps from one refresh to the next.
 
-use crate::live::tables::TrackerTable;
-use crate::live::tracker::Tracker;
+use crate::live::tracker::{Tracker, TrackerTable};
 use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, pg_sys};
 use std::time::Instant;

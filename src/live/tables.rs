@@ -1,58 +1,13 @@
 //! The tables of a tracker. One description creates them, and opens them only if they are as created.
 
 use crate::guard::pair_table::open_exceptions;
-use crate::live::tracker::Tracker;
+use crate::live::tracker::{Tables, Tracker, TrackerTable};
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
-use crate::pg::condition;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::statement::{Connection, server_text};
 use pgrx::{PgSqlErrorCode, pg_sys};
-
-/// The tables that a tracker creates, in the order in which the conditions of its triggers name them.
-#[derive(Clone, Copy)]
-pub enum TrackerTable {
-    /// The clusters: key, cluster, canonical, similarity.
-    Clusters,
-    /// The log of their events.
-    Log,
-    /// The canonical rows with the values that are searched for, and their places in the order.
-    Canonical,
-    /// Keys of changed rows.
-    Queue,
-    /// One row: the tracked table, and what is known of the last refresh.
-    State,
-}
-
-/// The tables of a tracker.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tables {
-    /// The tables that it creates, by [`TrackerTable`].
-    pub own: [pg_sys::Oid; 5],
-    /// The user's table of pairs that are not duplicates.
-    pub exceptions: Option<pg_sys::Oid>,
-}
-
-impl Tables {
-    /// Returns the tables that the condition of a trigger names.
-    pub fn of(trigger: &pg_sys::Trigger) -> Option<Self> {
-        // SAFETY: the condition is the trigger's.
-        let named = unsafe { condition::named(trigger.tgqual) };
-        let (&own, exceptions) = named.split_first_chunk()?;
-        let exceptions = exceptions.first().copied();
-        Some(Self { own, exceptions })
-    }
-
-    pub fn get(&self, table: TrackerTable) -> pg_sys::Oid {
-        self.own[table as usize]
-    }
-
-    /// Returns the tables in the order in which a condition names them.
-    pub fn all(&self) -> Vec<pg_sys::Oid> {
-        self.own.into_iter().chain(self.exceptions).collect()
-    }
-}
 
 /// Returns the suffix and the columns of each of a tracker's tables. The first column is the primary key, except in the
 /// queue.

@@ -1,7 +1,7 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
-use crate::live::tables::{OpenTables, TrackerTable};
-use crate::live::tracker::{Tracker, note_function};
+use crate::live::tables::OpenTables;
+use crate::live::tracker::{Tracker, TrackerTable, note_function};
 use crate::live::triggers::noted;
 use crate::pg::arrays::NewTexts;
 use crate::pg::call::Call;

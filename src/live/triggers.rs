@@ -1,7 +1,6 @@
 //! The triggers of a tracker: creates them, and checks whether they note every change.
 
-use crate::live::tables::Tables;
-use crate::live::tracker::Tracker;
+use crate::live::tracker::{Tables, Tracker};
 use crate::options::cut_texts;
 use crate::pg::relation::Relation;
 use crate::pg::statement::Connection;

@@ -1,8 +1,7 @@
 //! Writes the results of a refresh: clusters, canonical rows, log.
 
 use crate::live::rows::{After, TrackedRows};
-use crate::live::tables::TrackerTable;
-use crate::live::tracker::Tracker;
+use crate::live::tracker::{Tracker, TrackerTable};
 use crate::pg::error::OrRaise;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Statement, text_array};
