@@ -50,16 +50,15 @@ pub fn hostile_documents(server: &Server) -> Result<Outcome> {
             true => (MEASURE, "false 1 false true"),
             false => (SECTIONS, "false 1 false false"),
         };
-        for size in SIZES {
-            let found = browser.measure(size, &page, script)?;
+        for (size, found) in SIZES.iter().zip(browser.measure(&SIZES, &page, script)?) {
             ensure!(found == wanted, "{} at {size:?}: {found}", file.display());
         }
         if !is_pair {
             let printed = page.replace("@media print", "@media screen");
-            let found = browser.measure(SIZES[0], &printed, PRINTED)?;
+            let found = browser.measure(&SIZES[..1], &printed, PRINTED)?;
             ensure!(
-                found == "0",
-                "{found} folded documents of {} are not printed",
+                found == ["0"],
+                "{found:?} folded documents of {} are not printed",
                 file.display()
             );
         }
@@ -67,8 +66,8 @@ pub fn hostile_documents(server: &Server) -> Result<Outcome> {
     // The measurement sees what it looks for.
     let mut page = unprotected(&fs::read_to_string(&files[0])?)?;
     page += "<script>ran = true</script><p style='width: 9999px'>wide</p>";
-    let found = browser.measure(SIZES[0], &page, MEASURE)?;
-    ensure!(found.starts_with("true 2 true"), "control: {found}");
+    let found = browser.measure(&SIZES[..1], &page, MEASURE)?;
+    ensure!(found[0].starts_with("true 2 true"), "control: {found:?}");
     Ok(Outcome::Passed)
 }
 
@@ -106,9 +105,9 @@ pub fn browser() -> Option<PathBuf> {
         .find_map(|name| which::which(name).ok())
 }
 
-/// Takes over what a script has left in the frame.
+/// Takes over what a script has left in the frames.
 const HAND_ON: &str = "<script>addEventListener('load', () => {
-    document.body.textContent = frames[0].document.body.textContent;
+    document.body.textContent = Array.from(frames, frame => frame.document.body.textContent).join('\\n');
 })</script>";
 
 /// A browser, and where it keeps its files.
@@ -124,16 +123,17 @@ impl Browser {
         Ok(browser().map(|program| Browser { program, directory }))
     }
 
-    /// Returns the result of a script in a page, in a frame of the given width and height: a window has a
-    /// least width.
-    fn measure(&self, [width, height]: [u32; 2], page: &str, script: &str) -> Result<String> {
+    /// Returns the results of a script in a page, in frames of the given widths and heights: a window has a least width.
+    fn measure(&self, sizes: &[[u32; 2]], page: &str, script: &str) -> Result<Vec<String>> {
         let file = self.directory.join("page.html");
         let source = format!("{page}{script}")
             .replace('&', "&amp;")
             .replace('"', "&quot;");
-        let frame = format!(
-            "<!DOCTYPE html><iframe style=\"width: {width}px; height: {height}px\" srcdoc=\"{source}\"></iframe>{HAND_ON}"
-        );
+        let frames = sizes.iter().map(|[width, height]| {
+            format!("<iframe style=\"width: {width}px; height: {height}px\" srcdoc=\"{source}\"></iframe>")
+        });
+        let frames = frames.collect::<String>();
+        let frame = format!("<!DOCTYPE html>{frames}{HAND_ON}");
         fs::write(&file, frame)?;
         let mut command = Command::new(&self.program);
         command
@@ -147,8 +147,12 @@ impl Browser {
             .arg(format!("file://{}", file.display()));
         let dumped = shell::run_quietly(&mut command)?;
         let (_, found) = dumped
-            .rsplit_once("<body>measured ")
-            .context("the page was not measured")?;
-        Ok(found.split('<').next().unwrap_or_default().to_string())
+            .rsplit_once("<body>")
+            .context("the page has no body")?;
+        let found = found.split('<').next().unwrap_or_default().lines();
+        let found = found.filter_map(|line| line.strip_prefix("measured "));
+        let found: Vec<String> = found.map(String::from).collect();
+        ensure!(found.len() == sizes.len(), "the page was not measured");
+        Ok(found)
     }
 }
