@@ -1,9 +1,12 @@
 //! The pages of an index are laid out as they were: an index that an earlier build has made stays valid.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use neardup::shingle::Key;
+use postgres::Client;
+use postgres::error::SqlState;
 use testbed::server::Server;
 
 use crate::harness::Outcome;
@@ -84,4 +87,62 @@ pub fn pages_are_as_they_were(server: &Server) -> Result<Outcome> {
     }
     ensure!(found == PAGES, "the pages are now {found}");
     Ok(Outcome::Passed)
+}
+
+/// The number of rows that the row table's directory has room for: 256 pages, which name 2038 pages each, which name
+/// 2038 pages of 815 rows each.
+const NUMBERS: u64 = 256 * 2038 * 2038 * 815;
+
+/// Where the metapage has the number of the next row of an empty index.
+const NEXT_ROW_AT: usize = PAYLOAD_AT + 32;
+
+/// Checks that an index whose row numbers end says so, and keeps its rows; a new one has numbers again.
+pub fn row_numbers_end(server: &Server) -> Result<Outcome> {
+    const LEFT: u64 = 5;
+    let cluster = server.scratch_cluster("numbers")?;
+    cluster.create(&[("autovacuum", "off")])?;
+    cluster.start()?;
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION pg_neardup;
+         CREATE TABLE docs (body text);
+         CREATE INDEX docs_body ON docs USING neardup (body)",
+    )?;
+    let path = client.query_one("SELECT pg_relation_filepath('docs_body')", &[])?;
+    let path = cluster.data_dir().join(path.get::<_, String>(0));
+    drop(client);
+    cluster.stop()?;
+    let file = OpenOptions::new().write(true).open(path)?;
+    file.write_all_at(&(NUMBERS - LEFT).to_ne_bytes(), NEXT_ROW_AT as u64)?;
+    cluster.start()?;
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute("SET ignore_checksum_failure = on; SET enable_seqscan = off")?;
+    let insert = "INSERT INTO docs VALUES ('the same words in every document')";
+    for _ in 0..LEFT {
+        client.batch_execute(insert)?;
+    }
+    for _ in 0..2 {
+        let error = client.batch_execute(insert).err();
+        let error = error.context("there are more numbers")?;
+        let error = error.as_db_error().context("no error of the server")?;
+        let is_told = error.code() == &SqlState::PROGRAM_LIMIT_EXCEEDED
+            && error.hint().is_some_and(|hint| hint.contains("REINDEX"));
+        ensure!(is_told, "{error:?}");
+        ensure_found(&mut client, LEFT as i64)?;
+        client.batch_execute("VACUUM docs")?;
+    }
+    client.batch_execute("REINDEX INDEX CONCURRENTLY docs_body")?;
+    client.batch_execute(insert)?;
+    ensure_found(&mut client, LEFT as i64 + 1)?;
+    Ok(Outcome::Passed)
+}
+
+/// Fails unless the index is sound and a lookup finds this number of rows.
+fn ensure_found(client: &mut Client, wanted: i64) -> Result<()> {
+    client.batch_execute("SELECT near_dup_index_check('docs_body')")?;
+    let query =
+        "SELECT count(*) FROM docs WHERE near_dup(body, 'The same words, in every document!')";
+    let found: i64 = client.query_one(query, &[])?.get(0);
+    ensure!(found == wanted, "{found} of {wanted} rows are found");
+    Ok(())
 }

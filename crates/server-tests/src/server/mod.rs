@@ -171,6 +171,7 @@ const ALL: &[Test] = &[
         "format_pages_are_as_they_were",
         format::pages_are_as_they_were,
     ),
+    ("format_row_numbers_end", format::row_numbers_end),
     ("neardup_build_of_many_sizes", neardup::build_of_many_sizes),
     ("reuse_keeps_the_file", reuse::keeps_the_file),
     (
