@@ -18,16 +18,12 @@ pub unsafe fn new_state<'a, T>(
     make: impl FnOnce(pg_sys::MemoryContext) -> T,
 ) -> &'a mut T {
     let mut context = std::ptr::null_mut();
-    // SAFETY: vouched for by the caller.
-    if unsafe { pg_sys::AggCheckCallContext(call, &raw mut context) } == 0 {
+    if pg_sys::AggCheckCallContext(call, &raw mut context) == 0 {
         unsupported("the function was called outside an aggregate", hint);
     }
-    // SAFETY: the allocator returns room for a state, or raises an ERROR.
-    unsafe {
-        let room = pg_sys::MemoryContextAlloc(context, size_of::<T>()).cast::<T>();
-        room.write(make(context));
-        &mut *room
-    }
+    let room = pg_sys::MemoryContextAlloc(context, size_of::<T>()).cast::<T>();
+    room.write(make(context));
+    &mut *room
 }
 
 /// Allocates an array of `len` copies of `value` in a memory context.
@@ -39,13 +35,10 @@ pub unsafe fn array<'a, T: Copy>(
     len: usize,
     value: T,
 ) -> &'a mut [T] {
-    // SAFETY: the allocator returns room for as many values, or raises an ERROR.
-    unsafe {
-        let start = pg_sys::MemoryContextAlloc(context, len * size_of::<T>());
-        let room = std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<T>>(), len);
-        room.fill(MaybeUninit::new(value));
-        room.assume_init_mut()
-    }
+    let start = pg_sys::MemoryContextAlloc(context, len * size_of::<T>());
+    let room = std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<T>>(), len);
+    room.fill(MaybeUninit::new(value));
+    room.assume_init_mut()
 }
 
 /// Returns the state behind an argument, or None before the first row.

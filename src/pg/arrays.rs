@@ -23,8 +23,7 @@ impl Bigints<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type bigint[] that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        // SAFETY: passed on to the caller.
-        Self(unsafe { Varlena::detoast(datum) })
+        Self(Varlena::detoast(datum))
     }
 
     /// Returns the elements that are not NULL, in order.
@@ -101,8 +100,7 @@ pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T
 /// # Safety
 /// The datum is a name[].
 pub unsafe fn names_in(array: pg_sys::Datum) -> Vec<String> {
-    // SAFETY: vouched for by the caller.
-    unsafe { elements::<&'static CStr, String>(array, utf8) }
+    elements::<&'static CStr, String>(array, utf8)
 }
 
 /// Returns `map` of each element of an array, without NULLs.
@@ -113,8 +111,7 @@ unsafe fn elements<E: UnboxDatum + 'static, T>(
     array: pg_sys::Datum,
     map: impl Fn(E::As<'_>) -> T,
 ) -> Vec<T> {
-    // SAFETY: vouched for by the caller.
-    let array = unsafe { Array::<E>::from_datum(array, false) }.expect("the array is not NULL");
+    let array = Array::<E>::from_datum(array, false).expect("the array is not NULL");
     collected(array.iter().flatten().map(map)).or_raise()
 }
 

@@ -65,8 +65,7 @@ impl Call {
     /// The argument is declared as name.
     pub unsafe fn name(&self, number: usize) -> Option<String> {
         let name = self.optional_argument(number)?;
-        // SAFETY: vouched for by the caller.
-        Some(unsafe { names::name(name) })
+        Some(names::name(name))
     }
 
     /// Returns an argument of type text that may be NULL.
@@ -75,8 +74,7 @@ impl Call {
     /// The argument is declared as text.
     pub unsafe fn text(&self, number: usize) -> Option<String> {
         let text = self.optional_argument(number)?;
-        // SAFETY: vouched for by the caller.
-        Some(in_utf8(&unsafe { Varlena::detoast(text) }))
+        Some(in_utf8(&Varlena::detoast(text)))
     }
 
     fn arguments(&self) -> usize {
@@ -125,8 +123,7 @@ impl Call {
 /// # Safety
 /// `fcinfo` is that of the running call.
 pub unsafe fn trigger_data<'c>(fcinfo: FunctionCallInfo) -> Option<&'c pg_sys::TriggerData> {
-    // SAFETY: vouched for by the caller; a trigger's context is its data.
-    let data = unsafe { (*fcinfo).context.cast::<pg_sys::TriggerData>().as_ref() };
+    let data = (*fcinfo).context.cast::<pg_sys::TriggerData>().as_ref();
     data.filter(|data| data.type_ == pg_sys::NodeTag::T_TriggerData)
 }
 
@@ -136,8 +133,7 @@ pub unsafe fn trigger_data<'c>(fcinfo: FunctionCallInfo) -> Option<&'c pg_sys::T
 /// The function is called with more than `i` arguments.
 #[inline]
 pub unsafe fn argument(fcinfo: FunctionCallInfo, i: usize) -> Datum {
-    // SAFETY: as vouched for.
-    unsafe { (*(*fcinfo).args.as_ptr().add(i)).value }
+    (*(*fcinfo).args.as_ptr().add(i)).value
 }
 
 /// Tells PostgreSQL how to call a function that is written by hand. It looks for the symbol `pg_finfo_` followed by the

@@ -106,11 +106,8 @@ pub unsafe fn cached<const N: usize>(
     keys: [pg_sys::Datum; N],
 ) -> Option<pg_sys::Oid> {
     let key = |number| keys.get(number).copied().unwrap_or(pg_sys::Datum::null());
-    // SAFETY: vouched for by the caller.
-    let found = unsafe {
-        let (cache, column) = (cache as i32, column as i16);
-        pg_sys::GetSysCacheOid(cache, column, key(0), key(1), key(2), key(3))
-    };
+    let (cache, column) = (cache as i32, column as i16);
+    let found = pg_sys::GetSysCacheOid(cache, column, key(0), key(1), key(2), key(3));
     (found != pg_sys::InvalidOid).then_some(found)
 }
 

@@ -24,17 +24,14 @@ pub fn naming(tables: &[pg_sys::Oid]) -> String {
 /// # Safety
 /// The condition is that of a trigger, or NULL.
 pub unsafe fn named(condition: *const c_char) -> Vec<pg_sys::Oid> {
-    // SAFETY: vouched for by the caller; the tags tell the types.
-    unsafe {
-        let conjuncts = conjuncts(condition);
-        let row = conjuncts.first().and_then(|&first| tested_row(first));
-        let Some(row) = row else { return Vec::new() };
-        let tables = nodes::all_elements((*row).args).into_iter();
-        let tables = tables.map_while(|element| nodes::constant(element));
-        tables
-            .map(|table| pg_sys::Oid::from(table.value() as u32))
-            .collect()
-    }
+    let conjuncts = conjuncts(condition);
+    let row = conjuncts.first().and_then(|&first| tested_row(first));
+    let Some(row) = row else { return Vec::new() };
+    let tables = nodes::all_elements((*row).args).into_iter();
+    let tables = tables.map_while(|element| nodes::constant(element));
+    tables
+        .map(|table| pg_sys::Oid::from(table.value() as u32))
+        .collect()
 }
 
 /// Returns a condition that always holds and keeps expressions over `NEW` or `OLD`.
@@ -47,20 +44,17 @@ pub fn keeping(expressions: &[String]) -> String {
 /// # Safety
 /// The condition is that of a trigger, or NULL.
 pub unsafe fn kept(condition: *const c_char) -> Option<Vec<*mut pg_sys::Node>> {
-    // SAFETY: vouched for by the caller; the tags tell the types.
-    unsafe {
-        let conjuncts = conjuncts(condition);
-        let row = conjuncts.into_iter().find_map(|conjunct| {
-            let or = nodes::cast::<pg_sys::BoolExpr>(conjunct, pg_sys::NodeTag::T_BoolExpr)?;
-            let [row, _] = nodes::elements::<2>((*or).args)?;
-            ((*or).boolop == pg_sys::BoolExprType::OR_EXPR)
-                .then(|| tested_row(row))
-                .flatten()
-        })?;
-        let (new, only) = (pg_sys::PRS2_NEW_VARNO as i32, 1);
-        pg_sys::ChangeVarNodes(row.cast(), new, only, 0);
-        Some(PgList::from_pg((*row).args).iter_ptr().collect())
-    }
+    let conjuncts = conjuncts(condition);
+    let row = conjuncts.into_iter().find_map(|conjunct| {
+        let or = nodes::cast::<pg_sys::BoolExpr>(conjunct, pg_sys::NodeTag::T_BoolExpr)?;
+        let [row, _] = nodes::elements::<2>((*or).args)?;
+        ((*or).boolop == pg_sys::BoolExprType::OR_EXPR)
+            .then(|| tested_row(row))
+            .flatten()
+    })?;
+    let (new, only) = (pg_sys::PRS2_NEW_VARNO as i32, 1);
+    pg_sys::ChangeVarNodes(row.cast(), new, only, 0);
+    Some(PgList::from_pg((*row).args).iter_ptr().collect())
 }
 
 /// Splits a trigger's condition at its top-level ANDs.
@@ -71,12 +65,9 @@ pub unsafe fn conjuncts(condition: *const c_char) -> Vec<*mut pg_sys::Node> {
     if condition.is_null() {
         return Vec::new();
     }
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let condition = pg_sys::stringToNode(condition).cast::<pg_sys::Expr>();
-        let conjuncts = pg_sys::make_ands_implicit(condition);
-        PgList::from_pg(conjuncts).iter_ptr().collect()
-    }
+    let condition = pg_sys::stringToNode(condition).cast::<pg_sys::Expr>();
+    let conjuncts = pg_sys::make_ands_implicit(condition);
+    PgList::from_pg(conjuncts).iter_ptr().collect()
 }
 
 /// Returns the row that a node tests for NULL, or None for other nodes.
@@ -84,11 +75,8 @@ pub unsafe fn conjuncts(condition: *const c_char) -> Vec<*mut pg_sys::Node> {
 /// # Safety
 /// The node is valid.
 pub unsafe fn tested_row(node: *mut pg_sys::Node) -> Option<*mut pg_sys::RowExpr> {
-    // SAFETY: vouched for by the caller; the tags tell the types.
-    unsafe {
-        let test = nodes::cast::<pg_sys::NullTest>(node, pg_sys::NodeTag::T_NullTest)?;
-        nodes::cast((*test).arg.cast(), pg_sys::NodeTag::T_RowExpr)
-    }
+    let test = nodes::cast::<pg_sys::NullTest>(node, pg_sys::NodeTag::T_NullTest)?;
+    nodes::cast((*test).arg.cast(), pg_sys::NodeTag::T_RowExpr)
 }
 
 /// Returns the number of the column that an expression is, or None for other expressions.
@@ -96,9 +84,6 @@ pub unsafe fn tested_row(node: *mut pg_sys::Node) -> Option<*mut pg_sys::RowExpr
 /// # Safety
 /// The node is valid.
 pub unsafe fn column(node: *mut pg_sys::Node) -> Option<i16> {
-    // SAFETY: vouched for by the caller; the tag tells the type.
-    unsafe {
-        let var = nodes::cast::<pg_sys::Var>(node, pg_sys::NodeTag::T_Var)?;
-        Some((*var).varattno)
-    }
+    let var = nodes::cast::<pg_sys::Var>(node, pg_sys::NodeTag::T_Var)?;
+    Some((*var).varattno)
 }

@@ -73,8 +73,7 @@ unsafe impl<T: SqlTranslatable> SqlTranslatable for Remembered<T> {
 unsafe impl<T> BoxRet for Remembered<T> {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
         match self.datum {
-            // SAFETY: as above.
-            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
+            Some(datum) => fcinfo.return_raw_datum(datum),
             None => fcinfo.return_null(),
         }
     }
@@ -115,15 +114,12 @@ struct KeptResult<O, K> {
 pub unsafe fn memory<'call, M: Default + 'static>(
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> &'call mut M {
-    // SAFETY: vouched for by the caller; what is kept lives as long as the call site.
-    unsafe {
-        let call = (*fcinfo).flinfo;
-        if (*call).fn_extra.is_null() {
-            let mut context = PgMemoryContexts::For((*call).fn_mcxt);
-            (*call).fn_extra = context.leak_and_drop_on_delete(M::default()).cast();
-        }
-        &mut *(*call).fn_extra.cast()
+    let call = (*fcinfo).flinfo;
+    if (*call).fn_extra.is_null() {
+        let mut context = PgMemoryContexts::For((*call).fn_mcxt);
+        (*call).fn_extra = context.leak_and_drop_on_delete(M::default()).cast();
     }
+    &mut *(*call).fn_extra.cast()
 }
 
 /// Returns the result of `compute`, or that of the call before if it had the same document and options.
@@ -136,15 +132,13 @@ pub unsafe fn remembered<O: PartialEq + 'static, T: IntoDatum>(
     options: O,
     compute: impl FnOnce(&Text<'_>, &O) -> Option<T>,
 ) -> Remembered<T> {
-    // SAFETY: vouched for by the caller.
-    let memo = unsafe { memory::<Memo<O, Option<Vec<u8>>>>(fcinfo) };
+    let memo = memory::<Memo<O, Option<Vec<u8>>>>(fcinfo);
     let datum = memo.get(
         document,
         options,
         |doc, options| compute(doc, options).and_then(T::into_datum),
         |datum, most_bytes| match datum {
-            // SAFETY: the result is a new varlena.
-            Some(datum) => kept_bytes(unsafe { varlena_bytes(*datum) }, most_bytes).map(Some),
+            Some(datum) => kept_bytes(varlena_bytes(*datum), most_bytes).map(Some),
             None => Some(None),
         },
         |kept| kept.as_deref().map(palloc_copy),
@@ -207,8 +201,7 @@ pub fn kept_bytes<T: Copy>(result: &[T], most_bytes: usize) -> Option<Vec<T>> {
 /// The datum is a varlena that lives long enough.
 unsafe fn varlena_bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     let start = datum.cast_mut_ptr::<pg_sys::varlena>();
-    // SAFETY: vouched for by the caller.
-    unsafe { std::slice::from_raw_parts(start.cast::<u8>(), varsize_any(start)) }
+    std::slice::from_raw_parts(start.cast::<u8>(), varsize_any(start))
 }
 
 fn palloc_copy(value: &[u8]) -> pg_sys::Datum {

@@ -67,8 +67,7 @@ fn watch_errors() {
 /// Releases the ballast when an error says that PostgreSQL has no memory. pgrx copies each error, and an error during
 /// the copy leads back here until the server's stack of errors is full, which is a PANIC.
 unsafe extern "C-unwind" fn at_error(_arg: *mut c_void) {
-    // SAFETY: PostgreSQL calls it while it prepares a report.
-    if unsafe { pg_sys::geterrcode() } == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
+    if pg_sys::geterrcode() == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
         ALLOCATOR.release_ballast();
     }
 }

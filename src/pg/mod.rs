@@ -1,4 +1,8 @@
 //! PostgreSQL as any extension needs it: errors, arguments and results, queries, sorting, the catalog.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the section Safety of such a function says what callers owe"
+)]
 
 pub mod aggregate;
 pub mod arrays;

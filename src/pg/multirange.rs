@@ -30,22 +30,19 @@ unsafe extern "C-unwind" {
 /// # Safety
 /// `datum` is a non-null int4multirange.
 pub unsafe fn integer_ranges(datum: pg_sys::Datum) -> Vec<Range<i32>> {
-    // SAFETY: the caller vouches for the type; detoasting gives an aligned value with that header.
-    unsafe {
-        let multirange = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<MultirangeHeader>();
-        let wanted = pg_sys::TYPECACHE_RANGE_INFO as i32;
-        let range_type = pg_sys::lookup_type_cache(pg_sys::INT4RANGEOID, wanted);
-        let mut ranges = Vec::new();
-        for number in 0..(*multirange).ranges {
-            let [mut lower, mut upper] = [pg_sys::RangeBound::default(); 2];
-            multirange_get_bounds(range_type, multirange, number, &mut lower, &mut upper);
-            let bound = |bound: pg_sys::RangeBound, infinite| match bound.infinite {
-                true => infinite,
-                false => bound.val.value() as i32,
-            };
-            let range = bound(lower, i32::MIN)..bound(upper, i32::MAX);
-            ranges.try_push(range).or_raise();
-        }
-        ranges
+    let multirange = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<MultirangeHeader>();
+    let wanted = pg_sys::TYPECACHE_RANGE_INFO as i32;
+    let range_type = pg_sys::lookup_type_cache(pg_sys::INT4RANGEOID, wanted);
+    let mut ranges = Vec::new();
+    for number in 0..(*multirange).ranges {
+        let [mut lower, mut upper] = [pg_sys::RangeBound::default(); 2];
+        multirange_get_bounds(range_type, multirange, number, &mut lower, &mut upper);
+        let bound = |bound: pg_sys::RangeBound, infinite| match bound.infinite {
+            true => infinite,
+            false => bound.val.value() as i32,
+        };
+        let range = bound(lower, i32::MIN)..bound(upper, i32::MAX);
+        ranges.try_push(range).or_raise();
     }
+    ranges
 }

@@ -13,8 +13,7 @@ use std::ffi::{CStr, CString, c_char};
 /// # Safety
 /// The string is NUL-terminated or NULL.
 unsafe fn string(text: *const c_char) -> Option<String> {
-    // SAFETY: vouched for by the caller.
-    (!text.is_null()).then(|| utf8(unsafe { CStr::from_ptr(text) }))
+    (!text.is_null()).then(|| utf8(CStr::from_ptr(text)))
 }
 
 /// Returns the name in a datum, unquoted.
@@ -22,8 +21,7 @@ unsafe fn string(text: *const c_char) -> Option<String> {
 /// # Safety
 /// The datum is of type name.
 pub unsafe fn name(datum: pg_sys::Datum) -> String {
-    // SAFETY: vouched for by the caller.
-    utf8(unsafe { CStr::from_ptr(datum.cast_mut_ptr()) })
+    utf8(CStr::from_ptr(datum.cast_mut_ptr()))
 }
 
 /// Returns `name` as SQL writes it, quoted if necessary.
@@ -216,17 +214,14 @@ pub unsafe fn expression(
     alias: &CStr,
     is_prefixed: bool,
 ) -> String {
-    // SAFETY: vouched for by the caller; returns a new NUL-terminated string.
-    utf8(unsafe {
-        let context = pg_sys::deparse_context_for(alias.as_ptr(), table);
-        let settings = Settings::begin();
-        if (*expression).type_ != pg_sys::NodeTag::T_Var {
-            settings.set(c"search_path", c"pg_catalog");
-        }
-        let text = pg_sys::deparse_expression(expression, context, is_prefixed, false);
-        settings.restore();
-        CStr::from_ptr(text)
-    })
+    let context = pg_sys::deparse_context_for(alias.as_ptr(), table);
+    let settings = Settings::begin();
+    if (*expression).type_ != pg_sys::NodeTag::T_Var {
+        settings.set(c"search_path", c"pg_catalog");
+    }
+    let text = pg_sys::deparse_expression(expression, context, is_prefixed, false);
+    settings.restore();
+    utf8(CStr::from_ptr(text))
 }
 
 /// Returns a name for an object of a table: `table` and `suffix`, shortened to fit.

@@ -1,7 +1,6 @@
 //! Takes the planner's expressions apart, and builds new ones.
 //!
 //! A node is a pointer that PostgreSQL keeps valid, and its tag tells its type. `# Safety` says what else a caller owes.
-#![allow(unsafe_op_in_unsafe_fn, reason = "every operation on a node is unsafe")]
 
 use crate::pg::value::Layout;
 use pgrx::{Internal, PgList, pg_sys};

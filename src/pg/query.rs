@@ -229,17 +229,14 @@ impl Query {
     /// # Safety
     /// The portal is open.
     unsafe fn fetch(&self, rows: i64) {
-        // SAFETY: the callback and the text outlive the fetch, during which PostgreSQL calls it.
-        unsafe {
-            let mut callback = pg_sys::ErrorContextCallback {
-                previous: pg_sys::error_context_stack,
-                callback: Some(name_query),
-                arg: self.text.cast_mut().cast(),
-            };
-            let _popped = Popped(callback.previous);
-            pg_sys::error_context_stack = &raw mut callback;
-            pg_sys::SPI_cursor_fetch(self.portal, true, rows as _);
-        }
+        let mut callback = pg_sys::ErrorContextCallback {
+            previous: pg_sys::error_context_stack,
+            callback: Some(name_query),
+            arg: self.text.cast_mut().cast(),
+        };
+        let _popped = Popped(callback.previous);
+        pg_sys::error_context_stack = &raw mut callback;
+        pg_sys::SPI_cursor_fetch(self.portal, true, rows as _);
     }
 }
 
@@ -261,17 +258,14 @@ unsafe extern "C-unwind" {
 /// text that the position is in.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn name_query(text: *mut c_void) {
-    // SAFETY: an error is being reported; the text is NUL-terminated.
-    unsafe {
-        let position = pg_sys::geterrposition();
-        if position > 0 {
-            pg_sys::errposition(0);
-            pg_sys::internalerrposition(position);
-            pg_sys::internalerrquery(text.cast());
-        } else {
-            pg_sys::set_errcontext_domain(null_mut());
-            errcontext_msg(c"SQL statement \"%s\"".as_ptr(), text);
-        }
+    let position = pg_sys::geterrposition();
+    if position > 0 {
+        pg_sys::errposition(0);
+        pg_sys::internalerrposition(position);
+        pg_sys::internalerrquery(text.cast());
+    } else {
+        pg_sys::set_errcontext_domain(null_mut());
+        errcontext_msg(c"SQL statement \"%s\"".as_ptr(), text);
     }
 }
 
@@ -298,18 +292,15 @@ impl QueryParameters {
     /// # Safety
     /// `row` is of a composite type.
     unsafe fn add_fields(&mut self, row: pg_sys::Datum) {
-        // SAFETY: vouched for by the caller; the type has that many columns.
-        unsafe {
-            let row =
-                pg_sys::pg_detoast_datum(row.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
-            let of_type = (*row).t_choice.t_datum;
-            let descriptor =
-                pg_sys::lookup_rowtype_tupdesc_copy(of_type.datum_typeid, of_type.datum_typmod);
-            for number in 1..=(*descriptor).natts {
-                let mut is_null = false;
-                let value = pg_sys::GetAttributeByNum(row, number as i16, &mut is_null);
-                self.add(pg_sys::SPI_gettypeid(descriptor, number), value, is_null);
-            }
+        let row =
+            pg_sys::pg_detoast_datum(row.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
+        let of_type = (*row).t_choice.t_datum;
+        let descriptor =
+            pg_sys::lookup_rowtype_tupdesc_copy(of_type.datum_typeid, of_type.datum_typmod);
+        for number in 1..=(*descriptor).natts {
+            let mut is_null = false;
+            let value = pg_sys::GetAttributeByNum(row, number as i16, &mut is_null);
+            self.add(pg_sys::SPI_gettypeid(descriptor, number), value, is_null);
         }
     }
 
@@ -320,11 +311,11 @@ impl QueryParameters {
     unsafe fn add(&mut self, of_type: pg_sys::Oid, value: pg_sys::Datum, is_null: bool) {
         let (of_type, value) = match of_type {
             pg_sys::InvalidOid => return,
-            // SAFETY: a value of type unknown is a C string.
-            pg_sys::UNKNOWNOID if !is_null => unsafe {
+            pg_sys::UNKNOWNOID if !is_null => {
+                // A value of type unknown is a C string.
                 let text = pg_sys::cstring_to_text(value.cast_mut_ptr());
                 (pg_sys::TEXTOID, pg_sys::Datum::from(text))
-            },
+            }
             pg_sys::UNKNOWNOID => (pg_sys::TEXTOID, value),
             of_type => (of_type, value),
         };

@@ -234,12 +234,9 @@ pub fn key_columns(index: pg_sys::Oid) -> Vec<i16> {
 /// # Safety
 /// The table stays open, and no catalog is read, while the triggers are in use.
 pub unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
-    // SAFETY: vouched for by the caller; the triggers are in an array of that length.
-    unsafe {
-        match (*table).trigdesc.as_ref() {
-            Some(all) => std::slice::from_raw_parts(all.triggers, all.numtriggers as usize),
-            None => &[],
-        }
+    match (*table).trigdesc.as_ref() {
+        Some(all) => std::slice::from_raw_parts(all.triggers, all.numtriggers as usize),
+        None => &[],
     }
 }
 
@@ -250,8 +247,7 @@ pub unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
 #[allow(clippy::disallowed_methods, reason = "an entry an argument")]
 pub unsafe fn trigger_arguments(trigger: &pg_sys::Trigger) -> Vec<&CStr> {
     let arguments = 0..trigger.tgnargs as usize;
-    // SAFETY: the array has that many NUL-terminated strings.
-    let argument = |number| unsafe { CStr::from_ptr(*trigger.tgargs.add(number)) };
+    let argument = |number| CStr::from_ptr(*trigger.tgargs.add(number));
     arguments.map(argument).collect()
 }
 
@@ -261,8 +257,7 @@ pub unsafe fn trigger_arguments(trigger: &pg_sys::Trigger) -> Vec<&CStr> {
 /// The relation is open.
 pub unsafe fn blocks(relation: pg_sys::Relation) -> u32 {
     let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
-    // SAFETY: vouched for by the caller.
-    unsafe { pg_sys::RelationGetNumberOfBlocksInFork(relation, fork) }
+    pg_sys::RelationGetNumberOfBlocksInFork(relation, fork)
 }
 
 /// The type of a column, with its modifier and its collation.
@@ -333,10 +328,8 @@ pub unsafe fn ask_ahead(
     wanted: impl Iterator<Item = u32>,
     mut ask: impl FnMut(u32) -> bool,
 ) {
-    // SAFETY: vouched for by the caller.
-    let tablespace = unsafe { (*(*relation).rd_rel).reltablespace };
-    // SAFETY: looks into the catalog.
-    if unsafe { pg_sys::get_tablespace_io_concurrency(tablespace) } == 0 {
+    let tablespace = (*(*relation).rd_rel).reltablespace;
+    if pg_sys::get_tablespace_io_concurrency(tablespace) == 0 {
         return;
     }
     // The size is looked up only for blocks beyond the first file. Within it, asking for pages beyond the end does no
@@ -348,8 +341,7 @@ pub unsafe fn ask_ahead(
             break;
         }
         if block >= end {
-            // SAFETY: vouched for by the caller.
-            end = end.max(unsafe { blocks(relation) });
+            end = end.max(blocks(relation));
         }
         is_read |= block < end && ask(block);
     }
@@ -364,12 +356,8 @@ pub unsafe fn ask_ahead(
 /// # Safety
 /// The table is open until the fetch is ended.
 pub unsafe fn index_fetch_begin(table: pg_sys::Relation) -> *mut pg_sys::IndexFetchTableData {
-    // SAFETY: vouched for by the caller.
     #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18"))]
-    return unsafe { pg_sys::table_index_fetch_begin(table) };
-    // SAFETY: as above.
+    return pg_sys::table_index_fetch_begin(table);
     #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18")))]
-    unsafe {
-        pg_sys::table_index_fetch_begin(table, pg_sys::ScanOptions::SO_NONE)
-    }
+    pg_sys::table_index_fetch_begin(table, pg_sys::ScanOptions::SO_NONE)
 }

@@ -57,12 +57,9 @@ unsafe extern "C-unwind" {
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn replace(report: *mut c_void) {
-    // SAFETY: PostgreSQL calls it with the report while it is being sent; strings are NUL-terminated.
-    unsafe {
-        let report = &*report.cast::<Report>();
-        errmsg(c"%s".as_ptr(), report.message);
-        if !report.hint.is_null() {
-            errhint(c"%s".as_ptr(), report.hint);
-        }
+    let report = &*report.cast::<Report>();
+    errmsg(c"%s".as_ptr(), report.message);
+    if !report.hint.is_null() {
+        errhint(c"%s".as_ptr(), report.hint);
     }
 }

@@ -1,8 +1,4 @@
 //! Versions of rows in slots.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every operation on a slot is unsafe; the section Safety says what callers owe"
-)]
 
 use crate::pg::error::check_interrupts;
 use crate::pg::relation::index_fetch_begin;

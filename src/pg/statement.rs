@@ -198,29 +198,25 @@ impl Statement<'_> {
         visit: &mut dyn FnMut(&Tuple<'_>),
     ) -> u64 {
         let (mut datums, flags) = values_and_nulls(arguments);
-        // SAFETY: as many values as the statement has parameters; the table of rows is freed after
-        // the visits.
-        unsafe {
-            let result = pg_sys::SPI_execute_snapshot(
-                self.plan,
-                datums.as_mut_ptr(),
-                flags.as_ptr(),
-                snapshot,
-                visible,
-                false,
-                true,
-                0,
-            );
-            if result < 0 {
-                let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
-                raise(code, "SPI_execute_snapshot failed", "");
-            }
-            let visit = &mut |row: &Tuple<'_>| {
-                visit(row);
-                true
-            };
-            visit_returned(visit).0
+        let result = pg_sys::SPI_execute_snapshot(
+            self.plan,
+            datums.as_mut_ptr(),
+            flags.as_ptr(),
+            snapshot,
+            visible,
+            false,
+            true,
+            0,
+        );
+        if result < 0 {
+            let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
+            raise(code, "SPI_execute_snapshot failed", "");
         }
+        let visit = &mut |row: &Tuple<'_>| {
+            visit(row);
+            true
+        };
+        visit_returned(visit).0
     }
 
     /// Runs a read-only statement under the connection's snapshot, as a stage of a job, and calls `visit` for its rows
@@ -374,21 +370,18 @@ impl Tuple<'_> {
 /// # Safety
 /// The last call of SPI has run a statement or fetched rows.
 pub(super) unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -> (u64, bool) {
-    // SAFETY: vouched for by the caller; a table holds that many rows until it is freed.
-    unsafe {
-        let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
-        if table.is_null() {
-            return (rows, true);
-        }
-        let goes_on = (0..rows as usize).all(|number| {
-            visit(&Tuple {
-                tuple: *(*table).vals.add(number),
-                descriptor: &*(*table).tupdesc,
-            })
-        });
-        pg_sys::SPI_freetuptable(table);
-        (rows, goes_on)
+    let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
+    if table.is_null() {
+        return (rows, true);
     }
+    let goes_on = (0..rows as usize).all(|number| {
+        visit(&Tuple {
+            tuple: *(*table).vals.add(number),
+            descriptor: &*(*table).tupdesc,
+        })
+    });
+    pg_sys::SPI_freetuptable(table);
+    (rows, goes_on)
 }
 
 /// Returns the planner's estimates for a portal: the number of rows, and the bytes of each.
@@ -396,16 +389,13 @@ pub(super) unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -
 /// # Safety
 /// The portal is open.
 pub(super) unsafe fn estimate(portal: pg_sys::Portal) -> (f64, usize) {
-    // SAFETY: vouched for by the caller; a portal that has a plan has a list of statements.
-    unsafe {
-        let statement = pg_sys::PortalGetPrimaryStmt(portal);
-        match statement
-            .as_ref()
-            .and_then(|statement| statement.planTree.as_ref())
-        {
-            Some(plan) => (plan.plan_rows, plan.plan_width.max(0) as usize),
-            None => (0.0, 0),
-        }
+    let statement = pg_sys::PortalGetPrimaryStmt(portal);
+    match statement
+        .as_ref()
+        .and_then(|statement| statement.planTree.as_ref())
+    {
+        Some(plan) => (plan.plan_rows, plan.plan_width.max(0) as usize),
+        None => (0.0, 0),
     }
 }
 

@@ -22,13 +22,10 @@ const STORED: u8 = 1;
 /// `datum` is a non-null datum of a text type.
 pub unsafe fn push_record_and_text(datum: pg_sys::Datum, record: &mut Vec<u8>, text: &mut Vec<u8>) {
     let start = record.len();
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        push_record(datum, record);
-        if record[start] == STORED {
-            text.try_extend_from_slice(&Text::from_raw(datum))
-                .or_raise();
-        }
+    push_record(datum, record);
+    if record[start] == STORED {
+        text.try_extend_from_slice(&Text::from_raw(datum))
+            .or_raise();
     }
 }
 
@@ -44,31 +41,25 @@ pub fn plain(record: &[u8]) -> Option<&[u8]> {
 /// `datum` is a non-null datum of a text type.
 pub unsafe fn push_record(datum: pg_sys::Datum, record: &mut Vec<u8>) {
     let value = datum.cast_mut_ptr::<pg_sys::varlena>();
-    // SAFETY: vouched for by the caller; a compressed value and a pointer to one on disk are whole
-    // within their size.
-    unsafe {
-        if is_smaller_as_stored(value) {
-            record.try_push(STORED).or_raise();
-            let bytes = std::slice::from_raw_parts(value.cast::<u8>(), varsize_any(value));
-            record.try_extend_from_slice(bytes).or_raise();
-        } else {
-            record.try_push(PLAIN).or_raise();
-            let text = Text::from_raw(datum);
-            record.try_extend_from_slice(&text).or_raise();
-        }
+    if is_smaller_as_stored(value) {
+        record.try_push(STORED).or_raise();
+        let bytes = std::slice::from_raw_parts(value.cast::<u8>(), varsize_any(value));
+        record.try_extend_from_slice(bytes).or_raise();
+    } else {
+        record.try_push(PLAIN).or_raise();
+        let text = Text::from_raw(datum);
+        record.try_extend_from_slice(&text).or_raise();
     }
 }
 
 /// # Safety
 /// `value` is a varlena.
 unsafe fn is_smaller_as_stored(value: *mut pg_sys::varlena) -> bool {
-    // SAFETY: vouched for by the caller. Other external values are in memory that goes with the row.
-    unsafe {
-        if varatt_is_1b_e(value) {
-            u32::from(vartag_1b_e(value)) == pg_sys::vartag_external::VARTAG_ONDISK
-        } else {
-            varatt_is_4b_c(value)
-        }
+    // Other external values are in memory that goes with the row.
+    if varatt_is_1b_e(value) {
+        u32::from(vartag_1b_e(value)) == pg_sys::vartag_external::VARTAG_ONDISK
+    } else {
+        varatt_is_4b_c(value)
     }
 }
 

@@ -21,8 +21,7 @@ impl Text<'_> {
     /// # Safety
     /// `datum` is a non-null datum of a text type that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        // SAFETY: passed on to the caller.
-        let stored = unsafe { Varlena::detoast(datum) };
+        let stored = Varlena::detoast(datum);
         let converted = to_utf8(&stored);
         Self { stored, converted }
     }
@@ -110,7 +109,6 @@ unsafe impl UnboxDatum for Text<'_> {
     where
         Self: 'src,
     {
-        // SAFETY: the array outlives its elements.
-        unsafe { Text::from_raw(datum.sans_lifetime()) }
+        Text::from_raw(datum.sans_lifetime())
     }
 }

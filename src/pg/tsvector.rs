@@ -38,8 +38,7 @@ impl TsVector<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type tsvector that outlives the value.
     unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        // SAFETY: passed on to the caller.
-        Self(unsafe { Varlena::detoast(datum) })
+        Self(Varlena::detoast(datum))
     }
 
     /// Returns the distinct lexemes, in UTF-8.

@@ -31,16 +31,13 @@ impl Layout {
         if self.by_value {
             return value;
         }
-        // SAFETY: a value by reference is a varlena, a string or of fixed length.
-        unsafe {
-            match self.length {
-                -1 => pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr()).into(),
-                -2 => pg_sys::pstrdup(value.cast_mut_ptr()).into(),
-                length => {
-                    let copy = pg_sys::palloc(length as usize).cast::<u8>();
-                    std::ptr::copy_nonoverlapping(value.cast_mut_ptr(), copy, length as usize);
-                    copy.into()
-                }
+        match self.length {
+            -1 => pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr()).into(),
+            -2 => pg_sys::pstrdup(value.cast_mut_ptr()).into(),
+            length => {
+                let copy = pg_sys::palloc(length as usize).cast::<u8>();
+                std::ptr::copy_nonoverlapping(value.cast_mut_ptr(), copy, length as usize);
+                copy.into()
             }
         }
     }
@@ -148,23 +145,20 @@ impl Keys {
 /// `value` is of a type that is passed by reference, of that length.
 unsafe fn push_bytes(records: &mut Records, value: pg_sys::Datum, length: i16) {
     let start = value.cast_mut_ptr::<u8>();
-    // SAFETY: vouched for by the caller; a detoasted value is whole within its size.
-    unsafe {
-        let bytes = match length {
-            -1 => {
-                let flat = pg_sys::pg_detoast_datum(start.cast());
-                let size = pgrx::varlena::varsize_any(flat);
-                records.push(std::slice::from_raw_parts(flat.cast(), size));
-                if flat.cast() != start {
-                    pg_sys::pfree(flat.cast());
-                }
-                return;
+    let bytes = match length {
+        -1 => {
+            let flat = pg_sys::pg_detoast_datum(start.cast());
+            let size = pgrx::varlena::varsize_any(flat);
+            records.push(std::slice::from_raw_parts(flat.cast(), size));
+            if flat.cast() != start {
+                pg_sys::pfree(flat.cast());
             }
-            -2 => CStr::from_ptr(start.cast()).to_bytes_with_nul(),
-            length => std::slice::from_raw_parts(start, length as usize),
-        };
-        records.push(bytes);
-    }
+            return;
+        }
+        -2 => CStr::from_ptr(start.cast()).to_bytes_with_nul(),
+        length => std::slice::from_raw_parts(start, length as usize),
+    };
+    records.push(bytes);
 }
 
 /// Reads a record into memory that is aligned for any type, or returns None if it has no bytes.

@@ -22,16 +22,13 @@ impl Varlena<'_> {
     #[inline]
     pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
         let stored = datum.cast_mut_ptr::<pg_sys::varlena>();
-        // SAFETY: the caller vouches for the datum. The call is skipped if there is nothing to do, since crossing into
-        // PostgreSQL costs more than comparing two signatures.
-        let start = unsafe {
-            if pgrx::varlena::varatt_is_4b_u(stored)
-                || (pgrx::varlena::varatt_is_1b(stored) && !pgrx::varlena::varatt_is_1b_e(stored))
-            {
-                stored
-            } else {
-                pg_sys::pg_detoast_datum_packed(stored)
-            }
+        // Calls PostgreSQL only if there is something to do: the call costs more than comparing two signatures.
+        let start = if pgrx::varlena::varatt_is_4b_u(stored)
+            || (pgrx::varlena::varatt_is_1b(stored) && !pgrx::varlena::varatt_is_1b_e(stored))
+        {
+            stored
+        } else {
+            pg_sys::pg_detoast_datum_packed(stored)
         };
         Self {
             start: NonNull::new(start).expect("a detoasted value has an address"),
@@ -66,15 +63,12 @@ impl Drop for Varlena<'_> {
 /// # Safety
 /// `message` is a StringInfo.
 pub unsafe fn rest_of_message(message: &mut Internal) -> &[u8] {
-    // SAFETY: vouched for by the caller; the bytes belong to the message.
-    unsafe {
-        let message = message
-            .get_mut::<pg_sys::StringInfoData>()
-            .expect("a receive function gets a message");
-        let len = message.len - message.cursor;
-        let start = pg_sys::pq_getmsgbytes(message, len);
-        std::slice::from_raw_parts(start.cast::<u8>(), len as usize)
-    }
+    let message = message
+        .get_mut::<pg_sys::StringInfoData>()
+        .expect("a receive function gets a message");
+    let len = message.len - message.cursor;
+    let start = pg_sys::pq_getmsgbytes(message, len);
+    std::slice::from_raw_parts(start.cast::<u8>(), len as usize)
 }
 
 /// Makes `$type` an argument of the SQL type `$sql`. Its `from_raw` reads the datum.

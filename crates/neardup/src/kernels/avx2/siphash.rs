@@ -2,12 +2,7 @@
 
 use super::super::siphash::LONGEST;
 use crate::hash::Key;
-use std::arch::x86_64::{
-    __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8,
-    _mm256_cmpgt_epi64, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setr_epi8, _mm256_shuffle_epi8,
-    _mm256_shuffle_epi32, _mm256_slli_epi64, _mm256_sllv_epi64, _mm256_srli_epi64,
-    _mm256_sub_epi64, _mm256_testz_si256, _mm256_xor_si256,
-};
+use std::arch::x86_64::*;
 
 /// The state of four hashes.
 #[derive(Clone, Copy)]

@@ -4,12 +4,7 @@ use super::super::portable::{self, OpenSlots};
 use super::multiply_halves;
 use crate::hash::slot::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use bytemuck::cast;
-use std::arch::x86_64::{
-    __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
-    _mm256_i32gather_epi32, _mm256_max_epu32, _mm256_movemask_pd, _mm256_movemask_ps,
-    _mm256_or_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
-};
+use std::arch::x86_64::*;
 
 /// The most slots whose bitmap of open slots fits into a register.
 const SLOTS_IN_REGISTER: usize = 256;

@@ -5,12 +5,7 @@ use super::super::words::{PieceText, Steps, WordLimits, hash_words, positions};
 use super::siphash::SipStateOfFour;
 use crate::hash::Key;
 use bytemuck::cast;
-use std::arch::x86_64::{
-    __m128i, __m256i, _mm_and_si128, _mm_set1_epi32, _mm_srli_epi32, _mm_sub_epi32,
-    _mm256_cmpeq_epi8, _mm256_cmpgt_epi64, _mm256_cvtepu32_epi64, _mm256_movemask_epi8,
-    _mm256_set_m128i, _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_testz_si256,
-    _mm256_unpackhi_epi64, _mm256_unpacklo_epi64,
-};
+use std::arch::x86_64::*;
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {

@@ -5,19 +5,10 @@ use super::super::fold::{
     SPACE, UNCHANGED, VALID,
 };
 use bytemuck::cast;
-use std::arch::x86_64::{
-    __m512i, _mm512_and_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
-    _mm512_cmpge_epu8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu8_epi32, _mm512_extracti64x4_epi64,
-    _mm512_mask_mov_epi8, _mm512_mask_or_epi32, _mm512_mask_permutexvar_epi8,
-    _mm512_maskz_compress_epi8, _mm512_maskz_compress_epi32, _mm512_maskz_permutex2var_epi8,
-    _mm512_movepi8_mask, _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi32,
-    _mm512_slli_epi16, _mm512_slli_epi32, _mm512_test_epi8_mask, _pdep_u64,
-};
+use std::arch::x86_64::*;
 
 /// Implements [`super::super::Kernels::fold_words`].
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub fn fold_words(
     text: &[u8],
     is_after_alone: bool,
@@ -31,9 +22,7 @@ pub fn fold_words(
 }
 
 /// Implements [`super::super::Kernels::fold_chars`].
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 pub fn fold_chars(
     text: &[u8],
     is_after_space: bool,
@@ -49,9 +38,7 @@ pub fn fold_chars(
 /// Folds blocks. The functions find the items of a block, write them, and write a block of ASCII except its last
 /// character.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
-)]
+#[target_feature(enable = "avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 fn fold<T>(
     text: &[u8],
     is_after: bool,

@@ -9,7 +9,7 @@ mod sketch;
 mod words;
 
 use super::{Kernels, avx2, bit_sums, portable};
-use std::arch::x86_64::{__m512i, _mm512_set1_epi64};
+use std::arch::x86_64::*;
 
 /// Returns whether this processor has the instructions of [`KERNELS`].
 pub fn is_available() -> bool {

@@ -2,12 +2,7 @@
 
 use super::super::siphash::LONGEST;
 use crate::hash::Key;
-use std::arch::x86_64::{
-    __m512i, _mm512_add_epi64, _mm512_andnot_si512, _mm512_cmpge_epi64_mask,
-    _mm512_cmpge_epu64_mask, _mm512_cmplt_epu64_mask, _mm512_mask_blend_epi64,
-    _mm512_mask_or_epi64, _mm512_rol_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
-    _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_sub_epi64, _mm512_xor_si512,
-};
+use std::arch::x86_64::*;
 
 /// The state of eight hashes.
 #[derive(Clone, Copy)]

@@ -5,12 +5,7 @@ use super::{multiply, multiply_halves};
 use crate::hash::slot::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use crate::hash::{GOLDEN, SPLIT_MIX_FACTORS};
 use bytemuck::cast;
-use std::arch::x86_64::{
-    __m512i, _mm512_add_epi64, _mm512_cmpge_epu32_mask, _mm512_maskz_compress_epi64,
-    _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_rorv_epi32,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_srlv_epi64,
-    _mm512_test_epi64_mask, _mm512_xor_si512,
-};
+use std::arch::x86_64::*;
 use std::ops::Range;
 
 /// Shingles that are tested before those that passed are applied: as many as an article has.

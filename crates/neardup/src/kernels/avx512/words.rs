@@ -5,13 +5,7 @@ use super::super::words::{PieceText, Positions, Steps, WordLimits, hash_words};
 use super::siphash::SipStateOfEight;
 use crate::hash::Key;
 use bytemuck::cast;
-use std::arch::x86_64::{
-    __m512i, _mm256_and_si256, _mm256_set1_epi32, _mm256_srli_epi32, _mm256_sub_epi32,
-    _mm512_add_epi16, _mm512_castsi128_si512, _mm512_castsi512_si256, _mm512_cmpgt_epu64_mask,
-    _mm512_cmpneq_epi8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu32_epi64,
-    _mm512_extracti64x4_epi64, _mm512_inserti32x4, _mm512_maskz_compress_epi8, _mm512_set1_epi8,
-    _mm512_set1_epi16, _mm512_set1_epi64, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
-};
+use std::arch::x86_64::*;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
 pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
