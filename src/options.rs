@@ -8,7 +8,6 @@ use neardup::error::{self, out_of_range};
 use neardup::minhash::Signing;
 use neardup::shingle::{Key, Shingling};
 use neardup::{Result, quoted, unknown};
-use pgrx::pg_sys;
 
 pub use neardup::arguments::is_threshold;
 
@@ -53,11 +52,9 @@ pub fn shingling_arguments(call: &Call, first: usize) -> Shingling {
 /// those that are NULL.
 pub fn cut_arguments(call: &Call, first: usize) -> impl Iterator<Item = (&'static str, String)> {
     (first..).zip(CUT).filter_map(|(number, name)| {
-        let value = call.optional_argument(number)?;
         let text = match name {
-            "k" => (value.value() as i32).to_string(),
-            // SAFETY: the argument is declared as text.
-            _ => unsafe { Text::from_raw(value) }.name().into_owned(),
+            "k" => call.optional::<i32>(number)?.to_string(),
+            _ => call.optional::<Text<'_>>(number)?.name().into_owned(),
         };
         Some((name, text))
     })
@@ -81,13 +78,12 @@ pub fn with_text(cut: Shingling, (name, text): (&str, impl AsRef<str>)) -> Resul
     }
 }
 
-/// Returns the choice that a text argument names. Errors call the argument `what`.
+/// Returns the choice that argument `number` of a call names. Errors call the argument `what`.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` with a HINT that lists both choices.
-pub fn one_of<T: Copy>(datum: pg_sys::Datum, what: &str, choices: [(&str, T); 2]) -> T {
-    // SAFETY: the argument is declared as text.
-    let name = unsafe { Text::from_raw(datum) }.name().into_owned();
+/// ERROR `null_value_not_allowed` if it is NULL, `invalid_parameter_value` with a HINT that lists both choices.
+pub fn one_of<T: Copy>(call: &Call, number: usize, what: &str, choices: [(&str, T); 2]) -> T {
+    let name = call.get::<Text<'_>>(number, what).name().into_owned();
     let chosen = choices.iter().find(|(choice, _)| *choice == name);
     let valid = choices.map(|(choice, _)| choice);
     chosen
@@ -103,6 +99,14 @@ pub fn one_of<T: Copy>(datum: pg_sys::Datum, what: &str, choices: [(&str, T); 2]
 pub fn within(name: &str, value: i32, low: i32, high: i32) -> i32 {
     let [value, low, high] = [value, low, high].map(i64::from);
     error::within(name, value, low, high).or_raise() as i32
+}
+
+/// Returns argument `number` of a call, an integer between `low` and `high`.
+///
+/// # Errors
+/// ERROR `null_value_not_allowed` if it is NULL; the errors of [`within`].
+pub fn integer(call: &Call, number: usize, name: &str, low: i32, high: i32) -> i32 {
+    within(name, call.get(number, name), low, high)
 }
 
 /// Returns the number of slots of a signature.
@@ -127,8 +131,7 @@ pub fn threshold(threshold: f64) -> f64 {
 /// # Errors
 /// ERROR `null_value_not_allowed` if it is NULL; the errors of [`threshold`].
 pub fn threshold_argument(call: &Call, number: usize) -> f64 {
-    let datum = call.argument(number, "threshold");
-    threshold(f64::from_bits(datum.value() as u64))
+    threshold(call.get(number, "threshold"))
 }
 
 /// Parses a similarity threshold.
@@ -161,7 +164,7 @@ pub fn distance(distance: i32) -> u32 {
 /// # Errors
 /// ERROR `null_value_not_allowed` if it is NULL, `invalid_parameter_value` unless it is a whole number of at least 0.
 pub fn distance_argument(call: &Call, number: usize) -> u32 {
-    let distance = f64::from_bits(call.argument(number, "threshold").value() as u64);
+    let distance: f64 = call.get(number, "threshold");
     if distance.fract() != 0.0 || !(0.0..=f64::from(i32::MAX)).contains(&distance) {
         let valid = "whole numbers from 0: the Hamming distance of bit strings";
         return Err(out_of_range("threshold", &distance, valid)).or_raise();

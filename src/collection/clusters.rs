@@ -17,10 +17,8 @@ enum Method {
 ///
 /// The errors of `near_dup_pairs`, and `invalid_parameter_value` for an unknown method.
 #[pg_extern(sql = false)]
-fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
-    let method = method(call.argument(3, "method"));
+fn near_dup_clusters(call: Call) {
+    let method = options::one_of(&call, 3, "method", METHODS);
     let exceptions = Exceptions::of_call(&call, 9);
     let mut collection = Collection::of_query(&call, PairMeasure::Resemblance, 4);
     collection.except(exceptions);
@@ -43,7 +41,4 @@ fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-fn method(datum: pg_sys::Datum) -> Method {
-    let choices = [("star", Method::Star), ("connected", Method::Connected)];
-    options::one_of(datum, "method", choices)
-}
+const METHODS: [(&str, Method); 2] = [("star", Method::Star), ("connected", Method::Connected)];

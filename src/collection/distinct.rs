@@ -37,11 +37,8 @@ const MOST_READ: usize = 100_000_000;
 /// `invalid_parameter_value` for arguments out of range or signatures made with different parameters,
 /// `datatype_mismatch` for columns of other types.
 #[pg_extern(sql = false)]
-fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
-    let rows = call.argument(3, "rows").value() as i32;
-    let wanted = options::within("rows", rows, 1, MOST_RETURNED) as usize;
+fn near_dup_distinct(call: Call) {
+    let wanted = options::integer(&call, 3, "rows", 1, MOST_RETURNED) as usize;
     let shingling = options::shingling_arguments(&call, 4);
     let exceptions = Exceptions::of_call(&call, 7);
     let query = Query::open_for_first_rows(&call, 1, "query");

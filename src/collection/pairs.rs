@@ -19,17 +19,15 @@ use pgrx::prelude::*;
 /// `invalid_parameter_value` for arguments out of range, an unknown measure or signatures made with
 /// different parameters, `datatype_mismatch` for columns of other types.
 #[pg_extern(sql = false)]
-fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
-    let measure = measure(call.argument(8, "measure"));
+fn near_dup_pairs(call: Call) {
+    let measure = measure(&call, 8);
     let exceptions = Exceptions::of_call(&call, 9);
     let mut collection = Collection::of_query(&call, measure, 3);
     collection.except(exceptions);
-    let Some(most) = call.optional_argument(10) else {
+    let Some(most) = call.optional(10) else {
         return put_pairs(collection, false, call.rows());
     };
-    let most = options::within("most", most.value() as i32, 1, MOST) as u32;
+    let most = options::within("most", most, 1, MOST) as u32;
     if measure == PairMeasure::Containment {
         invalid(
             "most does not go with measure containment",
@@ -49,11 +47,9 @@ fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
 /// # Errors
 /// The errors of `near_dup_pairs`.
 #[pg_extern(sql = false)]
-fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
+fn near_dup_join(call: Call) {
     let threshold = options::threshold_argument(&call, 3);
-    let measure = measure(call.argument(9, "measure"));
+    let measure = measure(&call, 9);
     let mut collection =
         Collection::of_call(&call, measure, threshold, 4, VerifiedPlan::slots_as_stored);
     let [query_a, query_b] =
@@ -90,12 +86,12 @@ fn put_pairs(collection: Collection, is_reversed: bool, mut rows: ResultRows) {
     }
 }
 
-fn measure(datum: pg_sys::Datum) -> PairMeasure {
+fn measure(call: &Call, number: usize) -> PairMeasure {
     let choices = [
         ("resemblance", PairMeasure::Resemblance),
         ("containment", PairMeasure::Containment),
     ];
-    options::one_of(datum, "measure", choices)
+    options::one_of(call, number, "measure", choices)
 }
 
 pgrx::extension_sql_file!("../../sql/collection/pairs.sql", name = "pairs");

@@ -31,9 +31,7 @@ use std::ops::Range;
 /// # Errors
 /// `invalid_parameter_value` for `min_words` or `fold` out of range, `datatype_mismatch` for columns of other types.
 #[pg_extern(sql = false)]
-fn copied_passages(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
+fn copied_passages(call: Call) {
     let mut reader = reader(&call, 2);
     let query = Query::open(&call, 1, "query");
     let [key, document] = keyed_documents(&query, call.argument_type(0));
@@ -69,12 +67,9 @@ fn copied_passages(fcinfo: pg_sys::FunctionCallInfo) {
 /// `invalid_parameter_value` for arguments out of range, `datatype_mismatch` unless the query gives one column of
 /// text.
 #[pg_extern(sql = false)]
-fn frequent_passages(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
+fn frequent_passages(call: Call) {
     let reader = reader(&call, 1);
-    let most = call.argument(3, "most").value() as i32;
-    let most = options::within("most", most, 1, i32::MAX) as usize;
+    let most = options::integer(&call, 3, "most", 1, i32::MAX) as usize;
     let query = Query::open(&call, 0, "query");
     let [document] = query.exactly("Its only column is the document.");
     let document = document.of_documents("only");
@@ -119,12 +114,9 @@ const BYTES_FOR_A_CLASS: usize = 512;
 /// Returns a reader for a call's arguments `min_words` and `fold`, the first of which is argument `first`. Its hash
 /// function is random, so that nobody can write documents whose words collide.
 fn reader(call: &Call, first: usize) -> DocumentReader {
-    let least = call.argument(first, "min_words").value() as i32;
+    let least = call.get::<i32>(first, "min_words");
     let least = min_words(i64::from(least)).or_raise();
-    // SAFETY: the argument is declared as text.
-    let fold = unsafe { Text::from_raw(call.argument(first + 1, "fold")) }
-        .name()
-        .parse();
+    let fold = call.get::<Text<'_>>(first + 1, "fold").name().parse();
     let mut seed = [0; 8];
     // SAFETY: the buffer is valid for its length. If the system has no random numbers, it stays zero, and the hashes
     // are predictable.

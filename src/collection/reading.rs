@@ -89,14 +89,11 @@ impl Collection {
         first: usize,
         default_slots: fn(f64) -> usize,
     ) -> Self {
-        let slots = call.optional_argument(first + 3);
-        let seed = call.argument(first + 4, "seed").value() as i64;
+        let slots = call.optional(first + 3);
+        let seed = call.get(first + 4, "seed");
         let signing = Signing {
             shingling: options::shingling_arguments(call, first),
-            slots: slots.map_or_else(
-                || default_slots(threshold),
-                |slots| options::slots(slots.value() as i32),
-            ),
+            slots: slots.map_or_else(|| default_slots(threshold), options::slots),
             key: Key::from_seed(seed),
         };
         let signature_type = type_named(call.schema(), c"minhash_signature");

@@ -32,14 +32,11 @@ const BANDS: usize = 64;
 /// `datatype_mismatch` for columns of other types, `invalid_parameter_value` for arguments out of
 /// range.
 #[pg_extern(sql = false)]
-fn near_dup_sample_pairs(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
-    let integer = |number, name| call.argument(number, name).value() as i32;
-    let wanted = options::within("n", integer(2, "n"), 1, MAX_DRAWN as i32) as usize;
+fn near_dup_sample_pairs(call: Call) {
+    let wanted = options::integer(&call, 2, "n", 1, MAX_DRAWN as i32) as usize;
     let shingling = options::shingling_arguments(&call, 3);
-    let most = options::within("sample_rows", integer(6, "sample_rows"), 2, 1_000_000) as usize;
-    let seed = call.argument(7, "seed").value() as i64;
+    let most = options::integer(&call, 6, "sample_rows", 2, 1_000_000) as usize;
+    let seed = call.get(7, "seed");
     let mut rows = SampledRows::read(&call, most, seed);
     rows.sign(&shingling);
     let pairs = rows.draw(Strata::new(wanted, seed));

@@ -22,9 +22,7 @@ const NONE: u32 = u32::MAX;
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order,
 /// `unique_violation` if two rows have the same key.
 #[pg_extern(sql = false)]
-fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
+fn star_clusters(call: Call) {
     let mut ends = ValueSort::begin(call.argument_type(0));
     let rows = read_rows(&call, &mut ends);
     let similarities = read_pairs(&call, &mut ends, rows);
@@ -125,9 +123,7 @@ fn rows_by_place(of_rows: &[u32], places: usize) -> Vec<u32> {
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order.
 #[pg_extern(sql = false)]
-fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
+fn connected_components(call: Call) {
     let key_type = call.argument_type(0);
     let mut ends = ValueSort::begin(key_type);
     let edges = read(&call, key_type, &mut ends);

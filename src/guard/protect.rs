@@ -8,7 +8,6 @@ use crate::guard::row_condition::RowCondition;
 use crate::guard::table::Rule;
 use crate::guard::window::{DAY, Span, microseconds};
 use crate::options::cut_arguments;
-use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::catalog::function_beside;
 use crate::pg::condition;
@@ -30,10 +29,9 @@ use std::ffi::CStr;
 /// The errors of CREATE TRIGGER, `object_not_in_prerequisite_state` for notes of a table without a key, and the errors
 /// that the trigger would raise for every row.
 #[pg_extern(sql = false)]
-fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
+fn near_dup_protect(call: Call) {
     // SAFETY: the call is running; its arguments are of the declared types.
     unsafe {
-        let call = Call::new(fcinfo);
         let relation = call.oid(0, "relation");
         let table = Relation::open_table(relation);
         let arguments = trigger_arguments(&call, &table);
@@ -42,7 +40,7 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let texts: Vec<_> = arguments.iter().map(|text| server_text(text)).collect();
         let mut rule = Rule::new(&table, GuardOptions::parse(&texts), call.function());
         let columns = GuardColumns::of(&table, &rule.options);
-        rule.options.exceptions = call.optional_oid(15);
+        rule.options.exceptions = call.optional(15);
         if let Some(exceptions) = rule.options.exceptions {
             PairTable::exceptions(exceptions, &table, &columns);
         }
@@ -71,11 +69,10 @@ const ACTIONS: &str =
 /// # Safety
 /// The call is one of `near_dup_protect`.
 unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
-    let threshold = f64::from_bits(call.argument(2, "threshold").value() as u64);
+    let threshold: f64 = call.get(2, "threshold");
     call.argument(1, "column_name");
     let column = call.name(1).unwrap_or_default();
-    let scope = call.optional_argument(3).map(|array| names_in(array));
-    let scope = scope.unwrap_or_default().into_iter();
+    let scope = call.names(3).into_iter();
     let scope: Vec<_> = scope.map(|name| names::identifier(&name)).collect();
     let by = call.optional_argument(6).map(|by| microseconds(by));
     // Independent of IntervalStyle.
@@ -86,14 +83,14 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     call.argument(10, "action");
     let action = call.text(10).unwrap_or_default();
     let most = match &*action {
-        "note" => Some((call.argument(12, "most").value() as i32).to_string()),
+        "note" => Some(call.get::<i32>(12, "most").to_string()),
         "reject" if call.name(11).is_some() => {
             invalid("a guard that rejects rows has no notes", ACTIONS)
         }
         "reject" => None,
         _ => invalid(&format!("unknown action {}", quoted(&action)), ACTIONS),
     };
-    let has_exceptions = call.optional_oid(15).is_some();
+    let has_exceptions = call.optional_argument(15).is_some();
     let key_of_table = || names::column(table.oid(), table.only_key_column());
     let needs_key = most.is_some() || has_exceptions;
     let key = call
@@ -195,14 +192,8 @@ struct GuardTrigger {
 /// # Errors
 /// ERROR `undefined_object` if there is no such guard, and the errors of DROP TRIGGER.
 #[pg_extern(sql = false)]
-fn near_dup_unprotect(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running; its arguments are of the declared types.
-    let (call, name) = unsafe {
-        let call = Call::new(fcinfo);
-        let name = call.name(1);
-        (call, name)
-    };
-    let relation = call.oid(0, "relation");
+fn near_dup_unprotect(call: Call) {
+    let (relation, name) = (call.oid(0, "relation"), call.name(1));
     let function = function_beside(call.function(), c"near_dup_guard", &[]);
     let all = guard_triggers(relation, function);
     let is_chosen = |trigger: &GuardTrigger| name.as_ref().is_none_or(|name| *name == trigger.name);

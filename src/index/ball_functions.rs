@@ -7,11 +7,11 @@ use crate::minhash::incomparable::never_near;
 use crate::options;
 use crate::pg::arrays::Bigints;
 use crate::pg::bits::Bits;
+use crate::pg::call::Call;
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
 use crate::text::measures::{is_contained, is_resembling, shingle_set};
 use neardup::minhash::{least_similarity, near_duplicates};
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 /// Returns every signature whose `minhash_sim` to the center is at least `threshold`.
@@ -146,19 +146,16 @@ fn document_ball(
     k: i32,
     unit: Text<'_>,
     fold: Text<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> Remembered<NewBall> {
     let shingling = options::shingling(k, &unit, &fold);
     let threshold = options::threshold(threshold);
-    // SAFETY: the call is running.
-    unsafe {
-        remembered(
-            fcinfo,
-            &center,
-            (shingling, threshold),
-            |doc, (shingling, threshold)| Some(NewBall::of_document(doc, *threshold, shingling)),
-        )
-    }
+    remembered(
+        call,
+        &center,
+        (shingling, threshold),
+        |doc, (shingling, threshold)| Some(NewBall::of_document(doc, *threshold, shingling)),
+    )
 }
 
 /// Returns whether the document is in the ball; not if it is empty, nor in one of another kind.

@@ -28,12 +28,10 @@ use std::time::Instant;
 /// `read_only_sql_transaction`, `insufficient_privilege` unless the caller owns the tracked table, `unique_violation`
 /// if two rows have the same key, `invalid_parameter_value` if signatures have different parameters.
 #[pg_extern(sql = false)]
-fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running; its arguments are of the declared types.
-    let call = unsafe { Call::new(fcinfo) };
+fn near_dup_refresh(call: Call) {
     check_writable();
     let tracker = Tracker::of_argument(&call);
-    let wants_rebuild = call.argument(1, "rebuild").value() != 0;
+    let wants_rebuild: bool = call.get(1, "rebuild");
     let rights = rights_for(tracker.relation);
     let mut connection = Connection::open();
     // Locks are taken on the table and its partitions first, then on the tracker.

@@ -13,7 +13,6 @@ use crate::live::tables::{self, OpenTables};
 use crate::live::tracker::{Tables, Tracker, TrackerTable, note_function};
 use crate::live::triggers;
 use crate::options::{self, with_text};
-use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, invalid, raise};
 use crate::pg::names;
@@ -31,13 +30,7 @@ use pgrx::prelude::*;
 /// that is not immutable; `unique_violation` if two rows have the same key; the errors of [`requested`] and of CREATE
 /// TABLE.
 #[pg_extern(sql = false)]
-fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
-    // SAFETY: the call is running; its arguments are of the declared types.
-    let (call, clusters) = unsafe {
-        let call = Call::new(fcinfo);
-        let clusters = call.name(4);
-        (call, clusters)
-    };
+fn near_dup_track(call: Call) -> pg_sys::Oid {
     let relation = call.oid(0, "relation");
     check_owner(relation);
     check_table(relation);
@@ -47,6 +40,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // Before the owner's rights are assumed, so that names are looked up on the caller's search_path.
     let mut tracker = requested(&call, &connection, relation);
     let rights = rights_for(relation);
+    let clusters = call.name(4);
     let clusters = clusters.unwrap_or_else(|| names::derived(&names::bare(relation), "clusters"));
     tables::create(&connection, &mut tracker, &clusters);
     triggers::create(&connection, &tracker, &clusters);
@@ -71,10 +65,8 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
 /// arguments out of range, and the errors of [`names::column_number`], [`Rule::new`], [`Order::named`], [`parsed_condition`]
 /// and [`open_exceptions`].
 fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tracker {
-    // SAFETY: the arguments are of the declared types.
-    let (keep, condition) = unsafe { (call.text(3), call.text(7)) };
-    // SAFETY: as above.
-    let (value, key) = unsafe { (call.name(1).unwrap_or_default(), call.name(6)) };
+    let (keep, condition) = (call.text(3), call.text(7));
+    let (value, key) = (call.name(1).unwrap_or_default(), call.name(6));
     let column = |name: &String| {
         Expression::column(relation, names::column_number(relation, &server_text(name)))
     };
@@ -84,17 +76,15 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
         None => Expression::column(relation, table.only_key_column()),
     };
     key.equality();
-    let scope = call.optional_argument(5);
-    // SAFETY: as above.
-    let scope = scope.map_or_else(Vec::new, |scope| unsafe { names_in(scope) });
+    let scope = call.names(5);
     let condition = condition.map(|text| parsed_condition(connection, relation, &text));
-    let exceptions = call.optional_oid(8);
+    let exceptions = call.optional(8);
     let shingling = options::cut_arguments(call, 9).try_fold(None, |cut: Option<_>, text| {
         with_text(cut.unwrap_or_default(), text).map(Some)
     });
     let options = GuardOptions {
         column: server_text(&value),
-        bound: f64::from_bits(call.argument(2, "threshold").value() as u64).to_string(),
+        bound: call.get::<f64>(2, "threshold").to_string(),
         shingling: shingling.or_raise(),
         scope: scope.iter().map(|name| server_text(name)).collect(),
         // SAFETY: the condition is over the table alone.
@@ -170,9 +160,7 @@ fn check_table(relation: pg_sys::Oid) {
 /// `object_not_in_prerequisite_state` for a table that no tracker keeps, `insufficient_privilege` unless the caller
 /// owns the tracked table.
 #[pg_extern(sql = false)]
-fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running; its arguments are of the declared types.
-    let call = unsafe { Call::new(fcinfo) };
+fn near_dup_untrack(call: Call) {
     let tracker = Tracker::of_argument(&call);
     let connection = Connection::open();
     // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.

@@ -14,9 +14,7 @@ use pgrx::prelude::*;
 /// Returns the trackers of all tables that the caller may read, with the lengths of their queues. If a table of a
 /// tracker was altered, returns what is wrong.
 #[pg_extern(sql = false)]
-fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
+fn near_dup_trackers(call: Call) {
     let mut rows = call.rows();
     let note = note_function(call.function());
     let connection = Connection::open();

@@ -37,7 +37,7 @@ impl UnionState {
     ///
     /// # Safety
     /// `call` is the current function call.
-    unsafe fn new<'a>(call: pg_sys::FunctionCallInfo, header: Header, seed: i64) -> &'a mut Self {
+    unsafe fn new<'a>(call: &Call, header: Header, seed: i64) -> &'a mut Self {
         let hint = "Use the aggregates minhash_agg and minhash_union.";
         // SAFETY: vouched for by the caller; the arrays live as long as the state.
         unsafe {
@@ -111,7 +111,7 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
     let state = state.unwrap_or_else(|| {
         let header = Header::of_set(SignatureUnit::Set, 1, options::slots(slots), key.id());
         // SAFETY: the call is running.
-        unsafe { UnionState::new(call.fcinfo(), header, seed) }
+        unsafe { UnionState::new(call, header, seed) }
     });
     if i32::from(state.header.slots) != slots || state.seed != seed {
         invalid(
@@ -125,36 +125,23 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
 
 /// Implements `_agg_add(state, element text [, slots [, seed]])`.
 #[pg_extern(sql = false)]
-fn minhash_agg_add_text(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
-    let element = call.optional_argument(1);
-    // SAFETY: the element is declared as text, and outlives the call.
-    let element = element.map(|datum| unsafe { Text::from_raw(datum) });
+fn minhash_agg_add_text(call: Call) -> Internal {
+    let element = call.optional::<Text<'_>>(1);
     let hash = element.map(|element| move |key: &Key| key.element_hash(&element));
     add_element(&call, hash)
 }
 
 /// Implements `_agg_add(state, element bigint [, slots [, seed]])`.
 #[pg_extern(sql = false)]
-fn minhash_agg_add_bigint(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
-    let element = call.optional_argument(1);
-    let bytes = element.map(|datum| (datum.value() as i64).to_le_bytes());
-    add_element(
-        &call,
-        bytes.map(|bytes| move |key: &Key| key.element_hash(&bytes)),
-    )
+fn minhash_agg_add_bigint(call: Call) -> Internal {
+    let bytes = call.optional(1).map(i64::to_le_bytes);
+    let hash = bytes.map(|bytes| move |key: &Key| key.element_hash(&bytes));
+    add_element(&call, hash)
 }
 
 /// Merges a signature into the state. NULLs are ignored.
 #[pg_extern(immutable, parallel_safe, name = "_agg_add")]
-fn minhash_union_add(
-    state: Internal,
-    m: Option<StoredSignature<'_>>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
+fn minhash_union_add(state: Internal, m: Option<StoredSignature<'_>>, call: Call) -> Internal {
     let state = aggregate::state::<UnionState>(state);
     let Some(m) = m else {
         return internal(state);
@@ -163,7 +150,7 @@ fn minhash_union_add(
     let state = state.unwrap_or_else(|| {
         combine::check_full_width(&signature).or_raise();
         // SAFETY: PostgreSQL passes the current call.
-        unsafe { UnionState::new(call, signature.header, 0) }
+        unsafe { UnionState::new(&call, signature.header, 0) }
     });
     state.header.check_comparable(&signature.header).or_raise();
     state.merge(&signature.slots().collect::<Vec<_>>());
@@ -172,17 +159,14 @@ fn minhash_union_add(
 
 /// Merges the second state, of another process or another part of the rows, into the first.
 #[pg_extern(immutable, parallel_safe)]
-fn minhash_agg_combine(
-    state: Internal,
-    other: Internal,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
+fn minhash_agg_combine(state: Internal, other: Internal, call: Call) -> Internal {
     let state = aggregate::state::<UnionState>(state);
     let Some(other) = aggregate::state::<UnionState>(other) else {
         return internal(state);
     };
     // SAFETY: PostgreSQL passes the current call.
-    let state = state.unwrap_or_else(|| unsafe { UnionState::new(call, other.header, other.seed) });
+    let state =
+        state.unwrap_or_else(|| unsafe { UnionState::new(&call, other.header, other.seed) });
     state.header.check_comparable(&other.header).or_raise();
     state.merge(&other.finished_slots());
     internal(Some(state))
@@ -200,18 +184,14 @@ fn minhash_agg_serialize(state: Internal) -> Vec<u8> {
 /// # Errors
 /// `data_corrupted` if the bytes are not a state.
 #[pg_extern(immutable, parallel_safe, strict)]
-fn minhash_agg_deserialize(
-    bytes: &[u8],
-    _unused: Internal,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
+fn minhash_agg_deserialize(bytes: &[u8], _unused: Internal, call: Call) -> Internal {
     let (seed, bytes) = bytes
         .split_first_chunk::<SEED_LEN>()
         .unwrap_or_else(|| corrupted("invalid state of a minhash aggregate"));
     let signature = Signature::from_foreign_bytes(bytes).or_raise();
     combine::check_full_width(&signature).or_raise();
     // SAFETY: PostgreSQL passes the current call.
-    let state = unsafe { UnionState::new(call, signature.header, i64::from_le_bytes(*seed)) };
+    let state = unsafe { UnionState::new(&call, signature.header, i64::from_le_bytes(*seed)) };
     state.merge(&signature.slots().collect::<Vec<_>>());
     internal(Some(state))
 }

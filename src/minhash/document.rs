@@ -2,6 +2,7 @@
 
 use crate::minhash::datum::NewSignature;
 use crate::options;
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Remembered, memory, remembered};
 use crate::pg::text::Text;
@@ -24,17 +25,14 @@ fn minhash(
     fold: default!(Text<'_>, "'case'"),
     slots: default!(i32, 128),
     seed: default!(i64, 0),
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> Remembered<NewSignature> {
     let signing = options::signing(k, &unit, &fold, slots, seed);
-    // SAFETY: the call is running.
-    unsafe {
-        remembered(fcinfo, &doc, signing, |doc, signing| {
-            Some(NewSignature(
-                signing.sign(doc, &mut check_interrupts).or_raise(),
-            ))
-        })
-    }
+    remembered(call, &doc, signing, |doc, signing| {
+        Some(NewSignature(
+            signing.sign(doc, &mut check_interrupts).or_raise(),
+        ))
+    })
 }
 
 /// Returns the signature of a document without the shingles in `boilerplate`, comparable with the signatures
@@ -52,12 +50,12 @@ fn minhash_excluding(
     fold: default!(Text<'_>, "'case'"),
     slots: default!(i32, 128),
     seed: default!(i64, 0),
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> NewSignature {
     let shingling = options::shingling(k, &unit, &fold);
     let mut sketch = Sketch::new(options::slots(slots));
     let key = Key::from_seed(seed);
-    with_set(&boilerplate, fcinfo, |excluded| {
+    with_set(&boilerplate, call, |excluded| {
         let mut kept = Vec::new();
         for_each_block(&doc, &shingling, &key, &mut |hashes| {
             check_interrupts();
@@ -100,11 +98,7 @@ impl Excluded {
 }
 
 /// Calls `then` with the set of `elements`. Keeps the set for the next call, which usually has the same elements.
-fn with_set(
-    elements: &Array<'_, i64>,
-    fcinfo: pg_sys::FunctionCallInfo,
-    then: impl FnOnce(&HashSet<u64>),
-) {
+fn with_set(elements: &Array<'_, i64>, mut call: Call, then: impl FnOnce(&HashSet<u64>)) {
     let present: Vec<i64>;
     let elements = match elements.as_slice() {
         Ok(elements) => elements,
@@ -113,8 +107,7 @@ fn with_set(
             &present
         }
     };
-    // SAFETY: the call is running; its function keeps nothing else.
-    let excluded = unsafe { memory::<Excluded>(fcinfo) };
+    let excluded = memory::<Excluded>(&mut call);
     excluded.hold(elements);
     then(&excluded.set);
 }

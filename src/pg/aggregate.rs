@@ -1,5 +1,6 @@
 //! The states that aggregates keep between rows, in the aggregate's own memory context.
 
+use crate::pg::call::Call;
 use crate::pg::error::unsupported;
 use pgrx::{Internal, pg_sys};
 use std::mem::MaybeUninit;
@@ -8,17 +9,17 @@ use std::mem::MaybeUninit;
 /// allocate what the state refers to.
 ///
 /// # Safety
-/// `call` is the current function call. The state needs no drop.
+/// The state needs no drop.
 ///
 /// # Errors
 /// ERROR `feature_not_supported` outside an aggregate; `hint` names the function to call instead.
 pub unsafe fn new_state<'a, T>(
-    call: pg_sys::FunctionCallInfo,
+    call: &Call,
     hint: &str,
     make: impl FnOnce(pg_sys::MemoryContext) -> T,
 ) -> &'a mut T {
     let mut context = std::ptr::null_mut();
-    if pg_sys::AggCheckCallContext(call, &raw mut context) == 0 {
+    if pg_sys::AggCheckCallContext(call.fcinfo(), &raw mut context) == 0 {
         unsupported("the function was called outside an aggregate", hint);
     }
     let room = pg_sys::MemoryContextAlloc(context, size_of::<T>()).cast::<T>();

@@ -1,27 +1,49 @@
 //! Calls whose arguments are read by hand, and C functions without `#[pg_extern]`. A scan calls these for every row,
 //! and pgrx's wrapper takes as long as comparing two signatures.
 
+use crate::pg::arrays::names_in;
 use crate::pg::encoding::in_utf8;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::varlena::Varlena;
+use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
-/// A running call, whose arguments are read one by one.
-pub struct Call {
-    fcinfo: FunctionCallInfo,
+/// A running call, whose arguments are read one by one. As an argument of a Rust function it stands for none in SQL.
+pub struct Call(FunctionCallInfo);
+
+// SAFETY: pgrx passes on what PostgreSQL calls the function with.
+unsafe impl<'fcx> ArgAbi<'fcx> for Call {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        Self(FunctionCallInfo::unbox_arg_unchecked(arg))
+    }
+
+    fn is_virtual_arg() -> bool {
+        true
+    }
+}
+
+// SAFETY: no argument in SQL belongs to it.
+unsafe impl SqlTranslatable for Call {
+    const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(Call);
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::Skip);
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
 }
 
 impl Call {
     /// # Safety
-    /// `fcinfo` is that of the running call.
+    /// `fcinfo` is that of the running call. SQL declares the function with the types that it reads its arguments as.
     pub unsafe fn new(fcinfo: FunctionCallInfo) -> Self {
-        Self { fcinfo }
+        Self(fcinfo)
     }
 
     pub fn fcinfo(&self) -> FunctionCallInfo {
-        self.fcinfo
+        self.0
     }
 
     /// Returns an argument that must not be NULL.
@@ -29,14 +51,32 @@ impl Call {
     /// # Errors
     /// ERROR `null_value_not_allowed` if it is NULL.
     pub fn argument(&self, number: usize, name: &str) -> Datum {
-        match self.optional_argument(number) {
-            Some(datum) => datum,
-            None => raise(
-                PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
-                &format!("{name} must not be NULL"),
-                "",
-            ),
-        }
+        self.optional_argument(number).unwrap_or_else(|| {
+            let code = PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED;
+            raise(code, &format!("{name} must not be NULL"), "")
+        })
+    }
+
+    /// Returns an argument that may be NULL.
+    pub fn optional_argument(&self, number: usize) -> Option<Datum> {
+        // SAFETY: the call is running, and its function has that many arguments.
+        unsafe { pgrx::fcinfo::pg_getarg_datum(self.0, number) }
+    }
+
+    /// Returns an argument that must not be NULL, of the type that SQL declares.
+    ///
+    /// # Errors
+    /// As for [`Self::argument`].
+    pub fn get<T: FromDatum>(&self, number: usize, name: &str) -> T {
+        self.argument(number, name);
+        self.optional(number).expect("it is not NULL")
+    }
+
+    /// Returns an argument that may be NULL, of the type that SQL declares.
+    pub fn optional<T: FromDatum>(&self, number: usize) -> Option<T> {
+        let datum = self.optional_argument(number)?;
+        // SAFETY: `T` corresponds to the declared type.
+        unsafe { T::from_datum(datum, false) }
     }
 
     /// Returns an argument of type oid or regclass.
@@ -44,42 +84,32 @@ impl Call {
     /// # Errors
     /// As for [`Self::argument`].
     pub fn oid(&self, number: usize, name: &str) -> pg_sys::Oid {
-        pg_sys::Oid::from(self.argument(number, name).value() as u32)
-    }
-
-    /// Returns an argument that may be NULL.
-    pub fn optional_argument(&self, number: usize) -> Option<Datum> {
-        // SAFETY: the call is running, and its function has that many arguments.
-        unsafe { pgrx::fcinfo::pg_getarg_datum(self.fcinfo, number) }
-    }
-
-    /// Returns an argument of type oid or regclass that may be NULL.
-    pub fn optional_oid(&self, number: usize) -> Option<pg_sys::Oid> {
-        let datum = self.optional_argument(number)?;
-        Some(pg_sys::Oid::from(datum.value() as u32))
+        self.get(number, name)
     }
 
     /// Returns an argument of type name that may be NULL.
-    ///
-    /// # Safety
-    /// The argument is declared as name.
-    pub unsafe fn name(&self, number: usize) -> Option<String> {
-        let name = self.optional_argument(number)?;
-        Some(names::name(name))
+    pub fn name(&self, number: usize) -> Option<String> {
+        // SAFETY: the argument is declared as name.
+        (self.optional_argument(number)).map(|name| unsafe { names::name(name) })
+    }
+
+    /// Returns the elements of an argument of type name[], without NULLs; none if it is NULL.
+    pub fn names(&self, number: usize) -> Vec<String> {
+        let names = self.optional_argument(number);
+        // SAFETY: the argument is declared as name[].
+        names.map_or_else(Vec::new, |names| unsafe { names_in(names) })
     }
 
     /// Returns an argument of type text that may be NULL.
-    ///
-    /// # Safety
-    /// The argument is declared as text.
-    pub unsafe fn text(&self, number: usize) -> Option<String> {
+    pub fn text(&self, number: usize) -> Option<String> {
         let text = self.optional_argument(number)?;
-        Some(in_utf8(&Varlena::detoast(text)))
+        // SAFETY: the argument is declared as text.
+        Some(in_utf8(&unsafe { Varlena::detoast(text) }))
     }
 
     fn arguments(&self) -> usize {
         // SAFETY: the call is running.
-        usize::try_from(unsafe { (*self.fcinfo).nargs }).unwrap_or(0)
+        usize::try_from(unsafe { (*self.0).nargs }).unwrap_or(0)
     }
 
     /// Returns the last argument, which may be NULL.
@@ -90,24 +120,22 @@ impl Call {
     /// Returns an argument that not every declaration of the function has: `default` if it is missing, None if it is
     /// NULL.
     pub fn trailing_argument<T: FromDatum>(&self, number: usize, default: T) -> Option<T> {
-        if number >= self.arguments() {
-            return Some(default);
+        match number < self.arguments() {
+            true => self.optional(number),
+            false => Some(default),
         }
-        let datum = self.optional_argument(number)?;
-        // SAFETY: the argument is declared with the type that corresponds to `T`.
-        unsafe { T::from_datum(datum, false) }
     }
 
     /// Returns the actual type of a polymorphic argument.
     pub fn argument_type(&self, number: i32) -> pg_sys::Oid {
         // SAFETY: the call is running.
-        unsafe { pg_sys::get_fn_expr_argtype((*self.fcinfo).flinfo, number) }
+        unsafe { pg_sys::get_fn_expr_argtype((*self.0).flinfo, number) }
     }
 
     /// Returns the OID of the function that is called.
     pub fn function(&self) -> pg_sys::Oid {
         // SAFETY: the call is running.
-        unsafe { (*(*self.fcinfo).flinfo).fn_oid }
+        unsafe { (*(*self.0).flinfo).fn_oid }
     }
 
     /// Returns the schema of the extension.

@@ -1,6 +1,7 @@
 //! The last result of a call site, kept for when the same document comes again. In `ORDER BY sig <=> minhash((SELECT
 //! body ...))` it is the same for every row, and PostgreSQL would compute its signature each time.
 
+use crate::pg::call::Call;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::text::Text;
 use crate::pg::varlena::{allocate, argument};
@@ -12,6 +13,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 use pgrx::varlena::{varatt_is_1b_e, varsize_any, vartag_1b_e};
 use pgrx::{IntoDatum, pg_sys};
+use std::any::Any;
 use std::marker::PhantomData;
 
 /// A document argument, which is not detoasted until its text is asked for.
@@ -108,37 +110,38 @@ struct KeptResult<O, K> {
 
 /// Returns the value that a call site keeps between calls, at first the default.
 ///
-/// # Safety
-/// `fcinfo` is that of the running call, of a function that always asks for this type; the reference is
-/// the only one while the call runs.
-pub unsafe fn memory<'call, M: Default + 'static>(
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> &'call mut M {
-    let call = (*fcinfo).flinfo;
-    if (*call).fn_extra.is_null() {
-        let mut context = PgMemoryContexts::For((*call).fn_mcxt);
-        (*call).fn_extra = context.leak_and_drop_on_delete(M::default()).cast();
-    }
-    &mut *(*call).fn_extra.cast()
+/// # Panics
+/// If the function has asked for a value of another type.
+pub fn memory<M: Default + 'static>(call: &mut Call) -> &mut M {
+    // SAFETY: only this function sets the pointer. What it points to lives as long as the call site, and the call, of
+    // which there is one at a time, is borrowed as long as the value.
+    let kept: &mut Box<dyn Any> = unsafe {
+        let site = &mut *(*call.fcinfo()).flinfo;
+        if site.fn_extra.is_null() {
+            let kept: Box<dyn Any> = Box::new(M::default());
+            let mut context = PgMemoryContexts::For(site.fn_mcxt);
+            site.fn_extra = context.leak_and_drop_on_delete(kept).cast();
+        }
+        &mut *site.fn_extra.cast()
+    };
+    kept.downcast_mut().expect("a function keeps one type")
 }
 
 /// Returns the result of `compute`, or that of the call before if it had the same document and options.
-///
-/// # Safety
-/// The same as for [`memory`], with the type `Memo<O, Option<Vec<u8>>>`.
-pub unsafe fn remembered<O: PartialEq + 'static, T: IntoDatum>(
-    fcinfo: pg_sys::FunctionCallInfo,
+pub fn remembered<O: PartialEq + 'static, T: IntoDatum>(
+    mut call: Call,
     document: &Document<'_>,
     options: O,
     compute: impl FnOnce(&Text<'_>, &O) -> Option<T>,
 ) -> Remembered<T> {
-    let memo = memory::<Memo<O, Option<Vec<u8>>>>(fcinfo);
+    let memo = memory::<Memo<O, Option<Vec<u8>>>>(&mut call);
     let datum = memo.get(
         document,
         options,
         |doc, options| compute(doc, options).and_then(T::into_datum),
         |datum, most_bytes| match datum {
-            Some(datum) => kept_bytes(varlena_bytes(*datum), most_bytes).map(Some),
+            // SAFETY: the result is a new varlena.
+            Some(datum) => kept_bytes(unsafe { varlena_bytes(*datum) }, most_bytes).map(Some),
             None => Some(None),
         },
         |kept| kept.as_deref().map(palloc_copy),

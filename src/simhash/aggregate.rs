@@ -12,8 +12,8 @@ use crate::pg::text::Text;
 use crate::simhash::functions::width;
 use neardup::shingle::Key;
 use neardup::simhash::{Sums, fixed_point};
+use pgrx::Internal;
 use pgrx::prelude::*;
-use pgrx::{Internal, pg_sys};
 
 /// The state of the aggregate between rows.
 struct SumState {
@@ -26,7 +26,7 @@ impl SumState {
     ///
     /// # Safety
     /// `call` is the current function call.
-    unsafe fn new<'a>(call: pg_sys::FunctionCallInfo, numbers: usize, seed: i64) -> &'a mut Self {
+    unsafe fn new<'a>(call: &Call, numbers: usize, seed: i64) -> &'a mut Self {
         // SAFETY: vouched for by the caller; the numbers live as long as the state.
         unsafe {
             aggregate::new_state(call, "Use the aggregate simhash_agg.", |context| Self {
@@ -52,24 +52,19 @@ const SEED: i64 = 0;
 
 /// Implements `_agg_add(state, term, weight [, bits [, seed]])`: adds one term, or nothing if an argument is NULL.
 #[pg_extern(sql = false)]
-fn simhash_agg_add(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
+fn simhash_agg_add(call: Call) -> Internal {
     let state = aggregate::state::<SumState>(call.optional_argument(0).into());
     let (Some(term), Some(weight), Some(bits), Some(seed)) = (
-        call.optional_argument(1),
-        call.optional_argument(2),
+        call.optional::<Text<'_>>(1),
+        call.optional(2),
         call.trailing_argument(3, BITS),
         call.trailing_argument(4, SEED),
     ) else {
         return internal(state);
     };
-    // SAFETY: the term is declared as text, and outlives the call.
-    let term = unsafe { Text::from_raw(term) };
-    let weight = f64::from_bits(weight.value() as u64);
     let numbers = Sums::numbers_needed(width(bits));
     // SAFETY: the call is running.
-    let state = state.unwrap_or_else(|| unsafe { SumState::new(fcinfo, numbers, seed) });
+    let state = state.unwrap_or_else(|| unsafe { SumState::new(&call, numbers, seed) });
     state.check_parameters(numbers, seed);
     let hash = Key::from_seed(seed).element_hash(&term);
     let weight = fixed_point(weight).or_raise();
@@ -79,18 +74,14 @@ fn simhash_agg_add(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
 
 /// Adds the second state, of another process or another part of the rows, to the first.
 #[pg_extern(immutable, parallel_safe)]
-fn simhash_agg_combine(
-    state: Internal,
-    other: Internal,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
+fn simhash_agg_combine(state: Internal, other: Internal, call: Call) -> Internal {
     let state = aggregate::state::<SumState>(state);
     let Some(other) = aggregate::state::<SumState>(other) else {
         return internal(state);
     };
     let numbers = other.sums.numbers().len();
     // SAFETY: PostgreSQL passes the current call.
-    let state = state.unwrap_or_else(|| unsafe { SumState::new(call, numbers, other.seed) });
+    let state = state.unwrap_or_else(|| unsafe { SumState::new(&call, numbers, other.seed) });
     state.check_parameters(numbers, other.seed);
     state.sums.merge(&other.sums).or_raise();
     internal(Some(state))
@@ -105,17 +96,13 @@ fn simhash_agg_serialize(state: Internal) -> Vec<u8> {
 /// # Errors
 /// `data_corrupted` if the bytes are not a state.
 #[pg_extern(immutable, parallel_safe, strict)]
-fn simhash_agg_deserialize(
-    bytes: &[u8],
-    _unused: Internal,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
+fn simhash_agg_deserialize(bytes: &[u8], _unused: Internal, call: Call) -> Internal {
     let (seed, sums) = bytes
         .split_first_chunk()
         .and_then(|(seed, sums)| Some((i64::from_le_bytes(*seed), Sums::from_bytes(sums).ok()?)))
         .unwrap_or_else(|| corrupted("invalid state of simhash_agg"));
     // SAFETY: PostgreSQL passes the current call.
-    let state = unsafe { SumState::new(call, sums.numbers().len(), seed) };
+    let state = unsafe { SumState::new(&call, sums.numbers().len(), seed) };
     state.sums.merge(&sums).or_raise();
     internal(Some(state))
 }

@@ -3,6 +3,7 @@
 use crate::options;
 use crate::pg::arrays::HEARTBEAT;
 use crate::pg::bits::NewBits;
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, invalid};
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
@@ -27,20 +28,17 @@ fn simhash(
     bits: i32,
     weighting: Text<'_>,
     seed: i64,
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> Remembered<NewBits> {
     let shingling = options::shingling(k, &unit, &fold);
     let weighting = self::weighting(&weighting);
     let options = (shingling, width(bits), weighting, Key::from_seed(seed));
-    // SAFETY: the call is running.
-    unsafe {
-        remembered(fcinfo, &doc, options, |doc, options| {
-            let (shingling, width, weighting, key) = options;
-            let check = &mut check_interrupts;
-            let bits = document(doc, shingling, key, *width, *weighting, check);
-            bits.or_raise().map(NewBits::new)
-        })
-    }
+    remembered(call, &doc, options, |doc, options| {
+        let (shingling, width, weighting, key) = options;
+        let check = &mut check_interrupts;
+        let bits = document(doc, shingling, key, *width, *weighting, check);
+        bits.or_raise().map(NewBits::new)
+    })
 }
 
 /// Returns the SimHash of weighted terms, or NULL if no term has a weight other than 0. The weights of a repeated term

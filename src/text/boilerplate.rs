@@ -23,15 +23,12 @@ use std::collections::HashMap;
 /// `invalid_parameter_value` for `min_documents` below 1 and for bad options;
 /// `datatype_mismatch` unless the query gives one column of text.
 #[pg_extern(sql = false)]
-fn common_shingles(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
-    let min_documents = call.argument(1, "min_documents").value() as i32;
+fn common_shingles(call: Call) {
     let boilerplate = Boilerplate {
         call: &call,
-        least: options::within("min_documents", min_documents, 1, i32::MAX),
+        least: options::integer(&call, 1, "min_documents", 1, i32::MAX),
         shingling: options::shingling_arguments(&call, 2),
-        key: Key::from_seed(call.argument(5, "seed").value() as i64),
+        key: Key::from_seed(call.get(5, "seed")),
     };
     let mut documents_of = HashMap::new();
     boilerplate.for_each_common(&mut |hash, documents| {

@@ -2,6 +2,7 @@
 
 use crate::options;
 use crate::pg::arrays::{Bigints, text_set, texts};
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Memo, kept_bytes, memory};
 use crate::pg::text::Text;
@@ -114,10 +115,9 @@ pub fn resemblance(
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> f64 {
-    // SAFETY: the call is running.
-    let [a, b] = unsafe { shingle_sets([a, b], (k, unit, fold), fcinfo) };
+    let [a, b] = shingle_sets([a, b], (k, unit, fold), call);
     set::jaccard(&a, &b, &mut check_interrupts)
 }
 
@@ -141,11 +141,10 @@ pub fn near_dup_documents(
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> bool {
     let threshold = options::threshold(threshold);
-    // SAFETY: the call is running.
-    let [a, b] = unsafe { shingle_sets([a, b], (k, unit, fold), fcinfo) };
+    let [a, b] = shingle_sets([a, b], (k, unit, fold), call);
     is_resembling(&a, &b, threshold)
 }
 
@@ -164,10 +163,9 @@ pub fn containment_of_documents(
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> f64 {
-    // SAFETY: the call is running.
-    let [a, b] = unsafe { shingle_sets([a, b], (k, unit, fold), fcinfo) };
+    let [a, b] = shingle_sets([a, b], (k, unit, fold), call);
     set::containment(&a, &b, &mut check_interrupts)
 }
 
@@ -191,26 +189,21 @@ pub fn near_contained_documents(
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> bool {
     let threshold = options::threshold(threshold);
-    // SAFETY: the call is running.
-    let [part, whole] = unsafe { shingle_sets([part, whole], (k, unit, fold), fcinfo) };
+    let [part, whole] = shingle_sets([part, whole], (k, unit, fold), call);
     is_contained(&part, &whole, threshold)
 }
 
 /// Returns the shingle sets of two documents. Keeps the set of a document that comes again and again.
-///
-/// # Safety
-/// `fcinfo` is that of the running call, of a function that keeps nothing else.
-unsafe fn shingle_sets(
+fn shingle_sets(
     docs: [Document<'_>; 2],
     (k, unit, fold): (i32, Text<'_>, Text<'_>),
-    fcinfo: pg_sys::FunctionCallInfo,
+    mut call: Call,
 ) -> [Vec<i64>; 2] {
     let shingling = options::shingling(k, &unit, &fold);
-    // SAFETY: vouched for by the caller.
-    let mut memos = unsafe { memory::<[Memo<Shingling, Vec<i64>>; 2]>(fcinfo) }.iter_mut();
+    let mut memos = memory::<[Memo<Shingling, Vec<i64>>; 2]>(&mut call).iter_mut();
     docs.map(|doc| {
         let memo = memos.next().expect("there are as many");
         memo.get(

@@ -14,13 +14,9 @@ use pgrx::prelude::*;
 /// # Errors
 /// `invalid_parameter_value` for an unknown kind of part.
 #[pg_extern(sql = false)]
-fn split_text(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running; both arguments are declared as text.
-    let (call, doc, by) = unsafe {
-        let call = Call::new(fcinfo);
-        let [doc, by] = [(0, "doc"), (1, "by")].map(|(number, name)| call.argument(number, name));
-        (call, Text::from_raw(doc), Text::from_raw(by))
-    };
+fn split_text(call: Call) {
+    let [doc, by] =
+        [(0, "doc"), (1, "by")].map(|(number, name)| call.get::<Text<'_>>(number, name));
     let by = by.name().parse().or_raise();
     let (mut rows, mut number) = (call.rows(), 0);
     split(utf8(&doc), by, &mut check_interrupts, &mut |start, part| {
@@ -37,16 +33,11 @@ fn split_text(fcinfo: pg_sys::FunctionCallInfo) {
 /// # Errors
 /// `invalid_parameter_value` for a span outside the document.
 #[pg_extern(sql = false)]
-fn cut_passages(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
-    // SAFETY: the call is running; the arguments are declared as text, int4multirange and text.
-    let (doc, spans, replacement) = unsafe {
-        let call = Call::new(fcinfo);
-        (
-            Text::from_raw(call.argument(0, "doc")),
-            integer_ranges(call.argument(1, "spans")),
-            Text::from_raw(call.argument(2, "replacement")),
-        )
-    };
+fn cut_passages(call: Call) -> NewText {
+    let doc: Text<'_> = call.get(0, "doc");
+    // SAFETY: the argument is declared as int4multirange.
+    let spans = unsafe { integer_ranges(call.argument(1, "spans")) };
+    let replacement: Text<'_> = call.get(2, "replacement");
     let characters = spans.iter().map(|span| {
         if span.start < 1 {
             let [start, end] = [span.start, span.end].map(i64::from);

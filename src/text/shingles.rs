@@ -2,6 +2,7 @@
 
 use crate::options;
 use crate::pg::arrays::{Bigints, MAX_ARRAY_BYTES, NewBigints, NewTexts, texts};
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
@@ -20,17 +21,13 @@ fn shingles(
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> Remembered<NewTexts> {
     let shingling = options::shingling(k, &unit, &fold);
-    // SAFETY: the call is running.
-    unsafe {
-        remembered(fcinfo, &doc, shingling, |doc, shingling| {
-            let distinct =
-                shingle::shingles(doc, shingling, MAX_ARRAY_BYTES, &mut check_interrupts);
-            Some(NewTexts(distinct.or_raise()))
-        })
-    }
+    remembered(call, &doc, shingling, |doc, shingling| {
+        let distinct = shingle::shingles(doc, shingling, MAX_ARRAY_BYTES, &mut check_interrupts);
+        Some(NewTexts(distinct.or_raise()))
+    })
 }
 
 /// Returns the distinct 64-bit hashes of a document's shingles, sorted.
@@ -41,16 +38,13 @@ fn shingle_hashes(
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
     seed: default!(i64, 0),
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> Remembered<NewBigints> {
     let options = (options::shingling(k, &unit, &fold), Key::from_seed(seed));
-    // SAFETY: the call is running.
-    unsafe {
-        remembered(fcinfo, &doc, options, |doc, (shingling, key)| {
-            let hashes = shingle::shingle_hashes(doc, shingling, key, &mut check_interrupts);
-            Some(NewBigints(hashes.or_raise()))
-        })
-    }
+    remembered(call, &doc, options, |doc, (shingling, key)| {
+        let hashes = shingle::shingle_hashes(doc, shingling, key, &mut check_interrupts);
+        Some(NewBigints(hashes.or_raise()))
+    })
 }
 
 /// Returns the distinct hashes of shingles that were made elsewhere, sorted.
@@ -115,16 +109,13 @@ fn winnow(
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
     seed: default!(i64, 0),
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call,
 ) -> Remembered<NewBigints> {
     let window = options::within("window", window, 1, MAX_WINDOW as i32);
     let shingling = options::shingling(k, &unit, &fold);
     let options = (shingling, Key::from_seed(seed), window as usize);
-    // SAFETY: the call is running.
-    unsafe {
-        remembered(fcinfo, &doc, options, |doc, (shingling, key, window)| {
-            let fingerprints = shingle::winnow(doc, shingling, key, *window, &mut check_interrupts);
-            Some(NewBigints(fingerprints.or_raise()))
-        })
-    }
+    remembered(call, &doc, options, |doc, (shingling, key, window)| {
+        let fingerprints = shingle::winnow(doc, shingling, key, *window, &mut check_interrupts);
+        Some(NewBigints(fingerprints.or_raise()))
+    })
 }
