@@ -1,13 +1,11 @@
 //! Arguments that many functions share, with one validator each.
 
-use crate::pg::call::Call;
-use crate::pg::error::OrRaise;
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use neardup::arguments;
 use neardup::error::{self, out_of_range};
 use neardup::minhash::Signing;
 use neardup::shingle::{Key, Shingling};
-use neardup::{Result, quoted, unknown};
+use neardup::{quoted, unknown};
 
 pub use neardup::arguments::is_threshold;
 

@@ -1,16 +1,12 @@
 //! A batch of items that may have partners, held in memory, and the pairs among them that are worth comparing.
 
 use crate::collection::form::{Form, Prefilter};
-use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::partitions::Partitions;
-use crate::pg::progress::{Progress, over};
-use crate::pg::settings::work_mem_bytes;
+use crate::pg::prelude::*;
 use crate::pg::sort::{BigintSort, SortedBigints};
-use crate::pg::spool::Records;
-use neardup::Result;
 use neardup::candidates::{Sides, Tokens, pairs_of_row};
 use neardup::cluster::{Tiles, UnionFind};
-use neardup::memory::{Grow, collected, filled, with_room};
+use neardup::memory::with_room;
 use neardup::set::sort_distinct;
 
 /// Soft limit of pairs per work item; the leader finishes what exceeds it.

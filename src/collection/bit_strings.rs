@@ -6,16 +6,11 @@ use crate::collection::items::Items;
 use crate::collection::outlines::write_tokens;
 use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};
-use crate::pg::error::OrRaise;
-use crate::pg::progress::Progress;
-use crate::pg::settings::work_mem_bytes;
-use crate::pg::spool::Records;
+use crate::pg::prelude::*;
 use bitvec::prelude::*;
-use neardup::Result;
 use neardup::bands::plan::hamming_blocks;
 use neardup::candidates::token;
 use neardup::hamming;
-use neardup::memory::{Grow, collected};
 use std::collections::BTreeMap;
 
 /// Most bytes of a string that the prefilter tests.

@@ -3,10 +3,9 @@
 use crate::collection::bit_strings;
 use crate::collection::documents::{set_of_document, share_of_work_mem_bytes};
 use crate::collection::rows::RecordKind;
-use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
-use neardup::Result;
-use neardup::memory::{Grow, with_room};
+use crate::pg::prelude::*;
+use neardup::memory::with_room;
 use neardup::minhash::estimate_stored;
 use neardup::set::{intersection_size, jaccard_at_least, reaches};
 use rustc_hash::FxHashMap;

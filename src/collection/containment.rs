@@ -10,15 +10,11 @@ use crate::collection::matches::{MakeOfSet, Visit};
 use crate::collection::reading::Collection;
 use crate::collection::rows::RecordKind;
 use crate::collection::sweep::{read_stored, sweep};
-use crate::pg::error::{OrRaise, check_interrupts, too_large};
-use crate::pg::progress::Progress;
-use crate::pg::settings::work_mem_bytes;
+use crate::pg::prelude::*;
 use crate::pg::sort::RowSort;
-use crate::pg::spool::Records;
 use bitvec::vec::BitVec;
 use neardup::bands::element_key;
 use neardup::candidates::{Frequencies, rarest};
-use neardup::memory::{Grow, collected, filled};
 
 /// Most distinct sets. An entry holds the number of a set and the bit [`LOOKED_UP`].
 const MOST: u32 = u32::MAX / 2;

@@ -2,16 +2,10 @@
 
 use crate::pg::arrays::{bigint_elements, text_elements};
 use crate::pg::catalog::is_text;
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::query::{CheckedColumn, Query};
-use crate::pg::settings::work_mem_bytes;
-use crate::pg::spool::Records;
+use crate::pg::prelude::*;
 use crate::pg::stored_texts;
-use neardup::Result;
-use neardup::memory::{Grow, collected};
 use neardup::set::sort_distinct;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
-use pgrx::pg_sys;
 
 /// Returns how many bytes each record store of a collection keeps in memory. Signatures, documents and sets share one
 /// work_mem; the sort beside them has another.

@@ -1,13 +1,8 @@
 //! Pairs that count as not similar whatever their values, named by the keys of their rows.
 
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::query::Query;
+use crate::pg::prelude::*;
 use crate::pg::sort::{ValueOrder, ValueSort};
-use crate::pg::value::Keys;
 use bitvec::vec::BitVec;
-use neardup::memory::{Grow, collected, filled};
-use pgrx::pg_sys;
 use std::rc::Rc;
 
 /// Pairs of keys. Takes 8 bytes a pair, and the keys.

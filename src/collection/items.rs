@@ -5,13 +5,9 @@ use crate::collection::documents::{Documents, set_of_document, set_record};
 use crate::collection::outlines::{Digest, digest, read_digest};
 use crate::collection::reading::Collection;
 use crate::collection::sweep::sweep;
-use crate::pg::error::OrRaise;
 use crate::pg::partitions::Partitions;
-use crate::pg::progress::{Progress, over};
-use crate::pg::spool::Records;
-use neardup::Result;
+use crate::pg::prelude::*;
 use neardup::candidates::Sides;
-use neardup::memory::{Grow, collected, filled};
 use neardup::set::sort;
 use neardup::shingle::Shingling;
 

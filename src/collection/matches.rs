@@ -15,16 +15,11 @@ use crate::collection::reading::Collection;
 use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::RowSimilarity;
-use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, invalid};
-use crate::pg::progress::{Progress, over};
-use crate::pg::settings::work_mem_bytes;
-use crate::pg::spool::Records;
-use neardup::Result;
+use crate::pg::error::hold_interrupts;
+use crate::pg::prelude::*;
 use neardup::bands::element_key;
 use neardup::bands::plan::VerifiedPlan;
 use neardup::candidates::{Frequencies, Prefixes, choose_prefix};
-use neardup::memory::{Grow, collected};
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 /// Appends values made from a set to a list. Runs in any thread.

@@ -2,13 +2,9 @@
 
 use crate::collection::batch::Batch;
 use crate::collection::items::Items;
-use crate::pg::error::OrRaise;
-use crate::pg::progress::over;
-use crate::pg::settings::work_mem_bytes;
+use crate::pg::prelude::*;
 use crate::pg::sort::PairSort;
 use neardup::cluster::{Canonicals, SimilarityOf};
-use neardup::memory::filled;
-use pgrx::pg_sys;
 
 /// The members of clusters, with their canonical rows and the similarities to them.
 pub struct Members {

@@ -1,11 +1,9 @@
 //! Outlines of signatures: what the search for pairs needs of them, so that signatures are read only once.
 
-use crate::pg::spool::Records;
-use neardup::Result;
+use crate::pg::prelude::*;
 use neardup::bands::band_hashes;
 use neardup::bands::plan::{BandPlan, VerifiedPlan};
 use neardup::candidates::token;
-use neardup::memory::{Grow, collected};
 use neardup::minhash::{Header, Signature};
 use siphasher::sip128::SipHasher13;
 use std::ops::Range;

@@ -3,11 +3,9 @@
 use crate::collection::batch::Batch;
 use crate::collection::items::Items;
 use crate::collection::matches::Measured;
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::progress::over;
+use crate::pg::prelude::*;
 use bitvec::vec::BitVec;
 use neardup::candidates::KeyLists;
-use neardup::memory::{Grow, collected, filled};
 use std::ops::ControlFlow;
 
 /// Receives a pair of rows and their similarity.

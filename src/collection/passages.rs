@@ -2,20 +2,12 @@
 
 use crate::collection::documents::keyed_documents;
 use crate::options;
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::helpers::in_pieces;
 use crate::pg::partitions::{Partitions, VisitSlices};
-use crate::pg::progress::{Progress, over};
-use crate::pg::query::{CheckedColumn, Query, QueryRow};
-use crate::pg::settings::work_mem_bytes;
-use crate::pg::spool::Records;
+use crate::pg::prelude::*;
+use crate::pg::query::QueryRow;
 use crate::pg::srf::ResultRows;
-use crate::pg::text::{NewText, Text};
-use crate::pg::value::Keys;
 use bitvec::vec::BitVec;
-use neardup::Result;
-use neardup::memory::{Grow, filled};
 use neardup::parts::Parts;
 use neardup::passages::{
     Characters, Classes, CopiedPassage, Copies, DocumentReader, Frequent, Hashes, Member, Place,

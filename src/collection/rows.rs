@@ -5,16 +5,12 @@ use crate::collection::outlines::{Outlining, push_digest};
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::sets::signature_of_set;
 use crate::pg::bits::Bits;
-use crate::pg::error::OrRaise;
-use crate::pg::query::{CheckedColumn, Column};
+use crate::pg::prelude::*;
+use crate::pg::query::Column;
 use crate::pg::stored_texts;
-use crate::pg::text::Text;
-use neardup::Result;
-use neardup::memory::Grow;
 use neardup::minhash::{Header, Signature, Signing};
 use neardup::parts::Parts;
 use neardup::shingle::Shingling;
-use pgrx::pg_sys;
 
 /// The kind of a row's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,16 +2,9 @@
 
 use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
 use crate::options;
-use crate::pg::call::Call;
-use crate::pg::error::OrRaise;
-use crate::pg::progress::{Progress, over};
-use crate::pg::query::Query;
+use crate::pg::prelude::*;
 use crate::pg::sort::RowSort;
-use crate::pg::spool::Records;
-use crate::pg::text::{NewText, Text};
-use crate::pg::value::Keys;
 use neardup::hash::split_mix;
-use neardup::memory::{Grow, collected, copied};
 use neardup::minhash::{Signature, Signing, estimate};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};

@@ -4,15 +4,12 @@ use crate::collection::batch::{Batch, entry, rows, same_key};
 use crate::collection::form::{Form, ITEM, Prefilter, Test};
 use crate::collection::outlines::{read_tokens, write_tokens};
 use crate::collection::sweep::{read_stored, sweep};
-use crate::pg::error::OrRaise;
 use crate::pg::partitions::Partitions;
-use crate::pg::progress::{Progress, over};
-use crate::pg::settings::work_mem_bytes;
-use crate::pg::spool::Records;
+use crate::pg::prelude::*;
 use crate::pg::temporary_file::most_files;
 use neardup::candidates::{GroupSizes, choose, keys};
 use neardup::cluster::UnionFind;
-use neardup::memory::{Grow, collected, filled, with_room};
+use neardup::memory::with_room;
 use neardup::set::{sort, sort_distinct};
 use std::ops::Range;
 

@@ -1,12 +1,8 @@
 //! `star_clusters` and `connected_components`: clusters from pairs that are known.
 
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, raise, too_large};
-use crate::pg::progress::over;
-use crate::pg::query::Query;
+use crate::pg::prelude::*;
 use crate::pg::sort::{NO_PLACE, ValueSort};
 use neardup::cluster::{SimilarPair, UnionFind, stars_of_pairs};
-use neardup::memory::{Grow, filled};
 use pgrx::prelude::*;
 
 /// Stands for the end of a pair that is not a row.

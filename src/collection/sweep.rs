@@ -1,11 +1,7 @@
 //! Work of helper threads on stored records.
 
-use crate::pg::error::OrRaise;
 use crate::pg::helpers::in_pieces;
-use crate::pg::progress::Progress;
-use crate::pg::spool::Records;
-use neardup::Result;
-use neardup::memory::Grow;
+use crate::pg::prelude::*;
 use neardup::parts::Parts;
 
 /// Appends values made from a record to a list. Runs in any thread, and calls its last argument often.

@@ -7,9 +7,7 @@ use crate::collection::documents::{
 use crate::collection::reading::Collection;
 use crate::collection::rows::RecordKind;
 use crate::collection::sweep::read_stored;
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::spool::Records;
-use neardup::memory::filled;
+use crate::pg::prelude::*;
 use neardup::shingle::Shingling;
 
 /// Computes the similarities of a collection's rows.

@@ -3,11 +3,10 @@
 use crate::guard::options::GuardOptions;
 use crate::guard::row_condition::PreparedCondition;
 use crate::guard::window::Window;
-use crate::pg::error::raise;
 use crate::pg::names::column_number;
-use crate::pg::relation::{ColumnType, Relation};
+use crate::pg::prelude::*;
+use crate::pg::relation::ColumnType;
 use crate::pg::slot::{as_text, get, have_same_bits};
-use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
 
 /// A scope column. Rows are in one scope if their values are equal or both NULL.

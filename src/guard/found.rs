@@ -3,10 +3,8 @@
 use crate::guard::row::Similarity;
 use crate::guard::search::Pending;
 use crate::guard::table::SearchedTable;
-use crate::pg::error::OrRaise;
+use crate::pg::prelude::*;
 use crate::pg::slot::{RowPlace, Slot, is_own};
-use neardup::memory::Grow;
-use pgrx::pg_sys;
 
 /// A row that is similar to another one.
 pub struct SimilarRow<'t> {

@@ -6,10 +6,9 @@ use crate::guard::rejection::{Rejection, rejection};
 use crate::guard::row::{Row, RowVersion};
 use crate::guard::table::SearchedTable;
 use crate::index::classes::KeySearch;
-use crate::pg::error::check_interrupts;
+use crate::pg::prelude::*;
 use crate::pg::slot::{is_inserted, is_of_same_command, row_place};
 use crate::pg::value::in_memory_of_its_own;
-use pgrx::pg_sys;
 
 /// The places are those of [`pass`](crate::guard::passing::pass).
 impl Passing<'_> {

@@ -36,11 +36,8 @@
 use crate::guard::pair_table::PairTable;
 use crate::guard::passing::{Passing, RowState};
 use crate::guard::row::Source;
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::statement::Connection;
+use crate::pg::prelude::*;
 use crate::pg::value::in_memory_of_its_own;
-use neardup::memory::collected;
-use pgrx::pg_sys;
 
 impl Passing<'_> {
     /// Locks the earlier rows that `rows` will be noted with. Returns whether all are unchanged since they were found,

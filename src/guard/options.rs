@@ -5,14 +5,12 @@ use crate::guard::window::microseconds_in;
 use crate::index::kind::{Bound, Kind};
 use crate::options::{self, with_text};
 use crate::pg::condition;
-use crate::pg::error::{OrRaise, invalid, raise};
-use crate::pg::names;
-use crate::pg::relation::{Relation, trigger_arguments};
+use crate::pg::prelude::*;
+use crate::pg::relation::trigger_arguments;
 use crate::pg::statement::server_text;
 use neardup::bands::MAX_BLOCKS;
 use neardup::quoted;
 use neardup::shingle::Shingling;
-use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
 
 /// Raises the ERROR of a trigger function that was not called as intended.

@@ -6,13 +6,10 @@ use crate::guard::options::noting;
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::condition;
 use crate::pg::encoding::utf8;
-use crate::pg::error::{raise, unsupported};
-use crate::pg::names;
-use crate::pg::relation::{ColumnType, Relation, trigger_arguments};
+use crate::pg::prelude::*;
+use crate::pg::relation::{ColumnType, trigger_arguments};
 use crate::pg::rights::OwnerRights;
 use crate::pg::slot::{are_same, as_text, get};
-use crate::pg::statement::Connection;
-use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 
 /// Creates a table for the notes of a guard in the schema of the guarded table. Column `key` identifies rows.
 ///

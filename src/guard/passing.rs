@@ -72,12 +72,9 @@ use crate::guard::search::Pending;
 use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::window::Span;
 use crate::index::am::hold;
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::relation::Relation;
+use crate::pg::prelude::*;
 use crate::pg::slot::{RowPlace, row_place};
 use crate::pg::value::in_memory_of_its_own;
-use neardup::memory::{Grow, filled};
-use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::mem::take;
 

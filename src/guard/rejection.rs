@@ -3,10 +3,9 @@
 
 use crate::guard::found::SimilarRow;
 use crate::guard::row::Row;
-use crate::pg::names;
+use crate::pg::prelude::*;
 use crate::pg::slot::row_place;
 use crate::pg::statement::server_text;
-use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
 

@@ -6,9 +6,8 @@ use crate::guard::window::Span;
 use crate::index::ball::Ball;
 use crate::index::kind::Bound;
 use crate::pg::bits::Bits;
-use crate::pg::relation::Relation;
+use crate::pg::prelude::*;
 use crate::pg::slot::{Slot, Tid, get, is_heap_only, row_place};
-use pgrx::pg_sys;
 use std::ffi::CString;
 use std::fmt;
 

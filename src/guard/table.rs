@@ -5,10 +5,8 @@ use crate::guard::options::GuardOptions;
 use crate::guard::window::{self, Span};
 use crate::index::kind::{Bound, COLUMN_TYPES, Kind, Objects};
 use crate::pg::encoding::utf8;
-use crate::pg::error::{not_ready, raise, wrong_type};
-use crate::pg::names;
-use crate::pg::relation::{ColumnType, Relation, key_columns};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use crate::pg::prelude::*;
+use crate::pg::relation::{ColumnType, key_columns};
 use std::cell::Cell;
 use std::ffi::CString;
 

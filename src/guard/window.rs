@@ -1,9 +1,8 @@
 //! The window of time within which rows are compared, and the partitions in its reach.
 
-use crate::pg::error::raise;
-use crate::pg::relation::{ColumnType, Relation};
+use crate::pg::prelude::*;
+use crate::pg::relation::ColumnType;
 use crate::pg::slot::get;
-use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 /// 24 hours, in microseconds.

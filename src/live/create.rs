@@ -3,10 +3,7 @@
 use crate::live::tracker::{Tracker, TrackerTable};
 use crate::live::triggers;
 use crate::pg::catalog::depend;
-use crate::pg::names;
-use crate::pg::relation::Relation;
-use crate::pg::statement::Connection;
-use pgrx::{IntoDatum, pg_sys};
+use crate::pg::prelude::*;
 
 /// Creates the index that finds canonical rows near a value.
 pub fn create_index(connection: &Connection, tracker: &Tracker) {

@@ -2,13 +2,8 @@
 
 use crate::live::tables::open_state;
 use crate::live::tracker::{Tracker, TrackerTable, note_function};
-use crate::pg::call::Call;
-use crate::pg::error::not_ready;
-use crate::pg::names;
-use crate::pg::relation::Relation;
+use crate::pg::prelude::*;
 use crate::pg::rights::{OwnerRights, check_owner};
-use crate::pg::statement::Connection;
-use pgrx::{IntoDatum, pg_sys};
 
 /// Finds the tables whose triggers name a table and that have the same owner.
 const TRACKED: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d

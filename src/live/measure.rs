@@ -2,9 +2,8 @@
 
 use crate::index::kind::{Bound, Kind};
 use crate::pg::catalog::type_named;
-use crate::pg::names;
+use crate::pg::prelude::*;
 use neardup::shingle::Shingling;
-use pgrx::{IntoDatum, pg_sys};
 use std::ffi::CStr;
 
 /// A kind of values and the bound within which two values are near, as SQL.

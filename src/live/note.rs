@@ -9,12 +9,11 @@ use crate::live::triggers::for_updates;
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::checked::{CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::encoding::utf8;
-use crate::pg::error::{not_ready, raise};
-use crate::pg::relation::{ColumnType, Relation, root_of};
+use crate::pg::prelude::*;
+use crate::pg::relation::{ColumnType, root_of};
 use crate::pg::slot::{get, have_same_bits};
-use crate::pg::{condition, names, nodes};
+use crate::pg::{condition, nodes};
 use pgrx::memcxt::PgMemoryContexts;
-use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 /// Adds the key of a changed row, or both keys of a changed exception, to the queue.

@@ -2,14 +2,11 @@
 
 use crate::guard::row_condition::parsed;
 use crate::pg::condition;
-use crate::pg::error::{OrRaise, invalid, raise};
-use crate::pg::names;
+use crate::pg::prelude::*;
 use crate::pg::relation::ColumnType;
 use crate::pg::sort::ValueOrder;
-use crate::pg::statement::{Connection, Tuple};
+use crate::pg::statement::Tuple;
 use crate::pg::value::Layout;
-use neardup::memory::collected;
-use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::ffi::CStr;
 

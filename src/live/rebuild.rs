@@ -8,12 +8,9 @@ use crate::live::measure::Measure;
 use crate::live::rows::{After, TrackedParameters, TrackedRows, duplicate_key};
 use crate::live::tracker::{Tracker, TrackerTable};
 use crate::pg::catalog::type_named;
-use crate::pg::error::{OrRaise, raise};
-use crate::pg::names;
-use crate::pg::statement::{Connection, Tuple};
+use crate::pg::prelude::*;
+use crate::pg::statement::Tuple;
 use neardup::cluster::live::NearCanonical;
-use neardup::memory::Grow;
-use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 use std::rc::Rc;
 
 /// The columns of the query.

@@ -9,15 +9,11 @@ use crate::live::tables::OpenTables;
 use crate::live::tracker::{Tracker, TrackerTable};
 use crate::live::triggers::noted;
 use crate::live::{rebuild, write};
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, raise, unsupported};
-use crate::pg::names;
-use crate::pg::relation::Relation;
+use crate::pg::prelude::*;
 use crate::pg::rights::OwnerRights;
 use crate::pg::settings::Settings;
-use crate::pg::statement::{Connection, Snapshot};
+use crate::pg::statement::Snapshot;
 use neardup::cluster::live::number;
-use neardup::memory::{Grow, collected};
 use pgrx::prelude::*;
 use std::time::Instant;
 

@@ -4,13 +4,11 @@ use crate::index::kind::Kind;
 use crate::live::tracker::{Tracker, TrackerTable};
 use crate::minhash::datum::StoredSignature;
 use crate::pg::encoding::in_utf8;
-use crate::pg::error::{OrRaise, raise};
-use crate::pg::statement::{Connection, Tuple};
+use crate::pg::prelude::*;
+use crate::pg::statement::Tuple;
 use neardup::cluster::live::{Move, NearCanonical};
-use neardup::memory::Grow;
 use neardup::minhash::Header;
 use neardup::numbered::NumberedTexts;
-use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// A row that is in the table, or was there at the last refresh.
 #[derive(Default)]

@@ -1,8 +1,7 @@
 //! The state that a tracker keeps from one refresh to the next.
 
 use crate::live::tracker::{Tracker, TrackerTable};
-use crate::pg::statement::Connection;
-use pgrx::{IntoDatum, pg_sys};
+use crate::pg::prelude::*;
 use std::time::Instant;
 
 /// The row of the table of state.

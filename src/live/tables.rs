@@ -3,11 +3,9 @@
 use crate::guard::pair_table::open_exceptions;
 use crate::live::tracker::{Tables, Tracker, TrackerTable};
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
-use crate::pg::error::raise;
-use crate::pg::names;
-use crate::pg::relation::{ColumnType, Relation};
-use crate::pg::statement::{Connection, server_text};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use crate::pg::prelude::*;
+use crate::pg::relation::ColumnType;
+use crate::pg::statement::server_text;
 
 /// Returns the suffix and the columns of each of a tracker's tables. The first column is the primary key, except in the
 /// queue.

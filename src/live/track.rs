@@ -13,12 +13,9 @@ use crate::live::tables::{self, OpenTables};
 use crate::live::tracker::{Tables, Tracker, TrackerTable, note_function};
 use crate::live::triggers;
 use crate::options::{self, with_text};
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, invalid, raise};
-use crate::pg::names;
-use crate::pg::relation::Relation;
+use crate::pg::prelude::*;
 use crate::pg::rights::{OwnerRights, check_owner};
-use crate::pg::statement::{Connection, server_text};
+use crate::pg::statement::server_text;
 use pgrx::prelude::*;
 
 /// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, key, condition, exceptions, k,

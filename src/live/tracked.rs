@@ -4,11 +4,10 @@ use crate::live::tables::OpenTables;
 use crate::live::tracker::{Tracker, TrackerTable, note_function};
 use crate::live::triggers::noted;
 use crate::pg::arrays::NewTexts;
-use crate::pg::call::Call;
-use crate::pg::names;
+use crate::pg::prelude::*;
 use crate::pg::rights::OwnerRights;
 use crate::pg::srf::ResultRows;
-use crate::pg::statement::{Connection, server_text, text_datum};
+use crate::pg::statement::{server_text, text_datum};
 use pgrx::prelude::*;
 
 /// Returns the trackers of all tables that the caller may read, with the lengths of their queues. If a table of a

@@ -2,10 +2,8 @@
 
 use crate::live::tracker::{Tables, Tracker};
 use crate::options::cut_texts;
-use crate::pg::relation::Relation;
-use crate::pg::statement::Connection;
-use crate::pg::{condition, names};
-use pgrx::{IntoDatum, pg_sys};
+use crate::pg::condition;
+use crate::pg::prelude::*;
 
 const ROW: u32 = pg_sys::TRIGGER_TYPE_ROW;
 const UPDATE: u32 = pg_sys::TRIGGER_TYPE_UPDATE;

@@ -2,14 +2,12 @@
 
 use crate::live::rows::{After, TrackedRows};
 use crate::live::tracker::{Tracker, TrackerTable};
-use crate::pg::error::OrRaise;
+use crate::pg::prelude::*;
 use crate::pg::settings::Settings;
-use crate::pg::statement::{Connection, Statement, text_array};
+use crate::pg::statement::{Statement, text_array};
 use crate::pg::value::in_memory_of_its_own;
 use neardup::cluster::live::{ClusterNumbers, Event, EventKind};
-use neardup::memory::collected;
 use pgrx::pg_sys::{FLOAT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID};
-use pgrx::{IntoDatum, pg_sys};
 use std::time::{Duration, Instant};
 
 /// Maximum number of rows that one statement writes.

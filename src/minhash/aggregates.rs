@@ -7,13 +7,11 @@
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;
 use crate::pg::aggregate::{self, internal};
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, corrupted, invalid};
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use neardup::minhash::{Header, Signature, SignatureUnit, UNFILLED, combine, sketch};
 use neardup::shingle::Key;
+use pgrx::Internal;
 use pgrx::prelude::*;
-use pgrx::{Internal, pg_sys};
 
 /// Elements that are added together. Few enough for many groups, enough to share the rounds that fill the last slots.
 const PENDING: usize = 512;

@@ -1,12 +1,11 @@
 //! Signatures as arguments and results.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 
-use crate::pg::error::OrRaise;
+use crate::pg::prelude::*;
 use crate::pg::varlena::{Varlena, argument, result};
 use neardup::minhash::{Header, Signature, SignatureUnit};
 use neardup::shingle::Shingling;
 use neardup::text::Unit;
-use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// A `minhash_signature` argument. Header and length are checked whenever it is read.
 pub struct StoredSignature<'a>(Varlena<'a>);

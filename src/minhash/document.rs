@@ -2,11 +2,8 @@
 
 use crate::minhash::datum::NewSignature;
 use crate::options;
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Remembered, memory, remembered};
-use crate::pg::text::Text;
-use neardup::memory::{Grow, collected};
+use crate::pg::prelude::*;
 use neardup::minhash::{Header, Sketch};
 use neardup::shingle::{Key, for_each_block};
 use pgrx::prelude::*;

@@ -3,10 +3,8 @@
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::pg::arrays::NewBigints;
 use crate::pg::bits::NewVarbit;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::prelude::*;
 use crate::pg::srf::Record;
-use crate::pg::text::Text;
-use neardup::memory::collected;
 use neardup::minhash::combine;
 use pgrx::JsonB;
 use pgrx::prelude::*;

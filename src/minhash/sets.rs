@@ -3,11 +3,8 @@
 use crate::minhash::datum::NewSignature;
 use crate::options;
 use crate::pg::arrays::texts;
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use crate::pg::tsvector::TsVector;
-use neardup::Result;
-use neardup::memory::{Grow, collected};
 use neardup::minhash::{Header, SignatureUnit, Sketch};
 use neardup::shingle::{BLOCK, Key, MAX_K, sequence_hashes};
 use pgrx::prelude::*;

@@ -1,8 +1,7 @@
 //! The states that aggregates keep between rows, in the aggregate's own memory context.
 
-use crate::pg::call::Call;
-use crate::pg::error::unsupported;
-use pgrx::{Internal, pg_sys};
+use crate::pg::prelude::*;
+use pgrx::Internal;
 use std::mem::MaybeUninit;
 
 /// Returns a new state in the memory context of the aggregate that `call` belongs to. `make` gets this context, to

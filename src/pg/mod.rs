@@ -20,6 +20,7 @@ pub mod multirange;
 pub mod names;
 pub mod nodes;
 pub mod partitions;
+pub mod prelude;
 pub mod progress;
 pub mod query;
 pub mod relation;

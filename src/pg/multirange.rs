@@ -1,8 +1,6 @@
 //! Multiranges of integers.
 
-use crate::pg::error::OrRaise;
-use neardup::memory::Grow;
-use pgrx::pg_sys;
+use crate::pg::prelude::*;
 use std::ops::Range;
 
 /// The header of a multirange in memory (utils/multirangetypes.h).

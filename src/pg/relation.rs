@@ -1,8 +1,7 @@
 //! Open tables and indexes.
 
-use crate::pg::error::not_ready;
-use crate::pg::names;
-use pgrx::{PgList, pg_sys};
+use crate::pg::prelude::*;
+use pgrx::PgList;
 use std::cell::Cell;
 use std::ffi::CStr;
 

@@ -1,11 +1,10 @@
 //! Text as UTF-8, whatever the database's encoding, and results in that encoding.
 
 use crate::pg::encoding::{Converted, first_lacking, is_converted, to_server, to_utf8};
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::prelude::*;
 use crate::pg::varlena::{Varlena, argument, datum_result, new_varlena};
-use neardup::memory::copied;
+use pgrx::PgTryBuilder;
 use pgrx::datum::{Datum, UnboxDatum};
-use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::panic::AssertUnwindSafe;

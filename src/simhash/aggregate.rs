@@ -6,9 +6,7 @@
 
 use crate::pg::aggregate::{self, internal};
 use crate::pg::bits::NewBits;
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, corrupted, invalid};
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use crate::simhash::functions::width;
 use neardup::shingle::Key;
 use neardup::simhash::{Sums, fixed_point};

@@ -3,10 +3,8 @@
 use crate::options;
 use crate::pg::arrays::HEARTBEAT;
 use crate::pg::bits::NewBits;
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, invalid};
 use crate::pg::memo::{Document, Remembered, remembered};
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use crate::pg::tsvector::TsVector;
 use neardup::shingle::Key;
 use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};

@@ -1,11 +1,8 @@
 //! Compares two documents: common chunks, edit distance, and what differs.
 
-use crate::pg::error::OrRaise;
-use crate::pg::progress::Progress;
+use crate::pg::prelude::*;
 use crate::pg::srf::Record;
-use crate::pg::text::{NewText, Text};
 use neardup::align::{self, ChunkPlace, Costs};
-use neardup::memory::{collected, copied};
 use pgrx::prelude::*;
 
 type SimilarityRecord = Record<(i32, i32, i32, f64, f64)>;

@@ -1,14 +1,9 @@
 //! Boilerplate: shingles that many documents of a collection share.
 
 use crate::options;
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::in_pieces;
 use crate::pg::partitions::Partitions;
-use crate::pg::query::Query;
-use crate::pg::text::{NewText, Text};
-use neardup::Result;
-use neardup::memory::{Grow, collected, copied};
+use crate::pg::prelude::*;
 use neardup::parts::Parts;
 use neardup::shingle::{Key, Shingling, for_each_block, for_each_shingle, shingle_hashes};
 use pgrx::prelude::*;

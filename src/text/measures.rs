@@ -2,11 +2,8 @@
 
 use crate::options;
 use crate::pg::arrays::{Bigints, text_set, texts};
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Memo, kept_bytes, memory};
-use crate::pg::text::Text;
-use neardup::memory::{collected, copied};
+use crate::pg::prelude::*;
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;

@@ -1,10 +1,7 @@
 //! Splits a document into parts, and cuts passages out of it.
 
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, invalid, raise};
 use crate::pg::multirange::integer_ranges;
-use crate::pg::text::{NewText, Text};
-use neardup::memory::copied;
+use crate::pg::prelude::*;
 use neardup::passages::cut;
 use neardup::text::split;
 use pgrx::prelude::*;

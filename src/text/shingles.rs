@@ -2,11 +2,8 @@
 
 use crate::options;
 use crate::pg::arrays::{Bigints, MAX_ARRAY_BYTES, NewBigints, NewTexts, texts};
-use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Remembered, remembered};
-use crate::pg::text::Text;
-use neardup::memory::collected;
+use crate::pg::prelude::*;
 use neardup::set;
 use neardup::shingle::{self, Key, MAX_K, MAX_WINDOW};
 use pgrx::prelude::*;

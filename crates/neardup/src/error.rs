@@ -79,7 +79,7 @@ impl From<TryReserveError> for Error {
     }
 }
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Returns an integer argument after checking that it is between `low` and `high`.
 ///
