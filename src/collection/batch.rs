@@ -9,7 +9,7 @@ use neardup::cluster::{Tiles, UnionFind};
 use neardup::memory::with_room;
 use neardup::set::sort_distinct;
 
-/// Soft limit of pairs per work item; the leader finishes what exceeds it.
+/// Most pairs of a work item that a helper finds; the leader finds them if there are more.
 const PAIRS: usize = 1 << 16;
 
 /// Entries whose rows are loaded into the cache together before they are compared.
@@ -42,7 +42,7 @@ impl Batch {
         Self {
             tokens,
             items,
-            prefilter: form.test.map(|test| Prefilter::new(test, packed)),
+            prefilter: form.test.map(|test| Prefilter { test, packed }),
         }
     }
 
@@ -76,102 +76,79 @@ impl Batch {
         };
         for &kind in self.key_kinds() {
             let find = |entries, check: &mut dyn FnMut()| self.find(kind, entries, sides, check);
-            self.partitions(kind)
-                .work_on(SEARCHING, &find, &mut |found| {
-                    self.put_all(kind, &found, sides, &mut put);
-                });
+            let mut take = |(found, left): Found| {
+                found.into_iter().for_each(|(a, b)| put(a, b));
+                let put = &mut |a, b| {
+                    put(a, b);
+                    Ok(true)
+                };
+                let check = &mut check_interrupts;
+                self.pairs_among(kind, &left, sides, check, put).or_raise();
+            };
+            self.partitions(kind).work_on(SEARCHING, &find, &mut take);
         }
         Pairs::of(pairs, &groups)
     }
 
-    /// Sorts `entries` and finds the pairs of the first of them, up to the limit of [`PAIRS`]. Runs in any thread.
+    /// Returns the pairs among `entries` or, if there are too many, the sorted entries. Runs in any thread.
     fn find(
         &self,
         kind: KeyKind,
         mut entries: Vec<u64>,
         sides: &(dyn Fn(u32) -> Sides + Sync),
         check: &mut dyn FnMut(),
-    ) -> Result<FoundPairs> {
+    ) -> Result<Found> {
         sort_distinct(&mut entries, check);
-        keep_groups(&mut entries);
-        let (mut pairs, mut done, mut loaded) = (Vec::new(), 0, 0);
-        'search: for group in entries.chunk_by(same_key) {
+        let groups = entries.chunk_by(same_key).filter(|group| group.len() > 1);
+        let entries = collected(groups.flatten().copied())?;
+        let mut pairs = Vec::new();
+        let is_all = self.pairs_among(kind, &entries, sides, check, &mut |a, b| {
+            pairs.try_push((a, b))?;
+            Ok(pairs.len() < PAIRS)
+        })?;
+        Ok(match is_all {
+            true => (pairs, Vec::new()),
+            false => (Vec::new(), entries),
+        })
+    }
+
+    /// Calls `visit` for each pair among sorted entries that passes the prefilter, until it returns false. Returns its
+    /// last result.
+    fn pairs_among(
+        &self,
+        kind: KeyKind,
+        entries: &[u64],
+        sides: &(dyn Fn(u32) -> Sides + Sync),
+        check: &mut dyn FnMut(),
+        visit: &mut dyn FnMut(u32, u32) -> Result<bool>,
+    ) -> Result<bool> {
+        let (mut done, mut loaded) = (0, 0);
+        for group in entries.chunk_by(same_key) {
             if done >= loaded {
                 loaded = entries.len().min(done + AHEAD);
                 let ahead = entries[done..loaded].iter();
                 self.tokens.load(ahead.map(|entry| kept_item(*entry)));
             }
+            done += group.len();
             let group = Group::of(group)?;
-            for place in 0..group.rows.len() {
+            let meet = |a, b| match kind {
+                KeyKind::Tokens => self.tokens.meet(a, b, group.key),
+                KeyKind::Elements => self.tokens.meet_under_element(a, b, group.key),
+            };
+            for (place, &row) in group.rows.iter().enumerate() {
                 check();
-                let mut failed = Ok(());
-                self.pairs_of(kind, &group, place, sides, &mut |a, b| {
-                    if failed.is_ok() {
-                        failed = pairs.try_push((a, b));
+                let mut goes_on = Ok(true);
+                pairs_of_row(row, group.met(place), &meet, sides, &mut |a, b| {
+                    if goes_on == Ok(true) && self.passes(a, b) {
+                        goes_on = visit(a, b);
                     }
                 });
-                failed?;
-                done += 1;
-                if pairs.len() >= PAIRS {
-                    break 'search;
+                if !goes_on? {
+                    return Ok(false);
                 }
             }
         }
-        Ok(FoundPairs {
-            pairs,
-            entries,
-            done,
-        })
-    }
-
-    /// Puts the pairs found, then finds and puts those of the entries that `find` left.
-    fn put_all(
-        &self,
-        kind: KeyKind,
-        found: &FoundPairs,
-        sides: &(dyn Fn(u32) -> Sides + Sync),
-        put: &mut dyn FnMut(u32, u32),
-    ) {
-        found.pairs.iter().for_each(|&(a, b)| put(a, b));
-        let mut place = 0;
-        for group in found.entries.chunk_by(same_key) {
-            let left = found.done.saturating_sub(place).min(group.len());
-            place += group.len();
-            if left == group.len() {
-                continue;
-            }
-            let group = Group::of(group).or_raise();
-            for place in left..group.rows.len() {
-                check_interrupts();
-                self.pairs_of(kind, &group, place, sides, put);
-            }
-        }
-    }
-
-    /// Calls `visit` for each pair of the row at `place` of `group` that passes the prefilter.
-    fn pairs_of(
-        &self,
-        kind: KeyKind,
-        group: &Group,
-        place: usize,
-        sides: &(dyn Fn(u32) -> Sides + Sync),
-        visit: &mut dyn FnMut(u32, u32),
-    ) {
-        let meet = |a, b| match kind {
-            KeyKind::Tokens => self.tokens.meet(a, b, group.key),
-            KeyKind::Elements => self.tokens.meet_under_element(a, b, group.key),
-        };
-        pairs_of_row(
-            group.rows[place],
-            group.met(place),
-            &meet,
-            sides,
-            &mut |a, b| {
-                if self.passes(a, b) {
-                    visit(a, b);
-                }
-            },
-        );
+        Ok(true)
     }
 
     /// Calls `visit` for every group of kept items that look for partners under the same key, by ascending keys.
@@ -322,12 +299,8 @@ impl Iterator for Pairs {
     }
 }
 
-/// The pairs found for the first `done` entries.
-struct FoundPairs {
-    pairs: Vec<(u32, u32)>,
-    entries: Vec<u64>,
-    done: usize,
-}
+/// The pairs among entries, or the entries if there are too many pairs.
+type Found = (Vec<(u32, u32)>, Vec<u64>);
 
 /// Packs a key and a kept item into an entry.
 pub fn entry(key: u32, kept: u32) -> u64 {
@@ -384,23 +357,6 @@ impl Group {
             false => &self.rows[..self.meet_any],
         }
     }
-}
-
-/// Removes from sorted `entries` those whose key no other entry has.
-fn keep_groups(entries: &mut Vec<u64>) {
-    let (mut start, mut kept) = (0, 0);
-    while let Some(rest) = entries.get(start..).filter(|rest| !rest.is_empty()) {
-        let len = rest
-            .iter()
-            .take_while(|entry| same_key(entry, &rest[0]))
-            .count();
-        if len > 1 {
-            entries.copy_within(start..start + len, kept);
-            kept += len;
-        }
-        start += len;
-    }
-    entries.truncate(kept);
 }
 
 /// Returns the kept items of a group of entries.

@@ -14,7 +14,7 @@ use crate::pg::prelude::*;
 use crate::pg::sort::RowSort;
 use bitvec::vec::BitVec;
 use neardup::bands::element_key;
-use neardup::candidates::{Frequencies, rarest};
+use neardup::candidates::{Frequencies, Sides, rarest};
 
 /// Most distinct sets. An entry holds the number of a set and the bit [`LOOKED_UP`].
 const MOST: u32 = u32::MAX / 2;
@@ -77,8 +77,8 @@ impl ContainmentSearch {
     /// Calls `visit` for every pair of different rows (x, y), x of item a and y of item b. The items may be the same.
     fn visit_rows(&self, (a, b): (u32, u32), share: f64, visit: Visit<'_>) {
         let (items, keys) = (&self.items, &self.collection.keys);
-        for x in items.rows(a).filter(|&row| self.is_part(row)) {
-            for y in items.rows(b).filter(|&row| self.is_whole(row)) {
+        for x in items.rows(a).filter(|&row| self.collection.sides(row).a) {
+            for y in items.rows(b).filter(|&row| self.collection.sides(row).b) {
                 check_interrupts();
                 if x != y && !self.collection.exceptions.contain([x, y]) {
                     // SAFETY: visitors use a pair's keys before the next pair.
@@ -86,14 +86,6 @@ impl ContainmentSearch {
                 }
             }
         }
-    }
-
-    fn is_part(&self, row: u32) -> bool {
-        self.collection.sides(row).a
-    }
-
-    fn is_whole(&self, row: u32) -> bool {
-        self.collection.sides(row).b
     }
 
     /// Chooses the elements to look up for every item that can be a part.
@@ -105,14 +97,14 @@ impl ContainmentSearch {
         let mut counts = Frequencies::new(elements, work_mem_bytes()).or_raise();
         self.sweep(
             "counting elements",
-            Self::is_whole,
+            |sides| sides.b,
             &|set, keys| keys.try_extend(set.iter().copied().map(element_key)),
             &mut |_, keys| keys.iter().for_each(|&key| counts.add(&[key])),
         );
         let mut lookups = Lookups::new(elements, self.items.len());
         self.sweep(
             "choosing elements",
-            Self::is_part,
+            |sides| sides.a,
             &|set, chosen| {
                 let mut tokens = Vec::new();
                 if let Some(needed) = rarest(set, threshold, &counts, &mut tokens)? {
@@ -130,16 +122,17 @@ impl ContainmentSearch {
         lookups
     }
 
-    /// Calls `make` for the set of every item with a row for which `has` holds, and `take` for the results in order.
+    /// Calls `make` for the set of every item with a row on a side, as `is_on` says, and `take` for the results in order.
     fn sweep<U: Send>(
         &mut self,
         stage: &'static str,
-        has: fn(&Self, u32) -> bool,
+        is_on: fn(Sides) -> bool,
         make: &MakeOfSet<'_, U>,
         take: &mut dyn FnMut(u32, &[U]),
     ) {
-        let of_items = |item: &u32| self.items.rows(*item).any(|row| has(self, row));
-        let chosen = collected((0..self.items.len()).filter(of_items)).or_raise();
+        let collection = &self.collection;
+        let has_row = |item: &u32| (self.items.rows(*item)).any(|row| is_on(collection.sides(row)));
+        let chosen = collected((0..self.items.len()).filter(has_row)).or_raise();
         let mut read = read_stored(&mut self.sets);
         sweep(
             &mut Progress::begin(stage, Some(chosen.len())),
@@ -160,7 +153,7 @@ impl ContainmentSearch {
         } = lookups;
         self.sweep(
             "sorting elements",
-            Self::is_whole,
+            |sides| sides.b,
             &|set, met| {
                 met.try_push(set.len() as u32)?;
                 let keys = set.iter().copied().map(element_key);

@@ -50,18 +50,13 @@ impl Test {
     }
 }
 
-/// The packed fields of rows, in memory.
+/// A filter by the packed fields of all rows, stored back to back.
 pub struct Prefilter {
-    test: Test,
-    packed: Vec<u8>,
+    pub test: Test,
+    pub packed: Vec<u8>,
 }
 
 impl Prefilter {
-    /// Returns a filter by the fields of all rows, stored back to back.
-    pub fn new(test: Test, packed: Vec<u8>) -> Self {
-        Self { test, packed }
-    }
-
     /// Returns whether two rows have enough equal fields to be worth a closer look.
     pub fn passes(&self, a: u32, b: u32) -> bool {
         let bytes = self.test.bytes();

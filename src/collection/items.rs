@@ -123,57 +123,33 @@ impl Items {
     }
 }
 
-/// Returns the digests of the rows that may be alike, sorted.
+/// Returns the digests of the rows that may be alike, sorted: those that begin with the same 32 bits as another's. Finds
+/// these rows within work_mem.
 fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
-    let (mut alike, mut buffer) = (Alike::new(rows as usize), Vec::new());
-    for row in over("grouping identical rows", 0..rows) {
-        alike.put(row, read_digest(outlines, row, &mut buffer));
+    const STAGE: &str = "grouping identical rows";
+    let (mut entries, mut buffer) = (Partitions::new(rows as usize), Vec::new());
+    for row in over(STAGE, 0..rows) {
+        let (low, _) = read_digest(outlines, row, &mut buffer);
+        entries.push([low >> 32 << 32 | u64::from(row)]);
     }
+    let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
+        sort(&mut entries, check);
+        let groups = entries.chunk_by(|a, b| a >> 32 == b >> 32);
+        let alike = groups.filter(|group| group.len() > 1).flatten();
+        collected(alike.map(|entry| *entry as u32))
+    };
+    let mut alike: Vec<u32> = Vec::new();
+    entries.work_on(STAGE, &work, &mut |rows: Vec<u32>| {
+        alike.try_extend_from_slice(&rows).or_raise();
+    });
+    alike.sort_unstable();
     let mut digests = Vec::new();
-    for row in over("grouping identical rows", alike.rows().into_iter()) {
+    for row in over(STAGE, alike.into_iter()) {
         let digest = read_digest(outlines, row, &mut buffer);
         digests.try_push((digest, row)).or_raise();
     }
     digests.sort_unstable();
     digests
-}
-
-/// Finds the rows that may be alike: those whose digest begins with the same 32 bits as another's. Works within
-/// work_mem.
-struct Alike {
-    /// The first 32 bits of each digest, with its row.
-    entries: Partitions,
-}
-
-impl Alike {
-    fn new(rows: usize) -> Self {
-        Self {
-            entries: Partitions::new(rows),
-        }
-    }
-
-    fn put(&mut self, row: u32, (low, _): Digest) {
-        self.entries.push([low >> 32 << 32 | u64::from(row)]);
-    }
-
-    /// Returns the rows that may be alike, ascending.
-    fn rows(self) -> Vec<u32> {
-        let begin_alike = |a: &u64, b: &u64| a >> 32 == b >> 32;
-        let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
-            sort(&mut entries, check);
-            let groups = entries
-                .chunk_by(begin_alike)
-                .filter(|group| group.len() > 1);
-            collected(groups.flatten().map(|entry| *entry as u32))
-        };
-        let mut rows: Vec<u32> = Vec::new();
-        self.entries
-            .work_on("grouping identical rows", &work, &mut |alike: Vec<u32>| {
-                rows.try_extend_from_slice(&alike).or_raise();
-            });
-        rows.sort_unstable();
-        rows
-    }
 }
 
 /// Mixes the digest of the set of shingles into the digests of rows that have the same signature.

@@ -144,7 +144,10 @@ fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
 fn link(kept: &mut Records, form: Form) -> UnionFind {
     let rows_kept = kept.len() as u32;
     let (entries, packed) = entries(kept, form);
-    let prefilter = Prefilter::new(link_test(&form), packed);
+    let prefilter = Prefilter {
+        test: link_test(&form),
+        packed,
+    };
     let sets = UnionFind::new(rows_kept).or_raise();
     let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
         sort_distinct(&mut entries, check);

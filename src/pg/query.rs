@@ -107,11 +107,7 @@ impl Query {
     /// # Errors
     /// ERROR `null_value_not_allowed` if it is NULL.
     pub fn open(call: &Call, number: usize, name: &str) -> Self {
-        Self::start(
-            call.argument(number, name),
-            &QueryParameters::of_call(call),
-            0,
-        )
+        Self::start(call, number, name, 0)
     }
 
     /// Starts a query as [`Self::open`] does, planned for its first rows.
@@ -119,17 +115,14 @@ impl Query {
     /// # Errors
     /// The errors of [`Self::open`].
     pub fn open_for_first_rows(call: &Call, number: usize, name: &str) -> Self {
-        let options = pg_sys::CURSOR_OPT_FAST_PLAN;
-        Self::start(
-            call.argument(number, name),
-            &QueryParameters::of_call(call),
-            options,
-        )
+        Self::start(call, number, name, pg_sys::CURSOR_OPT_FAST_PLAN)
     }
 
-    /// Starts the query in `text`, a datum of type text, with further cursor `options`.
-    fn start(text: pg_sys::Datum, parameters: &QueryParameters, options: u32) -> Self {
-        // SAFETY: the datum is of type text; the portal outlives the connection, and copies the parameters,
+    /// Starts a query with further cursor `options`.
+    fn start(call: &Call, number: usize, name: &str, options: u32) -> Self {
+        let text = call.argument(number, name);
+        let parameters = QueryParameters::of_call(call);
+        // SAFETY: the argument is declared as text; the portal outlives the connection, and copies the parameters,
         // a value for each type.
         unsafe {
             let text = pg_sys::text_to_cstring(text.cast_mut_ptr());

@@ -6,6 +6,18 @@ use crate::hash::Key;
 /// The longest short token, in bytes.
 pub const LONGEST: usize = 63;
 
+/// Returns the state before the first block.
+#[inline(always)]
+pub fn initial_state(key: &Key) -> [u64; 4] {
+    let set = |half: u64, ascii: &[u8; 8]| half ^ u64::from_be_bytes(*ascii);
+    [
+        set(key.k0, b"somepseu"),
+        set(key.k1, b"dorandom"),
+        set(key.k0, b"lygenera"),
+        set(key.k1, b"tedbytes"),
+    ]
+}
+
 struct SipState {
     v: [u64; 4],
 }
@@ -27,14 +39,8 @@ pub fn hash(key: &Key, len: usize, bytes: impl Fn(usize) -> u64) -> u64 {
 impl SipState {
     #[inline(always)]
     fn new(key: &Key) -> Self {
-        let set = |half: u64, ascii: &[u8; 8]| half ^ u64::from_be_bytes(*ascii);
         Self {
-            v: [
-                set(key.k0, b"somepseu"),
-                set(key.k1, b"dorandom"),
-                set(key.k0, b"lygenera"),
-                set(key.k1, b"tedbytes"),
-            ],
+            v: initial_state(key),
         }
     }
 

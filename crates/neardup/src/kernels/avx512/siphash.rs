@@ -1,6 +1,6 @@
 //! SipHash-1-3 of eight tokens at a time (Aumasson, Bernstein, INDOCRYPT 2012).
 
-use super::super::siphash::LONGEST;
+use super::super::siphash::{LONGEST, initial_state};
 use crate::hash::Key;
 use std::arch::x86_64::*;
 
@@ -14,16 +14,8 @@ impl SipStateOfEight {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub fn new(key: &Key) -> Self {
-        let set = |half: u64, ascii: &[u8; 8]| {
-            _mm512_set1_epi64((half ^ u64::from_be_bytes(*ascii)) as i64)
-        };
         Self {
-            v: [
-                set(key.k0, b"somepseu"),
-                set(key.k1, b"dorandom"),
-                set(key.k0, b"lygenera"),
-                set(key.k1, b"tedbytes"),
-            ],
+            v: initial_state(key).map(|half| _mm512_set1_epi64(half as i64)),
         }
     }
 
