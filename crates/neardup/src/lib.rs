@@ -57,3 +57,4 @@ pub mod strata;
 pub mod text;
 
 pub use error::{Error, Result, quoted, unknown};
+pub use memory::{Grow, collected, copied, filled, with_room};

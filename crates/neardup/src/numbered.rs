@@ -1,8 +1,7 @@
 //! Distinct texts, numbered in the order of their first occurrence.
 
-use crate::memory::Grow;
 use crate::parts::Parts;
-use crate::{Error, Result};
+use crate::{Error, Grow, Result};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 

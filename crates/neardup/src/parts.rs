@@ -1,7 +1,6 @@
 //! Lists of any lengths, one after the other in one list.
 
-use crate::Result;
-use crate::memory::{Grow, with_room};
+use crate::{Grow, Result, with_room};
 use std::ops::Range;
 
 pub struct Parts<T> {

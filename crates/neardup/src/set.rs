@@ -3,9 +3,8 @@
 //! A set is a sorted slice of distinct elements. The empty set is similar to nothing, itself
 //! included.
 
-use crate::Result;
 use crate::kernels::{Vectorize, active, vectorized};
-use crate::memory::{Grow, collected, with_room};
+use crate::{Grow, Result, collected, with_room};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 

@@ -1,8 +1,7 @@
 //! Samples of pairs to label, spread over all similarities and over many documents.
 
-use crate::Result;
 use crate::hash::{Key, split_mix};
-use crate::memory::{Grow, collected};
+use crate::{Grow, Result, collected};
 use std::collections::{BTreeMap, HashSet};
 
 /// Strata of similarities, each a tenth wide.

@@ -9,8 +9,7 @@ use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{CommonRun, tiles};
 use super::words::NumberedWords;
-use crate::Result;
-use crate::memory::{Grow, collected, filled, with_room};
+use crate::{Grow, Result, collected, filled, with_room};
 
 /// The fate of a word of one document in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

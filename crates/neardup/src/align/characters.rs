@@ -2,9 +2,8 @@
 
 use super::pace::Pace;
 use super::suffixes::within_limit;
-use crate::Result;
-use crate::memory::collected;
 use crate::text::pieces;
+use crate::{Result, collected};
 
 /// Returns the code points of two documents. A byte that is not UTF-8 (possible in an SQL_ASCII database) is a
 /// character of its own.

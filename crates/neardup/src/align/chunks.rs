@@ -5,8 +5,7 @@ use super::information::information;
 use super::pace::Pace;
 use super::tiling::tiles;
 use super::words::{NumberedWords, Side};
-use crate::memory::{Grow, collected, with_room};
-use crate::{Error, Result, unknown};
+use crate::{Error, Grow, Result, collected, unknown, with_room};
 use std::ops::Range;
 use strum::{EnumString, VariantNames};
 

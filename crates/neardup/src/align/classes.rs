@@ -2,9 +2,8 @@
 
 use super::pace::Pace;
 use super::suffixes::Suffixes;
-use crate::Result;
 use crate::cluster::UnionFind;
-use crate::memory::{Grow, collected, filled};
+use crate::{Grow, Result, collected, filled};
 use std::cmp::Reverse;
 
 /// Classes of suffixes that agree in the compared length. The suffixes of a class are neighbors in the order, so

@@ -4,8 +4,7 @@ use super::characters::code_points;
 use super::costs::Costs;
 use super::edit_band::banded_distance;
 use super::pace::Pace;
-use crate::memory::with_room;
-use crate::{Error, Result};
+use crate::{Error, Result, with_room};
 use rapidfuzz::distance::{lcs_seq, levenshtein};
 use std::cell::RefCell;
 

@@ -6,8 +6,7 @@
 
 use super::costs::Costs;
 use super::pace::Pace;
-use crate::Result;
-use crate::memory::filled;
+use crate::{Result, filled};
 use std::ops::Range;
 
 /// Returns the least cost, up to `max`, that turns `a` into `b`. The band widens until it certainly contains the

@@ -4,8 +4,7 @@ use super::alignment::{Alignment, Fate};
 use super::edit::common_ends;
 use super::pace::Pace;
 use super::words::{NumberedWords, Side};
-use crate::Result;
-use crate::memory::{Grow, collected, copied, filled};
+use crate::{Grow, Result, collected, copied, filled};
 use strum::Display;
 
 /// Minimum words of a chunk. Shorter runs are aligned only between chunks.

@@ -4,8 +4,7 @@ use super::classes::Classes;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::CommonRun;
-use crate::Result;
-use crate::memory::{Grow, filled};
+use crate::{Grow, Result, filled};
 use std::cmp::Reverse;
 use std::ops::Range;
 

@@ -1,8 +1,7 @@
 //! Two lists whose elements are numbered together.
 
 use super::pace::Pace;
-use crate::Result;
-use crate::memory::collected;
+use crate::{Result, collected};
 
 /// Two lists as numbers: equal elements of either list have equal numbers.
 pub(super) struct Numbered {

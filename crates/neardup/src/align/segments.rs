@@ -4,8 +4,7 @@ use super::alignment::{Alignment, Fate};
 use super::chunks::valid_min_words;
 use super::explain::{Explanation, explain_aligned};
 use super::pace::Pace;
-use crate::Result;
-use crate::memory::Grow;
+use crate::{Grow, Result};
 use std::ops::Range;
 use strum::Display;
 

@@ -5,8 +5,7 @@
 //! the binding to libsais brings C code that cannot be canceled.
 
 use super::pace::Pace;
-use crate::Result;
-use crate::memory::{Grow, collected, copied, filled};
+use crate::{Grow, Result, collected, copied, filled};
 
 const NONE: u32 = u32::MAX;
 

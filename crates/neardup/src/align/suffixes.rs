@@ -2,8 +2,7 @@
 
 use super::pace::Pace;
 use super::suffix_array::suffix_array;
-use crate::memory::{Grow, filled, with_room};
-use crate::{Error, Result};
+use crate::{Error, Grow, Result, filled, with_room};
 use std::ops::Range;
 
 /// Most words or characters of two documents together. They take 1.5 GiB of working memory.

@@ -2,10 +2,9 @@
 
 use super::pace::{Pace, STEPS};
 use super::suffixes::{MAX_UNITS, Suffixes, within_limit};
-use crate::Result;
-use crate::memory::Grow;
 use crate::numbered::NumberedTexts;
 use crate::text::{Fold, words};
+use crate::{Grow, Result};
 use std::cell::RefCell;
 use std::ops::Range;
 

@@ -1,8 +1,7 @@
 //! Star clusters: every row belongs to the most similar canonical row before it.
 
-use crate::Result;
 use crate::candidates::Tokens;
-use crate::memory::{Grow, filled};
+use crate::{Grow, Result, filled};
 
 /// The canonical rows of star clusters, found by the keys that they share with a row. Memory: 8 bytes for each key
 /// of a canonical row, 4 for each expected key, and 24 for each row.

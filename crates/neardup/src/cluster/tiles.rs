@@ -1,8 +1,7 @@
 //! An order of pairs in which each row is loaded few times.
 
 use super::UnionFind;
-use crate::Result;
-use crate::memory::{Grow, filled, with_room};
+use crate::{Grow, Result, filled, with_room};
 
 /// Bits of a rank that count the rows of a tile.
 const TILE_BITS: u32 = 6;

@@ -1,7 +1,6 @@
 //! Disjoint sets of rows, which several threads may join at the same time.
 
-use crate::Result;
-use crate::memory::{Grow, collected};
+use crate::{Grow, Result, collected};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Disjoint sets of rows, each identified by its smallest row: the transitive closure of the pairs, whatever their

@@ -10,10 +10,9 @@
     reason = "at most MAX_SLOTS slots"
 )]
 
-use crate::memory::with_room;
 use crate::shingle::{MAX_K, Shingling};
 use crate::text::{Fold, Unit};
-use crate::{Error, Result, quoted};
+use crate::{Error, Result, quoted, with_room};
 use base64::engine::general_purpose::STANDARD as BASE64;
 use base64::{Engine, decoded_len_estimate};
 use std::fmt;

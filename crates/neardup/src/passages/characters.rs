@@ -1,8 +1,7 @@
 //! The number of characters between two places.
 
 use super::place::Texts;
-use crate::Result;
-use crate::memory::Grow;
+use crate::{Grow, Result};
 use std::ops::Range;
 
 /// Bytes between two places whose characters are known.

@@ -1,9 +1,8 @@
 //! The words of a document, beginning at any place.
 
 use super::place::{Place, Placing, Texts};
-use crate::Result;
-use crate::memory::Grow;
 use crate::text::{Fold, words};
+use crate::{Grow, Result};
 
 /// Bytes of the first block, and most bytes of a block unless a single word has more.
 const FIRST: usize = 1 << 9;

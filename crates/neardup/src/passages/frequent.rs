@@ -3,8 +3,7 @@
 use super::cursor::Cursor;
 use super::place::{Place, Texts};
 use super::winnowing::DocumentReader;
-use crate::Result;
-use crate::memory::with_room;
+use crate::{Result, with_room};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;

@@ -1,7 +1,6 @@
 //! Places of words in a collection.
 
-use crate::Result;
-use crate::memory::Grow;
+use crate::{Grow, Result};
 use std::ops::Range;
 
 /// The documents of a collection in UTF-8, one after the other. Bytes are numbered across all of them.

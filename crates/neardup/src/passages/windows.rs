@@ -1,8 +1,7 @@
 //! The windows of `min_words` words of a document, each with its hash and its anchor.
 
-use crate::Result;
 use crate::hash::{Key, split_mix};
-use crate::memory::with_room;
+use crate::{Result, with_room};
 use std::collections::VecDeque;
 
 /// The hashes of one search. If equal hashes stood for different words, the search is repeated with other hashes.

@@ -2,10 +2,9 @@
 
 use super::place::{Place, Placing};
 use super::windows::{Hashes, Windows};
-use crate::Result;
-use crate::memory::{Grow, with_room};
 use crate::shingle::{Shingling, for_each_block};
 use crate::text::{Fold, Unit, words};
+use crate::{Grow, Result, with_room};
 use std::collections::VecDeque;
 
 /// Reads documents, in any thread.

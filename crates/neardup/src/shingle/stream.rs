@@ -3,11 +3,10 @@
 use super::shingler::Shingler;
 use super::units::{CharHashes, CharText, WordText};
 use super::{Key, Shingling};
-use crate::Result;
 use crate::kernels::active;
-use crate::memory::with_room;
 use crate::set::Distinct;
 use crate::text::{Fold, ROOM, Unit, fold_quickly};
+use crate::{Result, with_room};
 use std::cell::Cell;
 use std::mem::take;
 

@@ -1,9 +1,8 @@
 //! Winnowing: fingerprints of a document's passages.
 
 use super::{Key, Shingling, for_each_block};
-use crate::Result;
-use crate::memory::Grow;
 use crate::set::Distinct;
+use crate::{Grow, Result};
 use std::collections::VecDeque;
 
 /// The widest window.

@@ -18,10 +18,9 @@ mod terms;
 use sums::ONE;
 pub use sums::{Sums, Width, fixed_point};
 
-use crate::memory::{Grow, collected};
 use crate::set::sort_by;
 use crate::shingle::{Key, Shingling, for_each_block};
-use crate::{Error, Result, unknown};
+use crate::{Error, Grow, Result, collected, unknown};
 use bitvec::prelude::*;
 use repeats::Repeats;
 use std::cell::Cell;

@@ -1,7 +1,6 @@
 //! The numbers of clusters, which persist while rows are inserted and deleted.
 
-use crate::Result;
-use crate::memory::{Grow, collected, filled};
+use crate::{Grow, Result, collected, filled};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use strum::{Display, IntoStaticStr};

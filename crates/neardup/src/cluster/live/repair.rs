@@ -1,7 +1,6 @@
 //! Repair of star clusters after a change.
 
-use crate::Result;
-use crate::memory::Grow;
+use crate::{Grow, Result};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
