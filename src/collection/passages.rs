@@ -103,8 +103,8 @@ const ROWS: usize = 4;
 /// Bytes of work_mem for each class of a large part: a quarter of it while a table grows.
 const BYTES_FOR_A_CLASS: usize = 512;
 
-/// Returns a reader for a call's arguments `min_words` and `fold`, the first of which is argument `first`. Its hash
-/// function is random, so that nobody can write documents whose words collide.
+/// Returns a reader for `min_words`, argument `first` of a call, and `fold`, the next one. Its hash function is random,
+/// so that nobody can write documents whose words collide.
 fn reader(call: &Call, first: usize) -> DocumentReader {
     let least = call.get::<i32>(first, "min_words");
     let least = min_words(i64::from(least)).or_raise();

@@ -67,8 +67,7 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
     rows
 }
 
-/// Puts the ends of pairs into `ends`, those of pair p with the numbers `first` + 2p and the next, and returns the
-/// similarities.
+/// Puts the ends of pair p into `ends`, numbered `first` + 2p and `first` + 2p + 1. Returns the similarities.
 fn read_pairs(call: &Call, ends: &mut ValueSort, first: usize) -> Vec<f64> {
     let query = Query::open(call, 2, "pairs");
     const VALID: &str =

@@ -156,8 +156,8 @@ impl GuardColumns {
         (!text.is_null()).then(|| CStr::from_ptr(text).to_owned())
     }
 
-    /// Returns the value by which programs find a row, as text: that of the guard's key, if it belongs to the primary
-    /// key, else that of a primary key of one column. Returns None if there is neither.
+    /// Returns a row's key as text, for programs: the guard's key if it belongs to the primary key, else the only
+    /// column of the primary key. Returns None if there is neither.
     ///
     /// # Safety
     /// The slot holds a row of the table.

@@ -121,7 +121,7 @@ impl Passing<'_> {
     }
 
     /// Calls `visit` for the rows, of all transactions, that are similar to a version of a row, until it returns false.
-    /// Searches each table for the row numbers from `from` on, or not at all if that is None.
+    /// Searches each table for row numbers of at least its `from`, and skips a table without one.
     ///
     /// # Safety
     /// The version is one of a row under the guard's root.

@@ -28,7 +28,7 @@ pub struct SearchedTable {
     pub columns: GuardColumns,
     /// An index that finds all rows within the bound.
     pub index: Relation,
-    /// The scope columns before the value in the index, by their places among those of the guard.
+    /// The scope columns before the value in the index, as places in the guard's list.
     pub scope: Vec<usize>,
     /// The first row number of the current round.
     pub from: Cell<u64>,

@@ -3,8 +3,7 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Lookups and rows found by them up to which a refresh never gives up, whatever the clock says. They take a few
-/// milliseconds.
+/// Lookups and found rows before which a refresh never gives up. They take a few milliseconds.
 const FEW: usize = 1000;
 
 /// Minimum number of rows whose mean time predicts that of the others.

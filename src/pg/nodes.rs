@@ -15,7 +15,7 @@ pub fn pointer<T>(internal: Internal) -> *mut T {
 /// Returns a node as a pointer to its type, or None if it has another tag.
 ///
 /// # Safety
-/// The node is valid, and the tag that of `T`.
+/// The node is valid, and `tag` is the tag of `T`.
 pub unsafe fn cast<T>(node: *mut pg_sys::Node, tag: pg_sys::NodeTag) -> Option<*mut T> {
     ((*node).type_ == tag).then(|| node.cast())
 }

@@ -59,17 +59,17 @@ impl<const N: usize> Partitions<N> {
     /// Bytes of an entry.
     const ENTRY: usize = size_of::<[u64; N]>();
 
-    /// Returns partitions for about `entries` entries, of which half of work_mem may stay in memory.
+    /// Returns partitions for about `entries` entries. Up to half of work_mem stays in memory.
     pub fn new(entries: usize) -> Self {
         Self::within(work_mem_bytes() / 2, Some(entries))
     }
 
-    /// Returns partitions for any number of entries, of which half of work_mem may stay in memory.
+    /// Returns partitions for any number of entries. Up to half of work_mem stays in memory.
     pub fn of_unknown_size() -> Self {
         Self::within(work_mem_bytes() / 2, None)
     }
 
-    /// Returns partitions for about this number of entries, or any, of which `budget` bytes may stay in memory.
+    /// Returns partitions for about `entries` entries, or for any number. Up to `budget` bytes stay in memory.
     pub fn within(budget: usize, entries: Option<usize>) -> Self {
         let budget = budget.max(LEAST_BUDGET);
         let most = (budget / SLICE).max(LEAST_PARTS);

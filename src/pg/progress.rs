@@ -154,7 +154,7 @@ impl Progress {
     }
 }
 
-/// Iterates over `items`, each of which is one step of `stage`.
+/// Iterates over `items`; each is a step of `stage`.
 pub fn over<T>(
     stage: &'static str,
     items: impl ExactSizeIterator<Item = T>,

@@ -173,7 +173,7 @@ impl Query {
         unsafe { estimate(self.portal) }
     }
 
-    /// Calls `visit` for every row, each of which is a step of `stage`, and ends the query.
+    /// Calls `visit` for every row, each a step of `stage`, and ends the query.
     pub fn for_each(self, stage: &'static str, visit: &mut dyn FnMut(&QueryRow<'_>)) {
         let mut progress = Progress::about(stage, self.estimate().0);
         self.read(BATCH, &mut |row| {

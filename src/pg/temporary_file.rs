@@ -64,7 +64,7 @@ impl TemporaryFile {
         }
     }
 
-    /// Fills `buffer` with the bytes at `offset`, all of which have been appended.
+    /// Fills `buffer` with appended bytes, starting at `offset`.
     pub fn read(&mut self, offset: u64, buffer: &mut [u8]) {
         let end = offset + buffer.len() as u64;
         if offset >= self.written {
