@@ -1,7 +1,8 @@
 //! The states that aggregates keep between rows, in the aggregate's own memory context.
 
-use crate::pg::prelude::*;
-use pgrx::Internal;
+use crate::pg::call::Call;
+use crate::pg::error::unsupported;
+use pgrx::{Internal, pg_sys};
 use std::mem::MaybeUninit;
 
 /// Returns a new state in the memory context of the aggregate that `call` belongs to. `make` gets this context, to

@@ -1,12 +1,14 @@
 //! Arrays as results, and sets read from arrays.
 
 use crate::pg::encoding::utf8;
-use crate::pg::prelude::*;
+use crate::pg::error::{OrRaise, check_interrupts, corrupted, too_large};
 use crate::pg::statement::{array_of_texts, text_datum};
-use crate::pg::text::to_server_encoding;
+use crate::pg::text::{Text, to_server_encoding};
 use crate::pg::varlena::{Varlena, allocate, argument, datum_result};
+use neardup::memory::collected;
 use neardup::set::sort_distinct;
 use pgrx::datum::{Array, UnboxDatum};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
 /// Elements between two checks for interrupts.

@@ -1,10 +1,11 @@
 //! PostgreSQL's `bit` and `varbit` as slices and vectors of the bitvec crate, whose `BitSlice<u8, Msb0>` has the same
 //! layout.
 
-use crate::pg::prelude::*;
+use crate::pg::error::{OrRaise, corrupted};
 use crate::pg::varlena::{Varlena, argument, result};
 use bitvec::prelude::*;
 use neardup::memory::joined;
+use pgrx::pg_sys;
 
 /// Bytes before the bits: their number as an int4.
 const COUNT_LEN: usize = size_of::<i32>();

@@ -3,13 +3,15 @@
 
 use crate::pg::arrays::names_in;
 use crate::pg::encoding::in_utf8;
-use crate::pg::prelude::*;
+use crate::pg::error::raise;
+use crate::pg::names;
 use crate::pg::varlena::Varlena;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
+use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
 /// A running call, whose arguments are read one by one. As an argument of a Rust function it stands for none in SQL.
 pub struct Call(FunctionCallInfo);

@@ -1,9 +1,11 @@
 //! The extension's own tables, which users can alter. They are opened only if they are as they were created.
 
-use crate::pg::prelude::*;
-use crate::pg::relation::ColumnType;
+use crate::pg::error::not_ready;
+use crate::pg::names;
+use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::may_use;
-use crate::pg::statement::server_text;
+use crate::pg::statement::{Connection, server_text};
+use pgrx::pg_sys;
 
 /// A column as the extension creates it.
 #[derive(Clone)]

@@ -1,10 +1,12 @@
 //! Threads that help with a job. They compute; only the leader calls PostgreSQL.
 
-use crate::pg::prelude::*;
+use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::settings::work_mem_bytes;
 use helpers::{Limits, Line, Work};
+use neardup::memory::Grow;
 use neardup::parts::Parts;
-use pgrx::PgTryBuilder;
 use pgrx::pg_sys::panic::CaughtError;
+use pgrx::{PgTryBuilder, pg_sys};
 use std::mem;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;

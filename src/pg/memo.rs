@@ -1,14 +1,18 @@
 //! The last result of a call site, kept for when the same document comes again. In `ORDER BY sig <=> minhash((SELECT
 //! body ...))` it is the same for every row, and PostgreSQL would compute its signature each time.
 
-use crate::pg::prelude::*;
+use crate::pg::call::Call;
+use crate::pg::settings::work_mem_bytes;
+use crate::pg::text::Text;
 use crate::pg::varlena::{allocate, argument};
+use neardup::memory::copied;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::varlena::{varatt_is_1b_e, varsize_any, vartag_1b_e};
+use pgrx::{IntoDatum, pg_sys};
 use std::any::Any;
 use std::marker::PhantomData;
 

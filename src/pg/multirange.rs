@@ -1,6 +1,8 @@
 //! Multiranges of integers.
 
-use crate::pg::prelude::*;
+use crate::pg::error::OrRaise;
+use neardup::memory::Grow;
+use pgrx::pg_sys;
 use std::ops::Range;
 
 /// The header of a multirange in memory (utils/multirangetypes.h).

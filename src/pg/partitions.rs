@@ -4,9 +4,13 @@
 //! them. A thread that works on a part gathers it. Beyond a budget, entries go to one temporary file, in runs that hold
 //! one part after the other.
 
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
-use crate::pg::prelude::*;
-use neardup::memory::with_room;
+use crate::pg::progress::{Progress, over};
+use crate::pg::settings::work_mem_bytes;
+use crate::pg::spool::Records;
+use neardup::Result;
+use neardup::memory::{Grow, filled, with_room};
 use neardup::parts::Parts;
 use std::ops::Range;
 

@@ -1,9 +1,14 @@
 //! Reads a query given as text, row by row, in an order that depends only on the query.
 
+use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
-use crate::pg::prelude::*;
+use crate::pg::error::{OrRaise, wrong_type};
+use crate::pg::names;
+use crate::pg::progress::Progress;
 use crate::pg::settings::Settings;
-use crate::pg::statement::{Tuple, estimate, visit_returned};
+use crate::pg::statement::{Connection, Tuple, estimate, visit_returned};
+use neardup::memory::Grow;
+use pgrx::pg_sys;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 

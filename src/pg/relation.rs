@@ -1,7 +1,8 @@
 //! Open tables and indexes.
 
-use crate::pg::prelude::*;
-use pgrx::PgList;
+use crate::pg::error::not_ready;
+use crate::pg::names;
+use pgrx::{PgList, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
 

@@ -1,9 +1,10 @@
 //! Versions of rows in slots.
 
-use crate::pg::prelude::*;
+use crate::pg::error::check_interrupts;
 use crate::pg::relation::index_fetch_begin;
 use crate::pg::value::Layout;
 use pgrx::itemptr::{item_pointer_get_both, item_pointer_set_all};
+use pgrx::pg_sys;
 use std::ffi::CStr;
 
 /// Returns the value of a column, or None for NULL.

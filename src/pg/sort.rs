@@ -1,8 +1,11 @@
 //! PostgreSQL's own sort: within work_mem, spilling to temporary files, interruptible.
 
-use crate::pg::prelude::*;
+use crate::pg::error::{OrRaise, raise};
+use crate::pg::progress::Progress;
 use crate::pg::relation::ColumnType;
-use crate::pg::value::Layout;
+use crate::pg::value::{Keys, Layout};
+use neardup::memory::{Grow, filled};
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::ffi::CStr;
 use std::ptr::NonNull;

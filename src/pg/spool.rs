@@ -3,8 +3,10 @@
 //! The first ones stay in memory, within a budget; the others go to a temporary file that PostgreSQL counts, limits and
 //! removes like the files of its own sorts.
 
-use crate::pg::prelude::*;
+use crate::pg::error::OrRaise;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::temporary_file::TemporaryFile;
+use neardup::memory::{Grow, collected};
 use std::ops::Range;
 
 pub struct Records {

@@ -1,9 +1,12 @@
 //! The extension's own statements, prepared once and run under a snapshot.
 
 use crate::pg::encoding::{before_nul, in_utf8};
-use crate::pg::prelude::*;
+use crate::pg::error::{OrRaise, raise};
+use crate::pg::progress::Progress;
 use crate::pg::text::to_server_encoding;
 use crate::pg::varlena::Varlena;
+use neardup::memory::{Grow, collected, copied};
+use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CString, c_char};

@@ -3,8 +3,12 @@
 //! Few of many documents are ever compared. A compressed one stays compressed, and one stored out of line stays a
 //! pointer: the snapshot and the locks of the statement keep its value.
 
-use crate::pg::prelude::*;
+use crate::pg::error::OrRaise;
+use crate::pg::spool::Records;
+use crate::pg::text::Text;
 use crate::pg::varlena::allocate;
+use neardup::memory::Grow;
+use pgrx::pg_sys;
 use pgrx::varlena::{varatt_is_1b_e, varatt_is_4b_c, varsize_any, vartag_1b_e};
 
 /// The first byte of a record: the text in UTF-8 follows, or its value as stored.

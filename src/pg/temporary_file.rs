@@ -3,7 +3,10 @@
 //! PostgreSQL's own buffered files read 8 kB for every record. Here a single record is read alone, and only records
 //! that are read one after the other come in blocks.
 
-use crate::pg::prelude::*;
+use crate::pg::error::{OrRaise, raise};
+use crate::pg::settings::work_mem_bytes;
+use neardup::memory::{Grow, filled};
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::io;
 
 /// Bytes that are written or read ahead at once.

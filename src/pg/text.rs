@@ -1,10 +1,11 @@
 //! Text as UTF-8, whatever the database's encoding, and results in that encoding.
 
 use crate::pg::encoding::{Converted, first_lacking, is_converted, to_server, to_utf8};
-use crate::pg::prelude::*;
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::varlena::{Varlena, argument, datum_result, new_varlena};
-use pgrx::PgTryBuilder;
+use neardup::memory::copied;
 use pgrx::datum::{Datum, UnboxDatum};
+use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::panic::AssertUnwindSafe;

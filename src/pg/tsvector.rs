@@ -1,9 +1,11 @@
 //! The lexemes of a `tsvector`, in the order of the document.
 
 use crate::pg::encoding::Utf8;
-use crate::pg::prelude::*;
+use crate::pg::error::{OrRaise, corrupted};
 use crate::pg::varlena::{Varlena, argument};
 use neardup::Error;
+use neardup::memory::{Grow, collected};
+use pgrx::pg_sys;
 
 /// The last position. PostgreSQL gives it to all later lexemes too.
 const LAST_POSITION: u16 = 16383;

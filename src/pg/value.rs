@@ -1,6 +1,10 @@
 //! Values of any type, copied and kept.
 
-use crate::pg::prelude::*;
+use crate::pg::error::OrRaise;
+use crate::pg::settings::work_mem_bytes;
+use crate::pg::spool::Records;
+use neardup::memory::{Grow, filled};
+use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::CStr;
 
