@@ -14,4 +14,4 @@ pub use super::text::{NewText, Text};
 pub use super::value::Keys;
 pub use neardup::Result;
 pub use neardup::memory::{Grow, collected, copied, filled};
-pub use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
+pub use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
