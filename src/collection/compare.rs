@@ -7,7 +7,7 @@ use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::prelude::*;
 use neardup::memory::with_room;
 use neardup::minhash::estimate_stored;
-use neardup::set::{intersection_size, jaccard_at_least, reaches};
+use neardup::set::{containment_at_least, jaccard_at_least};
 use rustc_hash::FxHashMap;
 use std::mem;
 use std::sync::{Arc, OnceLock};
@@ -66,7 +66,7 @@ impl Compared {
             RecordKind::Set | RecordKind::Text(_) | RecordKind::Contained => {
                 let (x, y) = (self.set(kind, check)?, other.set(kind, check)?);
                 return Ok(match kind {
-                    RecordKind::Contained => share_at_least(x, y, threshold, check),
+                    RecordKind::Contained => containment_at_least(x, y, threshold, check),
                     _ => jaccard_at_least(x, y, threshold, check),
                 });
             }
@@ -169,15 +169,4 @@ pub fn compare_pairs(
         });
         line.put(pairs, compared, bytes_read);
     });
-}
-
-/// Returns the share of `part` that `whole` contains, or None below `threshold`.
-fn share_at_least(
-    part: &[i64],
-    whole: &[i64],
-    threshold: f64,
-    check: &mut dyn FnMut(),
-) -> Option<f64> {
-    let shared = intersection_size(part, whole, check);
-    reaches(shared, part.len(), threshold).then(|| shared as f64 / part.len() as f64)
 }

@@ -28,24 +28,25 @@ impl Drop for Converted {
     }
 }
 
-/// Bytes of a text in UTF-8, with the rules of [`crate::pg::text::Text`].
-pub struct Utf8<'a> {
-    stored: &'a [u8],
+/// A text as UTF-8, whatever the database's encoding. In SQL_ASCII, whose bytes have no known meaning, these are the
+/// bytes as they are.
+pub struct Utf8<S> {
+    stored: S,
     converted: Option<Converted>,
 }
 
-impl<'a> Utf8<'a> {
-    pub fn new(stored: &'a [u8]) -> Self {
-        let converted = to_utf8(stored);
+impl<S: Deref<Target = [u8]>> Utf8<S> {
+    pub fn new(stored: S) -> Self {
+        let converted = to_utf8(&stored);
         Self { stored, converted }
     }
 }
 
-impl Deref for Utf8<'_> {
+impl<S: Deref<Target = [u8]>> Deref for Utf8<S> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.converted.as_deref().unwrap_or(self.stored)
+        self.converted.as_deref().unwrap_or(&self.stored)
     }
 }
 

@@ -272,50 +272,41 @@ struct QueryParameters {
 }
 
 impl QueryParameters {
-    /// Returns the fields of the call's last argument, a record, or none if it is NULL.
+    /// Returns the fields of the call's last argument, a record, or none if it is NULL. A literal of unknown type becomes
+    /// text, as in EXECUTE USING.
     fn of_call(call: &Call) -> Self {
         let mut parameters = Self::default();
-        if let Some(row) = call.last_argument() {
-            // SAFETY: every function that takes a query declares `params` last, as record.
-            unsafe { parameters.add_fields(row) };
+        let Some(row) = call.last_argument() else {
+            return parameters;
+        };
+        // SAFETY: every function that takes a query declares `params` last, as record; its type has that many columns.
+        // A value of type unknown is a C string.
+        unsafe {
+            let row = pg_sys::pg_detoast_datum(row.cast_mut_ptr());
+            let row = row.cast::<pg_sys::HeapTupleHeaderData>();
+            let of_row = (*row).t_choice.t_datum;
+            let descriptor =
+                pg_sys::lookup_rowtype_tupdesc_copy(of_row.datum_typeid, of_row.datum_typmod);
+            for number in 1..=(*descriptor).natts {
+                let mut is_null = false;
+                let mut value = pg_sys::GetAttributeByNum(row, number as i16, &mut is_null);
+                let mut of_value = pg_sys::SPI_gettypeid(descriptor, number);
+                if of_value == pg_sys::InvalidOid {
+                    continue; // a dropped column
+                }
+                if of_value == pg_sys::UNKNOWNOID {
+                    of_value = pg_sys::TEXTOID;
+                    if !is_null {
+                        value = pg_sys::cstring_to_text(value.cast_mut_ptr()).into();
+                    }
+                }
+                parameters.types.try_push(of_value).or_raise();
+                parameters.values.try_push(value).or_raise();
+                let null = if is_null { b'n' } else { b' ' };
+                parameters.nulls.try_push(null as c_char).or_raise();
+            }
         }
         parameters
-    }
-
-    /// # Safety
-    /// `row` is of a composite type.
-    unsafe fn add_fields(&mut self, row: pg_sys::Datum) {
-        let row =
-            pg_sys::pg_detoast_datum(row.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
-        let of_type = (*row).t_choice.t_datum;
-        let descriptor =
-            pg_sys::lookup_rowtype_tupdesc_copy(of_type.datum_typeid, of_type.datum_typmod);
-        for number in 1..=(*descriptor).natts {
-            let mut is_null = false;
-            let value = pg_sys::GetAttributeByNum(row, number as i16, &mut is_null);
-            self.add(pg_sys::SPI_gettypeid(descriptor, number), value, is_null);
-        }
-    }
-
-    /// Adds a field. A literal of unknown type becomes text, as in EXECUTE USING.
-    ///
-    /// # Safety
-    /// `value` is of type `of_type`, or NULL. InvalidOid is the type of a dropped column.
-    unsafe fn add(&mut self, of_type: pg_sys::Oid, value: pg_sys::Datum, is_null: bool) {
-        let (of_type, value) = match of_type {
-            pg_sys::InvalidOid => return,
-            pg_sys::UNKNOWNOID if !is_null => {
-                // A value of type unknown is a C string.
-                let text = pg_sys::cstring_to_text(value.cast_mut_ptr());
-                (pg_sys::TEXTOID, pg_sys::Datum::from(text))
-            }
-            pg_sys::UNKNOWNOID => (pg_sys::TEXTOID, value),
-            of_type => (of_type, value),
-        };
-        self.types.try_push(of_type).or_raise();
-        self.values.try_push(value).or_raise();
-        let null = if is_null { b'n' } else { b' ' };
-        self.nulls.try_push(null as c_char).or_raise();
     }
 }
 

@@ -1,29 +1,22 @@
 //! Text as UTF-8, whatever the database's encoding, and results in that encoding.
 
-use crate::pg::encoding::{Converted, first_lacking, is_converted, to_server, to_utf8};
+use crate::pg::encoding::{Converted, Utf8, first_lacking, is_converted, to_server};
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::varlena::{Varlena, argument, datum_result, new_varlena};
 use neardup::memory::copied;
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::borrow::Cow;
-use std::ops::Deref;
 use std::panic::AssertUnwindSafe;
 
-/// A `text` argument as UTF-8, whatever the database's encoding. In SQL_ASCII, whose bytes have no known meaning, these
-/// are the bytes as they are.
-pub struct Text<'a> {
-    stored: Varlena<'a>,
-    converted: Option<Converted>,
-}
+/// A `text` argument.
+pub type Text<'a> = Utf8<Varlena<'a>>;
 
 impl Text<'_> {
     /// # Safety
     /// `datum` is a non-null datum of a text type that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        let stored = Varlena::detoast(datum);
-        let converted = to_utf8(&stored);
-        Self { stored, converted }
+        Self::new(Varlena::detoast(datum))
     }
 
     /// Returns the name of an option, such as a unit or a fold. Text outside ASCII is escaped, so that it is never a
@@ -67,14 +60,6 @@ pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
     match from_utf8(text.as_bytes()) {
         Some(converted) => Cow::Owned(copied(&converted).or_raise()),
         None => Cow::Borrowed(text.as_bytes()),
-    }
-}
-
-impl Deref for Text<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.converted.as_deref().unwrap_or(&self.stored)
     }
 }
 

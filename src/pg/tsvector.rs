@@ -18,7 +18,7 @@ pub struct TsVector<'a>(Varlena<'a>);
 
 /// A lexeme with its frequency and the mean weight of its occurrences.
 pub struct Frequency<'a> {
-    pub lexeme: Utf8<'a>,
+    pub lexeme: Utf8<&'a [u8]>,
     /// The number of positions; 1 after `strip`.
     pub frequency: u32,
     /// The mean of the positions' weights; the weight of class D after `strip`.
@@ -31,7 +31,7 @@ const CLASS_TENTHS: [u32; 4] = [1, 2, 4, 10];
 /// One occurrence of a lexeme.
 struct LexemeOccurrence<'a> {
     position: u16,
-    lexeme: Utf8<'a>,
+    lexeme: Utf8<&'a [u8]>,
 }
 
 impl TsVector<'_> {
@@ -42,7 +42,7 @@ impl TsVector<'_> {
     }
 
     /// Returns the distinct lexemes, in UTF-8.
-    pub fn lexemes(&self) -> Vec<Utf8<'_>> {
+    pub fn lexemes(&self) -> Vec<Utf8<&[u8]>> {
         let lexemes = self.entries().map(|entry| Utf8::new(entry.lexeme));
         collected(lexemes).or_raise()
     }
@@ -71,7 +71,7 @@ impl TsVector<'_> {
     /// # Errors
     /// ERROR `invalid_parameter_value` if positions are missing: after `strip`, at position 16383 or later, or if a
     /// lexeme has 255 occurrences or more.
-    pub fn sequence(&self) -> Vec<Utf8<'_>> {
+    pub fn sequence(&self) -> Vec<Utf8<&[u8]>> {
         let mut occurrences = Vec::new();
         for entry in self.entries() {
             check_positions(&entry).or_raise();

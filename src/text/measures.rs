@@ -94,8 +94,7 @@ pub fn is_resembling(a: &[i64], b: &[i64], threshold: f64) -> bool {
 
 /// Returns whether at least the share `threshold` of `part` is in `whole`.
 pub fn is_contained(part: &[i64], whole: &[i64], threshold: f64) -> bool {
-    let shared = set::intersection_size(part, whole, &mut check_interrupts);
-    set::reaches(shared, part.len(), threshold)
+    set::containment_at_least(part, whole, threshold, &mut check_interrupts).is_some()
 }
 
 /// Returns the exact Jaccard similarity of two documents' shingle sets.

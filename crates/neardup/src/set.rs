@@ -188,6 +188,17 @@ pub fn reaches(shared: usize, members: usize, threshold: f64) -> bool {
     members > 0 && shared as f64 / members as f64 >= threshold
 }
 
+/// Returns the [`containment`] of `a` in `b`, or None below `threshold`.
+pub fn containment_at_least<T: Ord>(
+    a: &[T],
+    b: &[T],
+    threshold: f64,
+    check: &mut dyn FnMut(),
+) -> Option<f64> {
+    let shared = intersection_size(a, b, check);
+    reaches(shared, a.len(), threshold).then(|| shared as f64 / a.len() as f64)
+}
+
 /// Collects a set in memory for at most twice its elements, however often they are repeated.
 pub(crate) struct Distinct {
     elements: Vec<i64>,

@@ -25,7 +25,10 @@ pub fn winnow(
     check: &mut dyn FnMut(),
 ) -> Result<Vec<i64>> {
     let mut chosen = Distinct::new();
-    let mut winnower = Winnower::new(window);
+    let mut winnower = Winnower {
+        window,
+        ..Winnower::default()
+    };
     for_each_block(doc, shingling, key, &mut |hashes| {
         check();
         for hash in hashes {
@@ -37,6 +40,7 @@ pub fn winnow(
     Ok(chosen.into_sorted(check))
 }
 
+#[derive(Default)]
 struct Winnower {
     window: usize,
     seen: usize,
@@ -47,16 +51,6 @@ struct Winnower {
 }
 
 impl Winnower {
-    fn new(window: usize) -> Self {
-        Self {
-            window,
-            seen: 0,
-            candidates: VecDeque::new(),
-            last_chosen: None,
-            chosen: Vec::new(),
-        }
-    }
-
     fn push(&mut self, hash: i64) -> Result<()> {
         while self.candidates.back().is_some_and(|last| last.1 >= hash) {
             self.candidates.pop_back();
