@@ -169,7 +169,7 @@ impl Batch {
     pub fn connect(&self, similar: &mut dyn FnMut(u32, u32) -> bool) -> UnionFind {
         let sets = UnionFind::new(self.tokens.rows()).or_raise();
         for &kind in self.key_kinds() {
-            let mut progress = Progress::begin("connecting", Some(self.keys(kind)));
+            let mut progress = Progress::begin("connecting", self.keys(kind));
             self.for_each_group(kind, &mut |group| {
                 group.rows.iter().for_each(|_| progress.step());
                 let joined = sets.join_group(&group.rows, group.meet_any, &mut |a, b| {

@@ -70,7 +70,7 @@ pub fn search(
     let mut records = Records::new(work_mem_bytes());
     let mut stored = read_stored(strings);
     sweep(
-        &mut Progress::begin("cutting blocks", Some(same_length.len())),
+        &mut Progress::begin("cutting blocks", same_length.len()),
         same_length.iter().copied(),
         &mut |item, record| stored(items.first_row(item), record),
         &|record, made, _| {

@@ -62,7 +62,7 @@ impl ContainmentSearch {
                 self.visit_rows(pair, share, visit);
             }
         };
-        let mut progress = Progress::begin("comparing", Some(candidates.len()));
+        let mut progress = Progress::begin("comparing", candidates.len());
         let kind = (RecordKind::Contained, self.collection.threshold);
         compare_pairs(kind, &mut read_stored(&mut sets), &mut take, |put| {
             candidates.for_each_group(&mut |a, containing| {
@@ -135,7 +135,7 @@ impl ContainmentSearch {
         let chosen = collected((0..self.items.len()).filter(has_row)).or_raise();
         let mut read = read_stored(&mut self.sets);
         sweep(
-            &mut Progress::begin(stage, Some(chosen.len())),
+            &mut Progress::begin(stage, chosen.len()),
             chosen.into_iter(),
             &mut |item, record| read(self.items.first_row(item), record),
             &|record, made, _| make(&read_set(record)?, made),
@@ -167,7 +167,7 @@ impl ContainmentSearch {
             },
         );
         let mut candidates = RowSort::begin();
-        let mut progress = Progress::begin("pairing", Some(sort.len()));
+        let mut progress = Progress::begin("pairing", sort.len());
         let mut seen = 0;
         sort.for_each_group(&mut |_, group| {
             seen += group.len();

@@ -39,7 +39,7 @@ fn near_dup_distinct(call: Call) {
     let (key, value, measure) = check_columns(&query, &call, shingling);
     let mut keys = Keys::new(call.argument_type(0));
     let mut returned = Returned::new(measure, exceptions);
-    let mut progress = Progress::begin("reading", None);
+    let mut progress = Progress::about("reading", 0.0);
     let is_exhausted = query.for_each_while(&mut |row| {
         progress.step();
         let number = keys.len();

@@ -170,7 +170,7 @@ fn tell_sets_apart(
     if rows.is_empty() {
         return;
     }
-    let mut progress = Progress::begin("comparing identical signatures", Some(rows.len()));
+    let mut progress = Progress::begin("comparing identical signatures", rows.len());
     let mut places = places.into_iter();
     sweep(
         &mut progress,

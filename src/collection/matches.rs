@@ -272,7 +272,7 @@ impl Measured {
         hand_on: HandOn<'_>,
     ) {
         let kind = self.collection.record_kind();
-        let mut progress = Progress::begin("comparing", pairs.size_hint().1);
+        let mut progress = Progress::begin("comparing", pairs.size_hint().1.unwrap_or_default());
         // Taken out: rows are read while `hand_on` borrows `self`.
         let mut documents = self.collection.documents.take();
         let mut values = std::mem::replace(&mut self.collection.values, Records::new(0));
@@ -352,7 +352,7 @@ fn for_each_set<U: Send>(
     let shingling = collection.shingling();
     let documents = collection.documents.as_mut().expect("sets of documents");
     sweep(
-        &mut Progress::begin(stage, Some(rows.len())),
+        &mut Progress::begin(stage, rows.len()),
         rows.iter().copied(),
         &mut documents.reader(),
         &|document, made, check| make(&set_of_document(document, shingling, check)?, made),

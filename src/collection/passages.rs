@@ -257,7 +257,7 @@ impl SpooledTexts {
         };
         let windows = RefCell::new(windows);
         let mut take = |divided: Result<Parts<u8>>| windows.borrow_mut().put(divided.or_raise());
-        let mut progress = Progress::begin("finding windows", Some(self.records.len()));
+        let mut progress = Progress::begin("finding windows", self.records.len());
         in_pieces(0, &work, &mut take, |put| {
             for number in 0..self.records.len() {
                 progress.step();

@@ -95,7 +95,7 @@ impl SampledRows {
             slots: SLOTS,
             key: Key::from_seed(0),
         };
-        let mut progress = Progress::begin("signing", Some(self.drawn.len()));
+        let mut progress = Progress::begin("signing", self.drawn.len());
         let mut buffer = Vec::new();
         self.drawn.retain(|&row| {
             progress.step();
@@ -122,7 +122,7 @@ impl SampledRows {
             }
         }
         let mut buffers = [Vec::new(), Vec::new()];
-        let mut progress = Progress::begin("comparing", Some(rows + sort.len()));
+        let mut progress = Progress::begin("comparing", rows + sort.len());
         let mut offer = |a: u32, b: u32, of_group: usize| {
             progress.step();
             for (row, bytes) in [a, b].into_iter().zip(&mut buffers) {
@@ -154,7 +154,7 @@ impl SampledRows {
 
     /// Returns the pairs with their exact similarities, the most similar first.
     fn measure(&mut self, mut pairs: Vec<SampledPair>, shingling: &Shingling) -> Vec<SampledPair> {
-        let mut progress = Progress::begin("comparing documents", Some(pairs.len()));
+        let mut progress = Progress::begin("comparing documents", pairs.len());
         let (mut buffer, hash_key) = (Vec::new(), Key::from_seed(0));
         for pair in &mut pairs {
             progress.step();

@@ -107,7 +107,7 @@ fn keep(source: &mut TokenSource<'_>, form: Form) -> Records {
     let bytes = start..start + form.len() - ITEM;
     let mut record = Vec::new();
     sweep(
-        &mut Progress::begin("choosing bands", Some(source.items as usize)),
+        &mut Progress::begin("choosing bands", source.items as usize),
         0..source.items,
         &mut |item, list| source.read(item, bytes.clone(), list),
         &make,

@@ -194,7 +194,7 @@ impl<const N: usize> Partitions<N> {
         mut large: Option<&mut LargePartWork<'_>>,
     ) {
         self.divide_waiting();
-        let mut progress = Progress::begin(stage, Some(self.len()));
+        let mut progress = Progress::begin(stage, self.len());
         let mut spilled = std::mem::replace(&mut self.spilled, Records::new(0));
         let work = |(part, stored): (usize, Vec<u8>), check: &mut dyn FnMut()| {
             let entries = self.entries(part, &stored)?;

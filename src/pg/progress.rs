@@ -33,18 +33,11 @@ pub fn define_setting() {
     hold_interrupts(|| unsafe { pg_sys::MarkGUCPrefixReserved(c"neardup".as_ptr()) });
 }
 
-/// The number of steps in a stage.
-#[derive(Clone, Copy)]
-enum Total {
-    Unknown,
-    About(u64),
-    Exactly(u64),
-}
-
 /// One stage of a job.
 pub struct Progress {
     stage: &'static str,
-    total: Total,
+    /// The number of steps, and whether it is certain.
+    total: (u64, bool),
     done: u64,
     /// The step that next looks at the clock, and the number of steps between two looks.
     next_look: u64,
@@ -57,27 +50,26 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins a stage of `total` steps, if their number is known, and reports it.
-    pub fn begin(stage: &'static str, total: Option<usize>) -> Self {
-        let total = total.map_or(Total::Unknown, |total| Total::Exactly(total as u64));
-        let mut progress = Self::new(stage, total);
+    /// Begins a stage of `total` steps, and reports it.
+    pub fn begin(stage: &'static str, total: usize) -> Self {
+        let mut progress = Self::new(stage, (total as u64, true));
         progress.show();
         progress
     }
 
-    /// Begins a stage of about `total` steps, and reports it.
+    /// Begins a stage of about `total` steps, and reports it. 0 stands for a number that is not known.
     pub fn about(stage: &'static str, total: f64) -> Self {
-        let mut progress = Self::new(stage, Total::About(total as u64));
+        let mut progress = Self::new(stage, (total as u64, false));
         progress.show();
         progress
     }
 
     /// Begins the only stage of a short job, of about `total` steps. Reports nothing unless it takes long.
     pub fn of_call(stage: &'static str, total: usize) -> Self {
-        Self::new(stage, Total::About(total as u64))
+        Self::new(stage, (total as u64, false))
     }
 
-    fn new(stage: &'static str, total: Total) -> Self {
+    fn new(stage: &'static str, total: (u64, bool)) -> Self {
         let now = Instant::now();
         Self {
             stage,
@@ -99,7 +91,7 @@ impl Progress {
         if self.done < self.next_look {
             return;
         }
-        debug_assert!(!matches!(self.total, Total::Exactly(total) if self.done > total));
+        debug_assert!(!self.total.1 || self.done <= self.total.0);
         let before = self.looked;
         self.look();
         self.stride = match self.looked - before {
@@ -140,11 +132,11 @@ impl Progress {
 
     fn message(&self) -> String {
         let Self { stage, done, .. } = self;
-        let (about, total) = match self.total {
-            Total::Exactly(total) => ("", total),
-            Total::About(total) if total >= *done => ("about ", total),
-            _ => return format!("{stage}: {done}"),
-        };
+        let (total, is_certain) = self.total;
+        if !is_certain && total < (*done).max(1) {
+            return format!("{stage}: {done}");
+        }
+        let about = if is_certain { "" } else { "about " };
         let mut message = format!("{stage}: {done} of {about}{total}");
         if *done > 0 {
             let each = self.started.elapsed().as_secs_f64() / *done as f64;
@@ -159,7 +151,7 @@ pub fn over<T>(
     stage: &'static str,
     items: impl ExactSizeIterator<Item = T>,
 ) -> impl Iterator<Item = T> {
-    let mut progress = Progress::begin(stage, Some(items.len()));
+    let mut progress = Progress::begin(stage, items.len());
     items.inspect(move |_| progress.step())
 }
 

@@ -300,7 +300,7 @@ impl ValueSort {
             Keys::new(self.value_type),
             filled(NO_PLACE, count).or_raise(),
         );
-        let mut progress = Progress::begin("sorting keys", Some(count));
+        let mut progress = Progress::begin("sorting keys", count);
         self.sort.sort();
         let mut last = None;
         while let Some((value, number)) = self.sort.next() {

@@ -204,7 +204,7 @@ fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, PairSort) {
     let mut sort = PairSort::begin(pg_sys::INT8OID, 2, half_of_memory());
     let places = rows::page_of(rows.start)..rows.end.div_ceil(ROWS_PER_PAGE);
     let length = places.end.saturating_sub(places.start) as usize;
-    let mut progress = Progress::begin("reading the row table", Some(length));
+    let mut progress = Progress::begin("reading the row table", length);
     let mut live = Vec::new();
     for place in places {
         progress.step();
