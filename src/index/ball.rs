@@ -52,27 +52,22 @@ impl Within<'_> {
         let jaccard = |center: &[i64], set: &[i64], least| {
             jaccard_at_least(set, center, least, &mut check_interrupts)
         };
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            match self {
-                Self::Signature(center, threshold) => {
-                    let similarity = estimate(&StoredSignature::from_raw(value).read(), center);
-                    similarity.ok().filter(|similarity| similarity >= threshold)
-                }
-                Self::Bits(center, most) => {
-                    let bits = Bits::from_raw(value);
-                    (bits.len() == center.len)
-                        .then(|| neardup::hamming::distance(bits.bytes(), center.bytes))
-                        .filter(|distance| distance <= most)
-                        .map(f64::from)
-                }
-                Self::Set(center, share) => {
-                    jaccard(center, &Bigints::from_raw(value).set(), *share)
-                }
-                Self::Document(center) => {
-                    let set = shingle_set(&Text::from_raw(value), &center.shingling);
-                    jaccard(&center.set, &set, center.threshold)
-                }
+        match self {
+            Self::Signature(center, threshold) => {
+                let similarity = estimate(&StoredSignature::from_raw(value).read(), center);
+                similarity.ok().filter(|similarity| similarity >= threshold)
+            }
+            Self::Bits(center, most) => {
+                let bits = Bits::from_raw(value);
+                (bits.len() == center.len)
+                    .then(|| neardup::hamming::distance(bits.bytes(), center.bytes))
+                    .filter(|distance| distance <= most)
+                    .map(f64::from)
+            }
+            Self::Set(center, share) => jaccard(center, &Bigints::from_raw(value).set(), *share),
+            Self::Document(center) => {
+                let set = shingle_set(&Text::from_raw(value), &center.shingling);
+                jaccard(&center.set, &set, center.threshold)
             }
         }
     }
@@ -148,8 +143,7 @@ impl Ball<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type _ball that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        // SAFETY: passed on to the caller.
-        Self(unsafe { Varlena::detoast(datum) })
+        Self(Varlena::detoast(datum))
     }
 
     /// Returns center and bound.

@@ -33,8 +33,7 @@ impl ConstraintKey<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type near_dup_key that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        // SAFETY: passed on to the caller.
-        Self(unsafe { Varlena::detoast(datum) })
+        Self(Varlena::detoast(datum))
     }
 
     /// Returns the ball and the label.
@@ -66,8 +65,7 @@ impl Label<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type text that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        // SAFETY: passed on to the caller.
-        Self(unsafe { Varlena::detoast(datum) })
+        Self(Varlena::detoast(datum))
     }
 
     /// Returns as many whole characters as a key has room for.

@@ -21,24 +21,17 @@ impl KeyCall {
     /// # Safety
     /// The expression is valid.
     pub unsafe fn of(expression: *mut pg_sys::Node) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let (function, args) = nodes::call(expression)?;
-            let mut kinds = Kind::WITH_KEYS.into_iter();
-            let (kind, _) = kinds.find(|(_, make)| is_named_function(function, MAKE, *make))?;
-            let args = nodes::all_elements(args);
-            let (&value, rest) = args.split_first()?;
-            let (&bound, rest) = rest.split_first()?;
-            // A label may follow.
-            let cut = &rest[..kind.cut_types().len()];
-            let terms = Terms::new(kind, bound, cut)?;
-            Some(Self {
-                kind,
-                function,
-                value,
-                terms,
-            })
-        }
+        let (function, _) = nodes::call(expression)?;
+        let mut kinds = Kind::WITH_KEYS.into_iter();
+        let (kind, _) = kinds.find(|(_, make)| is_named_function(function, MAKE, *make))?;
+        // A label may follow.
+        let (value, terms) = Terms::of_ball(expression, kind)?;
+        Some(Self {
+            kind,
+            function,
+            value,
+            terms,
+        })
     }
 
     /// Returns a call, without a label, that makes the key of another value.
@@ -52,17 +45,14 @@ impl KeyCall {
         value: *mut pg_sys::Node,
         terms: Terms,
     ) -> Option<*mut pg_sys::Node> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let schema = pg_sys::get_func_namespace(self.function);
-            let [value_type, _] = self.kind.types(schema);
-            let collation = pg_sys::DEFAULT_COLLATION_OID;
-            let no_label = pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast();
-            let args: Vec<_> = terms.after(value).chain([no_label]).collect();
-            let terms = args[1..].iter().map(|term| pg_sys::exprType(*term));
-            let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
-            let function = function_beside(self.function, MAKE, &types)?;
-            Some(nodes::new_call(root, function, args))
-        }
+        let schema = pg_sys::get_func_namespace(self.function);
+        let [value_type, _] = self.kind.types(schema);
+        let collation = pg_sys::DEFAULT_COLLATION_OID;
+        let no_label = pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast();
+        let args: Vec<_> = terms.after(value).chain([no_label]).collect();
+        let terms = args[1..].iter().map(|term| pg_sys::exprType(*term));
+        let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
+        let function = function_beside(self.function, MAKE, &types)?;
+        Some(nodes::new_call(root, function, args))
     }
 }

@@ -1,9 +1,5 @@
 //! The kinds of similarity: for each the values compared, the bound of a search, the SQL objects
 //! that belong to them, and the keys that near values share. Said here alone.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every operation on the planner's nodes is unsafe"
-)]
 #![allow(clippy::disallowed_methods, reason = "types of arguments")]
 
 use crate::index::ball::{Ball, NewBall, Within};
@@ -298,8 +294,7 @@ impl Kind {
     /// # Safety
     /// The datum is a ball.
     pub unsafe fn bound_of_ball(self, datum: pg_sys::Datum) -> Option<Bound> {
-        // SAFETY: vouched for by the caller.
-        let ball = unsafe { Ball::from_raw(datum) };
+        let ball = Ball::from_raw(datum);
         match (self, ball.read()) {
             (Self::Documents | Self::ContainingDocuments, Within::Document(center)) => {
                 Some(Bound::Resemblance(center.threshold, center.shingling))
@@ -444,8 +439,7 @@ impl Bound {
             }),
             _ => {
                 let header = Header::parse(parameters).ok();
-                // SAFETY: vouched for by the caller.
-                let occurrence = unsafe { self.occurrence(options, header.as_ref()) };
+                let occurrence = self.occurrence(options, header.as_ref());
                 occurrence.map(|occurrence| occurrence.typical_share())
             }
         }

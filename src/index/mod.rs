@@ -1,4 +1,8 @@
 //! Index searches: operator classes, balls, planner support, the path hook.
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "pages, scans and nodes are PostgreSQL's; `# Safety` says what a caller owes"
+)]
 
 pub mod am;
 pub mod ball;

@@ -14,8 +14,7 @@ impl PlannedColumn {
     /// # Safety
     /// The planner describes the index.
     pub unsafe fn of(index: *mut pg_sys::IndexOptInfo) -> Self {
-        // SAFETY: vouched for by the caller.
-        let at = unsafe { (*index).nkeycolumns } as usize - 1;
+        let at = (*index).nkeycolumns as usize - 1;
         Self { index, at }
     }
 

@@ -1,8 +1,4 @@
 //! The arguments of a condition besides the two values that it compares.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every operation on the planner's nodes is unsafe"
-)]
 
 use crate::index::kind::{Bound, Kind};
 use crate::pg::catalog::function_beside;
@@ -41,8 +37,7 @@ impl Terms {
         args: *mut pg_sys::List,
         kind: Kind,
     ) -> Option<(*mut pg_sys::Node, *mut pg_sys::Node, Self)> {
-        // SAFETY: vouched for by the caller.
-        match &unsafe { all_elements(args) }[..] {
+        match &all_elements(args)[..] {
             &[a, b, bound, ref cut @ ..] => Some((a, b, Self::new(kind, bound, cut)?)),
             _ => None,
         }
@@ -95,8 +90,7 @@ impl Terms {
         center: *mut pg_sys::Node,
     ) -> Option<(pg_sys::Oid, [*mut pg_sys::Node; 2])> {
         let ball: Vec<_> = self.after(center).collect();
-        // SAFETY: vouched for by the caller.
-        unsafe { self.kind.containment(root, function, value, &ball) }
+        self.kind.containment(root, function, value, &ball)
     }
 
     /// Returns the sets of hashes of documents that are cut like this, `shingle_hashes(document, k, unit, fold, 0)`; None
@@ -146,8 +140,7 @@ impl Terms {
     /// # Safety
     /// The nodes are valid, of the types of the kind.
     pub unsafe fn bound(&self) -> Option<Bound> {
-        // SAFETY: vouched for by the caller.
-        unsafe { self.kind.bound(constant(self.bound)?, self.shingling()) }
+        self.kind.bound(constant(self.bound)?, self.shingling())
     }
 
     /// Returns how documents are cut; None unless that is constant and valid, and of other kinds.

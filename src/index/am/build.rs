@@ -49,12 +49,10 @@ pub unsafe extern "C-unwind" fn phase_name(phase: i64) -> *mut c_char {
 /// begins anew after a crash.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn build_empty(relation: pg_sys::Relation) {
-    // SAFETY: PostgreSQL calls this with an open index of this access method.
-    unsafe {
-        let fork = pg_sys::ForkNumber::INIT_FORKNUM;
-        write_meta(&Index::new(relation).unlogged(), fork);
-        pg_sys::log_newpage_range(relation, fork, META_BLOCK, META_BLOCK + 1, true);
-    }
+    // PostgreSQL calls this with an open index of this access method.
+    let fork = pg_sys::ForkNumber::INIT_FORKNUM;
+    write_meta(&Index::new(relation).unlogged(), fork);
+    pg_sys::log_newpage_range(relation, fork, META_BLOCK, META_BLOCK + 1, true);
 }
 
 /// Adds the metapage to a fork.
@@ -72,36 +70,34 @@ pub unsafe extern "C-unwind" fn build(
     relation: pg_sys::Relation,
     info: *mut pg_sys::IndexInfo,
 ) -> *mut pg_sys::IndexBuildResult {
-    // SAFETY: PostgreSQL calls this with an open table and its new, empty index.
-    unsafe {
-        let index = Index::new(relation).unlogged();
-        if index.blocks() != 0 {
-            raise(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                &format!("index \"{}\" already contains data", index.name()),
-                "",
-            );
-        }
-        write_meta(&index, pg_sys::ForkNumber::MAIN_FORKNUM);
-        let row_keys = RowKeys::of_index(relation);
-        let mut build = Build::new(index);
-        report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, SCAN);
-        let scan = TableScan {
-            table: heap,
-            index: relation,
-            info,
-            scan: std::ptr::null_mut(),
-        };
-        let tuples = scan.for_each(&row_keys, &mut |tid, parameters, keys, size| {
-            build.take(tid, parameters, keys, size);
-        });
-        let rows = build.finish();
-        let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
-            .cast::<pg_sys::IndexBuildResult>();
-        (*result).heap_tuples = tuples;
-        (*result).index_tuples = rows as f64;
-        result
+    // PostgreSQL calls this with an open table and its new, empty index.
+    let index = Index::new(relation).unlogged();
+    if index.blocks() != 0 {
+        raise(
+            PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+            &format!("index \"{}\" already contains data", index.name()),
+            "",
+        );
     }
+    write_meta(&index, pg_sys::ForkNumber::MAIN_FORKNUM);
+    let row_keys = RowKeys::of_index(relation);
+    let mut build = Build::new(index);
+    report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, SCAN);
+    let scan = TableScan {
+        table: heap,
+        index: relation,
+        info,
+        scan: std::ptr::null_mut(),
+    };
+    let tuples = scan.for_each(&row_keys, &mut |tid, parameters, keys, size| {
+        build.take(tid, parameters, keys, size);
+    });
+    let rows = build.finish();
+    let result =
+        pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast::<pg_sys::IndexBuildResult>();
+    (*result).heap_tuples = tuples;
+    (*result).index_tuples = rows as f64;
+    result
 }
 
 /// An index that is being built.
@@ -179,7 +175,7 @@ impl<'a> Build<'a> {
     fn write_entries(&mut self) {
         let first = self.row - self.entries.len() as u64;
         let (mut meta_page, mut meta) = Meta::lock(&self.index);
-        rows::add_page(&self.index, &mut meta_page, &mut meta, rows::page_of(first));
+        rows::ensure_page(&self.index, &mut meta_page, &mut meta, rows::page_of(first));
         let mut page = self.index.lock(meta.last_rows_block);
         let mut changes = PageChanges::start(&self.index);
         let mut image = changes.change(&mut page);

@@ -25,15 +25,13 @@ impl Fetch {
         index: pg_sys::Relation,
         snapshot: pg_sys::Snapshot,
     ) -> Self {
-        // SAFETY: table and index are open.
-        unsafe {
-            let state = pg_sys::CreateExecutorState();
-            Self {
-                versions: Versions::open(table, snapshot),
-                info: pg_sys::BuildIndexInfo(index),
-                state,
-                context: pg_sys::MakePerTupleExprContext(state),
-            }
+        // Table and index are open.
+        let state = pg_sys::CreateExecutorState();
+        Self {
+            versions: Versions::open(table, snapshot),
+            info: pg_sys::BuildIndexInfo(index),
+            state,
+            context: pg_sys::MakePerTupleExprContext(state),
         }
     }
 
@@ -123,36 +121,34 @@ unsafe fn flattened(
     row: pg_sys::HeapTuple,
     descriptor: pg_sys::TupleDesc,
 ) -> Result<pg_sys::HeapTuple, String> {
-    // SAFETY: vouched for by the caller; the owner is a child of the current one, which releases it if an error goes on.
-    unsafe {
-        let (outer, context) = (pg_sys::CurrentResourceOwner, pg_sys::CurrentMemoryContext);
-        let own = pg_sys::ResourceOwnerCreate(outer, c"pg_neardup".as_ptr());
-        pg_sys::CurrentResourceOwner = own;
-        let copy = || pg_sys::ffi::pg_guard_ffi_boundary(|| toast_flatten_tuple(row, descriptor));
-        let done = PgTryBuilder::new(AssertUnwindSafe(|| Ok(copy())))
-            .catch_when(
-                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-                |error| match lacking_chunks(&error) {
-                    Some(message) => Err(message),
-                    None => error.rethrow(),
-                },
-            )
-            .finally(|| {
-                pg_sys::CurrentResourceOwner = outer;
-                pg_sys::CurrentMemoryContext = context;
-            })
-            .execute();
-        use pg_sys::ResourceReleasePhase::*;
-        for phase in [
-            RESOURCE_RELEASE_BEFORE_LOCKS,
-            RESOURCE_RELEASE_LOCKS,
-            RESOURCE_RELEASE_AFTER_LOCKS,
-        ] {
-            pg_sys::ResourceOwnerRelease(own, phase, done.is_ok(), false);
-        }
-        pg_sys::ResourceOwnerDelete(own);
-        done
+    // The owner is a child of the current one, which releases it if an error goes on.
+    let (outer, context) = (pg_sys::CurrentResourceOwner, pg_sys::CurrentMemoryContext);
+    let own = pg_sys::ResourceOwnerCreate(outer, c"pg_neardup".as_ptr());
+    pg_sys::CurrentResourceOwner = own;
+    let copy = || pg_sys::ffi::pg_guard_ffi_boundary(|| toast_flatten_tuple(row, descriptor));
+    let done = PgTryBuilder::new(AssertUnwindSafe(|| Ok(copy())))
+        .catch_when(
+            PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+            |error| match lacking_chunks(&error) {
+                Some(message) => Err(message),
+                None => error.rethrow(),
+            },
+        )
+        .finally(|| {
+            pg_sys::CurrentResourceOwner = outer;
+            pg_sys::CurrentMemoryContext = context;
+        })
+        .execute();
+    use pg_sys::ResourceReleasePhase::*;
+    for phase in [
+        RESOURCE_RELEASE_BEFORE_LOCKS,
+        RESOURCE_RELEASE_LOCKS,
+        RESOURCE_RELEASE_AFTER_LOCKS,
+    ] {
+        pg_sys::ResourceOwnerRelease(own, phase, done.is_ok(), false);
     }
+    pg_sys::ResourceOwnerDelete(own);
+    done
 }
 
 /// Returns the message of an error that says that chunks of a value are not there. PostgreSQL does not translate it.

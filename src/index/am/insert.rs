@@ -44,17 +44,14 @@ pub unsafe extern "C-unwind" fn insert(
 /// # Safety
 /// PostgreSQL inserts rows with this description of the open index.
 unsafe fn row_keys<'i>(relation: pg_sys::Relation, info: *mut pg_sys::IndexInfo) -> &'i RowKeys {
-    // SAFETY: vouched for by the caller; the description's context lives as long as it does, and the
-    // index stays open meanwhile.
-    unsafe {
-        let info = &mut *info;
-        if info.ii_AmCache.is_null() {
-            let keys = RowKeys::of_index(relation);
-            let mut context = PgMemoryContexts::For(info.ii_Context);
-            info.ii_AmCache = context.leak_and_drop_on_delete(keys).cast();
-        }
-        &*info.ii_AmCache.cast()
+    // The description's context lives as long as it does, and the index stays open meanwhile.
+    let info = &mut *info;
+    if info.ii_AmCache.is_null() {
+        let keys = RowKeys::of_index(relation);
+        let mut context = PgMemoryContexts::For(info.ii_Context);
+        info.ii_AmCache = context.leak_and_drop_on_delete(keys).cast();
     }
+    &*info.ii_AmCache.cast()
 }
 
 fn insert_row(index: &Index, entry: &RowEntry, keys: &[u32], parameters: Option<&ValueParameters>) {

@@ -39,8 +39,7 @@ impl Looked {
 /// # Safety
 /// The relation is an open index of this access method.
 pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
-    // SAFETY: vouched for by the caller.
-    let index = unsafe { Index::new(relation) };
+    let index = Index::new(relation);
     let remembered = cache::recall(&index, None);
     if let Some(next) = remembered.and_then(|places| log::end_at(&index, places.tail)) {
         return next;
@@ -56,13 +55,10 @@ pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
 /// # Safety
 /// The relations are open indexes of this access method.
 pub unsafe fn make_same_keys(a: pg_sys::Relation, b: pg_sys::Relation) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let [count, other] = [a, b].map(|index| (*(*index).rd_index).indnkeyatts);
-        let column = |index, number| IndexColumn::new(index, number);
-        let is_like = |number| column(a, number).is_like(&column(b, number));
-        count == other && (1..=count).all(is_like)
-    }
+    let [count, other] = [a, b].map(|index| (*(*index).rd_index).indnkeyatts);
+    let column = |index, number| IndexColumn::new(index, number);
+    let is_like = |number| column(a, number).is_like(&column(b, number));
+    count == other && (1..=count).all(is_like)
 }
 
 /// Returns the search of a scan with these keys.
@@ -70,8 +66,7 @@ pub unsafe fn make_same_keys(a: pg_sys::Relation, b: pg_sys::Relation) -> bool {
 /// # Safety
 /// The relation is an open index of this access method, and the keys belong to a scan of it.
 pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -> KeySearch {
-    // SAFETY: vouched for by the caller.
-    unsafe { RowKeys::of_index(relation).search(keys).0 }
+    RowKeys::of_index(relation).search(keys).0
 }
 
 /// Returns the candidates of a search, in the order of their numbers, all from a number on among them; earlier

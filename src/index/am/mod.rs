@@ -95,8 +95,7 @@ pub unsafe extern "C-unwind" fn neardup_handler_wrapper(
 /// # Safety
 /// The index is one that the planner describes.
 pub unsafe fn is_ours(index: *const pg_sys::IndexOptInfo) -> bool {
-    // SAFETY: vouched for by the caller.
-    let estimate = unsafe { (*index).amcostestimate };
+    let estimate = (*index).amcostestimate;
     estimate.is_some_and(|estimate| estimate as usize == cost::estimate as *const () as usize)
 }
 

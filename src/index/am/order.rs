@@ -143,8 +143,7 @@ impl<'a> Ordered<'a> {
                 let mut sort = RowSort::begin();
                 self.read_candidates(keys, &mut sort);
                 if !is_candidate {
-                    // SAFETY: vouched for by the caller.
-                    unsafe { self.read_tail(keys, conditions, &mut sort) };
+                    self.read_tail(keys, conditions, &mut sort);
                 }
                 self.read = Some(SortedRows::of(sort));
             }
@@ -226,8 +225,7 @@ impl<'a> Ordered<'a> {
                 self.table.ensure_in_table(tid);
                 let order = &*self.order;
                 let distance = self.fetch.row(*tid, |values, is_null| {
-                    // SAFETY: vouched for by the caller.
-                    let is_within = unsafe { keys.is_within(conditions, values, is_null) };
+                    let is_within = keys.is_within(conditions, values, is_null);
                     is_within.then(|| distance(order, keys.compared(values, is_null)))
                 });
                 if let Some(distance) = distance.flatten() {

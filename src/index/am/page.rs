@@ -368,8 +368,7 @@ impl Page<'_> {
         Self {
             buffer,
             block,
-            // SAFETY: vouched for by the caller.
-            start: unsafe { pg_sys::BufferGetPage(buffer) }.cast(),
+            start: pg_sys::BufferGetPage(buffer).cast(),
             held: PhantomData,
         }
     }

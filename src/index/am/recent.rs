@@ -29,16 +29,13 @@ struct RecentBuffer {
 /// # Safety
 /// The relation is open.
 pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buffer {
-    // SAFETY: vouched for by the caller; buffers of temporary relations, which are not shared, are
-    // never remembered.
-    unsafe {
-        if let Some(buffer) = recall(relation, block) {
-            return buffer;
-        }
-        let buffer = pg_sys::ReadBuffer(relation, block);
-        remember(relation, block, buffer);
-        buffer
+    // Buffers of temporary relations, which are not shared, are never remembered.
+    if let Some(buffer) = recall(relation, block) {
+        return buffer;
     }
+    let buffer = pg_sys::ReadBuffer(relation, block);
+    remember(relation, block, buffer);
+    buffer
 }
 
 /// Pins the buffer of a block of an index if it is remembered and still there.
@@ -46,13 +43,10 @@ pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buf
 /// # Safety
 /// The relation is open.
 pub unsafe fn recall(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let reads = READS.get().wrapping_add(1);
-        READS.set(reads);
-        let is_looked_up = reads.is_multiple_of(LOOKED_UP);
-        (!is_looked_up).then(|| pin(relation, block)).flatten()
-    }
+    let reads = READS.get().wrapping_add(1);
+    READS.set(reads);
+    let is_looked_up = reads.is_multiple_of(LOOKED_UP);
+    (!is_looked_up).then(|| pin(relation, block)).flatten()
 }
 
 /// Asks the storage for a block that will be read, unless its buffer is known; returns whether it has to be read.
@@ -60,69 +54,53 @@ pub unsafe fn recall(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::B
 /// # Safety
 /// The relation is open, and its file has the block.
 pub unsafe fn ask_ahead(relation: pg_sys::Relation, block: u32) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        if let Some(buffer) = pin(relation, block) {
-            pg_sys::ReleaseBuffer(buffer);
-            return false;
-        }
-        let asked = pg_sys::PrefetchBuffer(relation, pg_sys::ForkNumber::MAIN_FORKNUM, block);
-        if asked.recent_buffer > 0 {
-            remember(relation, block, asked.recent_buffer);
-        }
-        asked.initiated_io
+    if let Some(buffer) = pin(relation, block) {
+        pg_sys::ReleaseBuffer(buffer);
+        return false;
     }
+    let asked = pg_sys::PrefetchBuffer(relation, pg_sys::ForkNumber::MAIN_FORKNUM, block);
+    if asked.recent_buffer > 0 {
+        remember(relation, block, asked.recent_buffer);
+    }
+    asked.initiated_io
 }
 
 /// # Safety
 /// The relation is open.
 unsafe fn pin(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        #[cfg(feature = "pg15")]
-        let file = (*relation).rd_node;
-        #[cfg(not(feature = "pg15"))]
-        let file = (*relation).rd_locator;
-        let (place, tag) = place_of(file_number(relation), block);
-        let known = BUFFERS.with_borrow(|buffers| buffers.get(place).copied())?;
-        let is_there = is_shared(relation)
-            && known.buffer > 0
-            && known.tag == tag
-            && pg_sys::ReadRecentBuffer(
-                file,
-                pg_sys::ForkNumber::MAIN_FORKNUM,
-                block,
-                known.buffer,
-            );
-        is_there.then_some(known.buffer)
-    }
+    #[cfg(feature = "pg15")]
+    let file = (*relation).rd_node;
+    #[cfg(not(feature = "pg15"))]
+    let file = (*relation).rd_locator;
+    let (place, tag) = place_of(file_number(relation), block);
+    let known = BUFFERS.with_borrow(|buffers| buffers.get(place).copied())?;
+    let is_there = is_shared(relation)
+        && known.buffer > 0
+        && known.tag == tag
+        && pg_sys::ReadRecentBuffer(file, pg_sys::ForkNumber::MAIN_FORKNUM, block, known.buffer);
+    is_there.then_some(known.buffer)
 }
 
 /// # Safety
 /// The relation is open.
 unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        #[cfg(feature = "pg15")]
-        let number = (*relation).rd_node.relNode;
-        #[cfg(not(feature = "pg15"))]
-        let number = (*relation).rd_locator.relNumber;
-        number.to_u32()
-    }
+    #[cfg(feature = "pg15")]
+    let number = (*relation).rd_node.relNode;
+    #[cfg(not(feature = "pg15"))]
+    let number = (*relation).rd_locator.relNumber;
+    number.to_u32()
 }
 
 /// # Safety
 /// The relation is open.
 unsafe fn is_shared(relation: pg_sys::Relation) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe { (*(*relation).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_TEMP as i8 }
+    (*(*relation).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_TEMP as i8
 }
 
 /// # Safety
 /// The relation is open.
 unsafe fn remember(relation: pg_sys::Relation, block: u32, buffer: pg_sys::Buffer) {
-    // SAFETY: vouched for by the caller.
-    let (is_shared, file) = unsafe { (is_shared(relation), file_number(relation)) };
+    let (is_shared, file) = (is_shared(relation), file_number(relation));
     if !is_shared {
         return;
     }

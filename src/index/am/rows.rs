@@ -300,16 +300,10 @@ impl<'a> RowTable<'a> {
 pub fn ensure_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: u64) {
     let last = meta.last_rows_block;
     if last == NO_BLOCK || meta.last_rows_page != place {
-        add_page(index, meta_page, meta, place);
+        add(index, meta_page, meta, PageType::Rows, place);
     } else if !index.read(last).is(PageType::Rows, place) {
         raise_corrupted(index, Some(last), "it is not the row table's last page");
     }
-}
-
-/// Adds the page of the table at `place`, the next one. The metapage is locked exclusively, and
-/// `meta` its contents, which are written.
-pub fn add_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: u64) {
-    add(index, meta_page, meta, PageType::Rows, place);
 }
 
 /// Adds a page of the table or of its directory, with the pages above it that lack.

@@ -124,25 +124,23 @@ pub unsafe extern "C-unwind" fn begin_scan(
     keys: i32,
     orders: i32,
 ) -> pg_sys::IndexScanDesc {
-    // SAFETY: PostgreSQL calls this with an open index of this access method; the state lives as
-    // long as the memory context of the scan.
-    unsafe {
-        let scan = pg_sys::RelationGetIndexScan(relation, keys, orders);
-        let state = Scan {
-            row_keys: RowKeys::of_index(relation),
-            context: pg_sys::CurrentMemoryContext,
-            left: RowsLeft::Start,
-        };
-        (*scan).opaque = PgMemoryContexts::CurrentMemoryContext
-            .leak_and_drop_on_delete(state)
-            .cast();
-        if orders > 0 {
-            let count = orders as usize;
-            (*scan).xs_orderbyvals = pg_sys::palloc0(count * size_of::<pg_sys::Datum>()).cast();
-            (*scan).xs_orderbynulls = pg_sys::palloc0(count).cast();
-        }
-        scan
+    // PostgreSQL calls this with an open index of this access method; the state lives as long as the memory context
+    // of the scan.
+    let scan = pg_sys::RelationGetIndexScan(relation, keys, orders);
+    let state = Scan {
+        row_keys: RowKeys::of_index(relation),
+        context: pg_sys::CurrentMemoryContext,
+        left: RowsLeft::Start,
+    };
+    (*scan).opaque = PgMemoryContexts::CurrentMemoryContext
+        .leak_and_drop_on_delete(state)
+        .cast();
+    if orders > 0 {
+        let count = orders as usize;
+        (*scan).xs_orderbyvals = pg_sys::palloc0(count * size_of::<pg_sys::Datum>()).cast();
+        (*scan).xs_orderbynulls = pg_sys::palloc0(count).cast();
     }
+    scan
 }
 
 /// Implements `amrescan`.
@@ -154,25 +152,22 @@ pub unsafe extern "C-unwind" fn rescan(
     orders: pg_sys::ScanKey,
     _order_count: i32,
 ) {
-    // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made, its keys and orders.
-    unsafe {
-        let scan = &mut *scan;
-        state(scan).close();
-        let (key_count, order_count) = (scan.numberOfKeys, scan.numberOfOrderBys);
-        if !keys.is_null() && key_count > 0 {
-            scan.keyData.copy_from(keys, key_count as usize);
-        }
-        if !orders.is_null() && order_count > 0 {
-            scan.orderByData.copy_from(orders, order_count as usize);
-        }
+    // PostgreSQL calls this with a scan that `begin_scan` made, its keys and orders.
+    let scan = &mut *scan;
+    state(scan).close();
+    let (key_count, order_count) = (scan.numberOfKeys, scan.numberOfOrderBys);
+    if !keys.is_null() && key_count > 0 {
+        scan.keyData.copy_from(keys, key_count as usize);
+    }
+    if !orders.is_null() && order_count > 0 {
+        scan.orderByData.copy_from(orders, order_count as usize);
     }
 }
 
 /// # Safety
 /// The scan was made by [`begin_scan`].
 unsafe fn state<'s>(scan: &mut pg_sys::IndexScanDescData) -> &'s mut Scan<'s> {
-    // SAFETY: vouched for by the caller.
-    unsafe { &mut *scan.opaque.cast() }
+    &mut *scan.opaque.cast()
 }
 
 /// Implements `amgettuple`.
@@ -181,34 +176,32 @@ pub unsafe extern "C-unwind" fn get_tuple(
     scan: pg_sys::IndexScanDesc,
     _direction: pg_sys::ScanDirection::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made.
-    unsafe {
-        let scan = &mut *scan;
-        if scan.xs_want_itup {
-            unsupported(
-                "a neardup index does not hold the values of its rows",
-                "SET enable_indexonlyscan = off",
-            );
-        }
-        let state = state(scan);
-        scan.xs_recheck = true;
-        let before = pg_sys::MemoryContextSwitchTo(state.context);
-        if let RowsLeft::Start = state.left {
-            state.left = start(scan, &state.row_keys);
-        }
-        let next = match &mut state.left {
-            RowsLeft::Ordered(ordered) => ordered.next(&state.row_keys, conditions(scan)),
-            RowsLeft::Unordered(left) => left.next(&state.row_keys).map(|tid| (tid, None)),
-            RowsLeft::Start => None,
-        };
-        pg_sys::MemoryContextSwitchTo(before);
-        let Some((tid, distance)) = next else {
-            return false;
-        };
-        scan.xs_heaptid = tid;
-        report_distance(scan, distance);
-        true
+    // PostgreSQL calls this with a scan that `begin_scan` made.
+    let scan = &mut *scan;
+    if scan.xs_want_itup {
+        unsupported(
+            "a neardup index does not hold the values of its rows",
+            "SET enable_indexonlyscan = off",
+        );
     }
+    let state = state(scan);
+    scan.xs_recheck = true;
+    let before = pg_sys::MemoryContextSwitchTo(state.context);
+    if let RowsLeft::Start = state.left {
+        state.left = start(scan, &state.row_keys);
+    }
+    let next = match &mut state.left {
+        RowsLeft::Ordered(ordered) => ordered.next(&state.row_keys, conditions(scan)),
+        RowsLeft::Unordered(left) => left.next(&state.row_keys).map(|tid| (tid, None)),
+        RowsLeft::Start => None,
+    };
+    pg_sys::MemoryContextSwitchTo(before);
+    let Some((tid, distance)) = next else {
+        return false;
+    };
+    scan.xs_heaptid = tid;
+    report_distance(scan, distance);
+    true
 }
 
 /// Tells the executor a row's distance. Further distances to order by are left to it: the index
@@ -222,11 +215,9 @@ unsafe fn report_distance(scan: &mut pg_sys::IndexScanDescData, distance: Option
         return;
     }
     scan.xs_recheckorderby = count > 1;
-    // SAFETY: both arrays have a place for each order; the others stay 0.
-    unsafe {
-        *scan.xs_orderbynulls = distance.is_none();
-        *scan.xs_orderbyvals = distance.unwrap_or(pg_sys::Datum::null());
-    }
+    // Both arrays have a place for each order; the others stay 0.
+    *scan.xs_orderbynulls = distance.is_none();
+    *scan.xs_orderbyvals = distance.unwrap_or(pg_sys::Datum::null());
 }
 
 /// Implements `amgetbitmap`.
@@ -235,21 +226,19 @@ pub unsafe extern "C-unwind" fn get_bitmap(
     scan: pg_sys::IndexScanDesc,
     bitmap: *mut pg_sys::TIDBitmap,
 ) -> i64 {
-    // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made.
-    unsafe {
-        let scan = &mut *scan;
-        let state = state(scan);
-        let RowsLeft::Unordered(mut left) = start(scan, &state.row_keys) else {
-            return 0;
-        };
-        let mut count = 0;
-        while left.fill() {
-            let len = left.tids.len() as i32;
-            pg_sys::tbm_add_tuples(bitmap, left.tids.as_mut_ptr(), len, true);
-            count += i64::from(len);
-        }
-        count
+    // PostgreSQL calls this with a scan that `begin_scan` made.
+    let scan = &mut *scan;
+    let state = state(scan);
+    let RowsLeft::Unordered(mut left) = start(scan, &state.row_keys) else {
+        return 0;
+    };
+    let mut count = 0;
+    while left.fill() {
+        let len = left.tids.len() as i32;
+        pg_sys::tbm_add_tuples(bitmap, left.tids.as_mut_ptr(), len, true);
+        count += i64::from(len);
     }
+    count
 }
 
 /// Implements `amendscan`: the state goes with its memory context.
@@ -266,8 +255,7 @@ pub unsafe extern "C-unwind" fn end_scan(scan: pg_sys::IndexScanDesc) {
 unsafe fn conditions(scan: &mut pg_sys::IndexScanDescData) -> &mut [pg_sys::ScanKeyData] {
     match scan.numberOfKeys {
         0 => &mut [],
-        // SAFETY: vouched for by the caller.
-        count => unsafe { std::slice::from_raw_parts_mut(scan.keyData, count as usize) },
+        count => std::slice::from_raw_parts_mut(scan.keyData, count as usize),
     }
 }
 
@@ -276,48 +264,45 @@ unsafe fn conditions(scan: &mut pg_sys::IndexScanDescData) -> &mut [pg_sys::Scan
 /// # Safety
 /// The scan was made by [`begin_scan`], its keys and orders set.
 unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) -> RowsLeft<'s> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        count(scan.indexRelation, 1, 0);
-        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
-        if let Some(instrument) = scan.instrument.as_mut() {
-            instrument.nsearches += 1;
-        }
-        let (heap, relation, snapshot) = (scan.heapRelation, scan.indexRelation, scan.xs_snapshot);
-        let (orders, order_count) = (scan.orderByData, scan.numberOfOrderBys);
-        let is_check = is_constraint_check(scan);
-        let index = Index::new(relation);
-        let conditions = conditions(scan);
-        let (search, parameters) = row_keys.search(conditions);
-        let parameters = parameters.filter(|_| !is_check);
-        let look = |meta: &Meta| {
-            if let Some(parameters) = &parameters {
-                warn_of_parameters(&index, meta, row_keys, parameters);
-            }
-        };
-        if order_count > 0
-            && let Some((order, nearest)) = row_keys.order(&*orders, conditions)
-        {
-            let fetch = Fetch::open(heap, relation, snapshot);
-            let ordered = start_ordered(index, search, &look, order, nearest, fetch);
-            return RowsLeft::Ordered(ordered);
-        }
-        let (meta, rows) = find(index, &search, 0, false, &look);
-        let decide = match is_check {
-            true => row_keys.decide(conditions),
-            false => None,
-        };
-        RowsLeft::Unordered(Left {
-            heap,
-            table: RowTable::new(index, &meta),
-            rows,
-            tids: Vec::new(),
-            conflicts: decide.map(|decide| Conflicts {
-                fetch: Fetch::open(heap, relation, snapshot),
-                decide,
-            }),
-        })
+    count(scan.indexRelation, 1, 0);
+    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+    if let Some(instrument) = scan.instrument.as_mut() {
+        instrument.nsearches += 1;
     }
+    let (heap, relation, snapshot) = (scan.heapRelation, scan.indexRelation, scan.xs_snapshot);
+    let (orders, order_count) = (scan.orderByData, scan.numberOfOrderBys);
+    let is_check = is_constraint_check(scan);
+    let index = Index::new(relation);
+    let conditions = conditions(scan);
+    let (search, parameters) = row_keys.search(conditions);
+    let parameters = parameters.filter(|_| !is_check);
+    let look = |meta: &Meta| {
+        if let Some(parameters) = &parameters {
+            warn_of_parameters(&index, meta, row_keys, parameters);
+        }
+    };
+    if order_count > 0
+        && let Some((order, nearest)) = row_keys.order(&*orders, conditions)
+    {
+        let fetch = Fetch::open(heap, relation, snapshot);
+        let ordered = start_ordered(index, search, &look, order, nearest, fetch);
+        return RowsLeft::Ordered(ordered);
+    }
+    let (meta, rows) = find(index, &search, 0, false, &look);
+    let decide = match is_check {
+        true => row_keys.decide(conditions),
+        false => None,
+    };
+    RowsLeft::Unordered(Left {
+        heap,
+        table: RowTable::new(index, &meta),
+        rows,
+        tids: Vec::new(),
+        conflicts: decide.map(|decide| Conflicts {
+            fetch: Fetch::open(heap, relation, snapshot),
+            decide,
+        }),
+    })
 }
 
 /// Takes the candidates of the scan's condition if the search is the condition's, or else the candidates

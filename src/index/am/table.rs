@@ -44,18 +44,15 @@ impl TableScan {
     /// The relations are open, and the scan is one of the table.
     pub unsafe fn for_each(&self, row_keys: &RowKeys, take: TakeKeys<'_>) -> f64 {
         if let Some(class) = row_keys.documents() {
-            // SAFETY: vouched for by the caller.
-            return unsafe { self.for_each_signed(row_keys, class, take) };
+            return self.for_each_signed(row_keys, class, take);
         }
         let mut keys = Vec::new();
-        // SAFETY: vouched for by the caller; the values belong to a row.
-        unsafe {
-            self.read(row_keys, &mut |tid, values, is_null| {
-                keys.clear();
-                let (parameters, size) = row_keys.keys(values, is_null, &mut keys);
-                take(tid, parameters, &mut keys, size);
-            })
-        }
+        // The values belong to a row.
+        self.read(row_keys, &mut |tid, values, is_null| {
+            keys.clear();
+            let (parameters, size) = row_keys.keys(values, is_null, &mut keys);
+            take(tid, parameters, &mut keys, size);
+        })
     }
 
     /// # Safety
@@ -110,8 +107,7 @@ impl TableScan {
                     line.put(take(&mut rows), take(&mut documents), bytes);
                 }
             };
-            // SAFETY: vouched for by the caller.
-            count = unsafe { self.read(row_keys, &mut read) };
+            count = self.read(row_keys, &mut read);
             let bytes = bytes(&rows, &documents);
             line.put(rows, documents, bytes);
         });
@@ -123,19 +119,17 @@ impl TableScan {
     unsafe fn read(&self, row_keys: &RowKeys, take: &mut TakeValues<'_>) -> f64 {
         let mut state = (row_keys, take);
         let shows_progress = self.scan.is_null();
-        // SAFETY: vouched for by the caller; the callback gets its own state.
-        unsafe {
-            pg_sys::table_index_build_scan(
-                self.table,
-                self.index,
-                self.info,
-                true,
-                shows_progress,
-                Some(take_values),
-                (&raw mut state).cast(),
-                self.scan,
-            )
-        }
+        // The callback gets its own state.
+        pg_sys::table_index_build_scan(
+            self.table,
+            self.index,
+            self.info,
+            true,
+            shows_progress,
+            Some(take_values),
+            (&raw mut state).cast(),
+            self.scan,
+        )
     }
 }
 
@@ -153,10 +147,8 @@ unsafe extern "C-unwind" fn take_values(
     _alive: bool,
     state: *mut c_void,
 ) {
-    // SAFETY: the table scan calls this with a row's values and the state that it was given.
-    unsafe {
-        let (row_keys, take) = &mut *state.cast::<(&RowKeys, &mut TakeValues<'_>)>();
-        let (values, is_null) = row_keys.row(values, is_null);
-        take(*tid, values, is_null);
-    }
+    // The table scan calls this with a row's values and the state that it was given.
+    let (row_keys, take) = &mut *state.cast::<(&RowKeys, &mut TakeValues<'_>)>();
+    let (values, is_null) = row_keys.row(values, is_null);
+    take(*tid, values, is_null);
 }

@@ -26,20 +26,17 @@ pub unsafe extern "C-unwind" fn bulk_delete(
     callback: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
-    // SAFETY: VACUUM calls this with an open index of this access method; so does the validation of
-    // CREATE INDEX CONCURRENTLY, whose callback wants every row.
-    unsafe {
-        let index = Index::new((*info).index);
-        let stats = or_new(stats);
-        let is_dead = |tid: &mut pg_sys::ItemPointerData| {
-            callback.is_some_and(|callback| callback(tid, state))
-        };
-        let (live, removed) = blank_rows(&index, is_dead);
-        (*stats).num_index_tuples = live as f64;
-        (*stats).tuples_removed += removed as f64;
-        (*stats).num_pages = index.blocks();
-        stats
-    }
+    // VACUUM calls this with an open index of this access method; so does the validation of CREATE INDEX
+    // CONCURRENTLY, whose callback wants every row.
+    let index = Index::new((*info).index);
+    let stats = or_new(stats);
+    let is_dead =
+        |tid: &mut pg_sys::ItemPointerData| callback.is_some_and(|callback| callback(tid, state));
+    let (live, removed) = blank_rows(&index, is_dead);
+    (*stats).num_index_tuples = live as f64;
+    (*stats).tuples_removed += removed as f64;
+    (*stats).num_pages = index.blocks();
+    stats
 }
 
 /// # Safety
@@ -96,37 +93,35 @@ pub unsafe extern "C-unwind" fn cleanup(
     info: *mut pg_sys::IndexVacuumInfo,
     stats: *mut pg_sys::IndexBulkDeleteResult,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
-    // SAFETY: VACUUM and ANALYZE call this with an open index of this access method.
-    unsafe {
-        let index = Index::new((*info).index);
-        if (*info).analyze_only {
-            // Autovacuum analyzes tables that only grow long before it vacuums them.
-            if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
-                tidy(&index);
-            }
-            matches::sample(&index);
-            return stats;
+    // VACUUM and ANALYZE call this with an open index of this access method.
+    let index = Index::new((*info).index);
+    if (*info).analyze_only {
+        // Autovacuum analyzes tables that only grow long before it vacuums them.
+        if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
+            tidy(&index);
         }
-        let has_deleted = !stats.is_null();
-        let stats = or_new(stats);
-        if !has_deleted {
-            (*stats).num_index_tuples = (*info).num_heap_tuples;
-            (*stats).estimated_count = (*info).estimated_count;
-        }
-        let free_before = free_pages(&index);
-        tidy(&index);
         matches::sample(&index);
-        if has_deleted {
-            reclaim(&index.read_once((*info).strategy));
-        }
-        pg_sys::IndexFreeSpaceMapVacuum(index.as_ptr());
-        let free = free_pages(&index);
-        (*stats).num_pages = index.blocks();
-        (*stats).pages_newly_deleted = free.saturating_sub(free_before);
-        (*stats).pages_deleted = free;
-        (*stats).pages_free = free;
-        stats
+        return stats;
     }
+    let has_deleted = !stats.is_null();
+    let stats = or_new(stats);
+    if !has_deleted {
+        (*stats).num_index_tuples = (*info).num_heap_tuples;
+        (*stats).estimated_count = (*info).estimated_count;
+    }
+    let free_before = free_pages(&index);
+    tidy(&index);
+    matches::sample(&index);
+    if has_deleted {
+        reclaim(&index.read_once((*info).strategy));
+    }
+    pg_sys::IndexFreeSpaceMapVacuum(index.as_ptr());
+    let free = free_pages(&index);
+    (*stats).num_pages = index.blocks();
+    (*stats).pages_newly_deleted = free.saturating_sub(free_before);
+    (*stats).pages_deleted = free;
+    (*stats).pages_free = free;
+    stats
 }
 
 /// The dead rows of a range, as bits for one row or more each.

@@ -110,25 +110,23 @@ impl IndexColumn {
         let (own, collation) = self.type_and_collation();
         let no_salt = pg_sys::Datum::from(0i64);
         let wanted = pg_sys::TYPECACHE_HASH_OPFAMILY | pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
-        // SAFETY: cache entries are never freed; their functions take values of the type, and a salt.
-        unsafe {
-            let hashing = |type_| pg_sys::lookup_type_cache(type_, wanted as i32);
-            let own_hashing = hashing(own);
-            let hashing = given.map_or(own_hashing, hashing);
-            if (*hashing).hash_opf != (*own_hashing).hash_opf {
-                return None;
-            }
-            let function = &raw mut (*hashing).hash_extended_proc_finfo;
-            let hash = if (*function).fn_oid != pg_sys::InvalidOid {
-                pg_sys::FunctionCall2Coll(function, collation, value, no_salt)
-            } else {
-                let type_ = pg_sys::getBaseType(given.unwrap_or(own));
-                let number = HASH_FUNCTION as i16;
-                let function = pg_sys::get_opfamily_proc(self.family(), type_, type_, number);
-                pg_sys::OidFunctionCall2Coll(function, collation, value, no_salt)
-            };
-            Some(hash.value() as u64)
+        // Cache entries are never freed; their functions take values of the type, and a salt.
+        let hashing = |type_| pg_sys::lookup_type_cache(type_, wanted as i32);
+        let own_hashing = hashing(own);
+        let hashing = given.map_or(own_hashing, hashing);
+        if (*hashing).hash_opf != (*own_hashing).hash_opf {
+            return None;
         }
+        let function = &raw mut (*hashing).hash_extended_proc_finfo;
+        let hash = if (*function).fn_oid != pg_sys::InvalidOid {
+            pg_sys::FunctionCall2Coll(function, collation, value, no_salt)
+        } else {
+            let type_ = pg_sys::getBaseType(given.unwrap_or(own));
+            let number = HASH_FUNCTION as i16;
+            let function = pg_sys::get_opfamily_proc(self.family(), type_, type_, number);
+            pg_sys::OidFunctionCall2Coll(function, collation, value, no_salt)
+        };
+        Some(hash.value() as u64)
     }
 
     /// Returns a copy of its expression; None for a column of the table.

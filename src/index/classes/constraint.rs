@@ -51,16 +51,14 @@ impl KeyClass {
 
 impl ComparedClass for KeyClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
-        // SAFETY: vouched for by the caller.
-        let key = unsafe { ConstraintKey::from_raw(value) };
+        let key = ConstraintKey::from_raw(value);
         let keyed = self.class.keys_of(&key.read(), keys);
         keyed.unwrap_or_else(|| corrupt("near_dup_key"))
     }
 
     /// Each of two keys has to be within the other's bound.
     unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
-        // SAFETY: vouched for by the caller.
-        let key = unsafe { ConstraintKey::from_raw(query) };
+        let key = ConstraintKey::from_raw(query);
         let mut center = key.read();
         match (&mut center, self.bound) {
             (Within::Signature(_, bound), Bound::Threshold(own)) => *bound = bound.max(own),
@@ -83,8 +81,7 @@ impl ComparedClass for KeyClass {
             return None;
         };
         Some(Box::new(move |value| {
-            // SAFETY: vouched for by the caller.
-            let [value, query] = unsafe { [value, query].map(|key| ConstraintKey::from_raw(key)) };
+            let [value, query] = [value, query].map(|key| ConstraintKey::from_raw(key));
             near_dup_key_near(value, query)
         }))
     }

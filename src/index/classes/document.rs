@@ -33,8 +33,7 @@ impl DocumentClass {
     /// # Safety
     /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        let stored = unsafe { read_options(options) };
+        let stored = read_options(options);
         let unit = Unit::from_repr(stored.unit.try_into().ok()?)?;
         let fold = Fold::from_repr(stored.fold.try_into().ok()?)?;
         let shingling = Shingling::new(i64::from(stored.k), unit, fold).ok()?;
@@ -98,8 +97,7 @@ impl DocumentClass {
 
 impl ComparedClass for DocumentClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
-        // SAFETY: vouched for by the caller.
-        let doc = unsafe { Text::from_raw(value) };
+        let doc = Text::from_raw(value);
         let (of_doc, size) = self
             .keys
             .of_document(&doc, &mut check_interrupts)

@@ -2,7 +2,6 @@
 //!
 //! An index for distance d stores the keys of d + 1 blocks of a bit string; keys depend on the
 //! length too, so that strings of all lengths share a column.
-#![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{ClassOptions, DEFAULT, Declared, read_options};
 use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, shorten};
@@ -29,8 +28,7 @@ impl HammingClass {
     /// # Safety
     /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        let distance = unsafe { read_options(options) }.distance;
+        let distance = read_options(options).distance;
         Self::new(distance.into()).ok()
     }
 
@@ -57,8 +55,7 @@ impl HammingClass {
 
 impl ComparedClass for HammingClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
-        // SAFETY: vouched for by the caller.
-        let bits = unsafe { Bits::from_raw(value) };
+        let bits = Bits::from_raw(value);
         (self.push_keys(bits.as_bitslice(), keys), None)
     }
 
@@ -79,8 +76,7 @@ impl ComparedClass for HammingClass {
     }
 
     unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
-        // SAFETY: vouched for by the caller.
-        let bits = unsafe { Bits::from_raw(query) };
+        let bits = Bits::from_raw(query);
         Some(Box::new(HammingOrder {
             blocks: self.blocks,
             query: copied(bits.bytes()).or_raise(),
@@ -117,8 +113,7 @@ impl DistanceOrder for HammingOrder {
     }
 
     unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64> {
-        // SAFETY: vouched for by the caller.
-        let bits = unsafe { Bits::from_raw(value) };
+        let bits = Bits::from_raw(value);
         let comparable = bits.len() == self.len;
         comparable.then(|| f64::from(neardup::hamming::distance(bits.bytes(), &self.query)))
     }

@@ -3,7 +3,6 @@
 //! An index for threshold t stores the keys of the pigeonhole bands of t. Which bands a value has
 //! depends on its own parameters, so that signatures of all kinds share a column: two comparable
 //! ones have the same bands, and keys of others may meet by chance, which the recheck sorts out.
-#![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{Declared, read_options};
 use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, shorten};
@@ -32,8 +31,7 @@ impl MinhashClass {
     /// # Safety
     /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        Self::new(unsafe { read_options(options) }.threshold)
+        Self::new(read_options(options).threshold)
     }
 
     /// Returns None for a threshold out of range.
@@ -78,8 +76,7 @@ impl MinhashClass {
 
 impl ComparedClass for MinhashClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
-        // SAFETY: vouched for by the caller.
-        let stored = unsafe { StoredSignature::from_raw(value) };
+        let stored = StoredSignature::from_raw(value);
         (self.push_keys(&stored.read(), keys), None)
     }
 
@@ -106,8 +103,7 @@ impl ComparedClass for MinhashClass {
     }
 
     unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
-        // SAFETY: vouched for by the caller.
-        let stored = unsafe { StoredSignature::from_raw(query) };
+        let stored = StoredSignature::from_raw(query);
         let header = stored.read().header;
         Some(Box::new(MinhashOrder {
             class: *self,
@@ -145,8 +141,7 @@ impl DistanceOrder for MinhashOrder {
     }
 
     unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64> {
-        // SAFETY: vouched for by the caller.
-        let stored = unsafe { StoredSignature::from_raw(value) };
+        let stored = StoredSignature::from_raw(value);
         match estimate_stored(stored.bytes(), &self.query) {
             Err(Error::Incomparable { .. }) => None,
             estimate => Some(1.0 - estimate.or_raise()),

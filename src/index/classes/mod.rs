@@ -94,8 +94,7 @@ pub trait ComparedClass {
     /// # Safety
     /// `query` is a datum of the type on the right of the class's operator with this strategy.
     unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
-        // SAFETY: vouched for by the caller.
-        let ball = unsafe { Ball::from_raw(query) };
+        let ball = Ball::from_raw(query);
         let search = self.search_for(strategy, &ball.read());
         search.unwrap_or((KeySearch::Nothing, OF_OTHER_KIND))
     }

@@ -60,19 +60,17 @@ pub fn install() {
 /// the options function has returned, so that only a hook for reports can add to it.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn hint_at_names(report: *mut pg_sys::ErrorData) {
-    // SAFETY: PostgreSQL passes the report that it is about to send; strings are NUL-terminated.
-    unsafe {
-        let error = &mut *report;
-        let is_unknown = error.elevel == PgLogLevel::ERROR as i32
-            && error.hint.is_null()
-            && !error.message_id.is_null()
-            && CStr::from_ptr(error.message_id) == c"unrecognized parameter \"%s\"";
-        if is_unknown && let Some(hint) = NAMES.with_borrow(valid_names) {
-            error.hint = pg_sys::MemoryContextStrdup(error.assoc_context, hint.as_ptr());
-        }
-        if let Some(previous) = PREVIOUS {
-            previous(report);
-        }
+    // PostgreSQL passes the report that it is about to send; strings are NUL-terminated.
+    let error = &mut *report;
+    let is_unknown = error.elevel == PgLogLevel::ERROR as i32
+        && error.hint.is_null()
+        && !error.message_id.is_null()
+        && CStr::from_ptr(error.message_id) == c"unrecognized parameter \"%s\"";
+    if is_unknown && let Some(hint) = NAMES.with_borrow(valid_names) {
+        error.hint = pg_sys::MemoryContextStrdup(error.assoc_context, hint.as_ptr());
+    }
+    if let Some(previous) = PREVIOUS {
+        previous(report);
     }
 }
 
@@ -91,15 +89,12 @@ impl Declared {
     /// # Safety
     /// PostgreSQL passes the argument to an options function.
     pub unsafe fn begin(relopts: &mut Internal) -> Self {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let relopts = relopts
-                .get_mut::<pg_sys::local_relopts>()
-                .expect("an options function gets the options");
-            pg_sys::init_local_reloptions(relopts, size_of::<ClassOptions>());
-            NAMES.set((pg_sys::GetCurrentStatementStartTimestamp(), Vec::new()));
-            Self(relopts)
-        }
+        let relopts = relopts
+            .get_mut::<pg_sys::local_relopts>()
+            .expect("an options function gets the options");
+        pg_sys::init_local_reloptions(relopts, size_of::<ClassOptions>());
+        NAMES.set((pg_sys::GetCurrentStatementStartTimestamp(), Vec::new()));
+        Self(relopts)
     }
 
     /// Notes the name of an option for errors.
@@ -138,18 +133,15 @@ impl Declared {
         offset: usize,
     ) {
         self.note(name);
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            pg_sys::add_local_int_reloption(
-                self.0,
-                name.as_ptr(),
-                description.as_ptr(),
-                default,
-                least,
-                greatest,
-                offset as i32,
-            );
-        }
+        pg_sys::add_local_int_reloption(
+            self.0,
+            name.as_ptr(),
+            description.as_ptr(),
+            default,
+            least,
+            greatest,
+            offset as i32,
+        );
     }
 
     /// Declares an option whose value is one of some names, each stored as a number; `valid` is the hint of an
@@ -166,26 +158,24 @@ impl Declared {
     ) {
         const SIZE: usize = size_of::<pg_sys::relopt_enum_elt_def>();
         self.note(name);
-        // SAFETY: vouched for by the caller; the list lives as long as the options, and ends with NULL.
-        unsafe {
-            let members = pg_sys::palloc0((choices.len() + 1) * SIZE);
-            let members = members.cast::<pg_sys::relopt_enum_elt_def>();
-            for (place, (choice, number)) in choices.iter().enumerate() {
-                (*members.add(place)).string_val = choice.as_ptr();
-                (*members.add(place)).symbol_val = *number;
-            }
-            let [name, description, valid] = [name, description, valid].map(CStr::as_ptr);
-            let offset = offset as i32;
-            pg_sys::add_local_enum_reloption(
-                self.0,
-                name,
-                description,
-                members,
-                default,
-                valid,
-                offset,
-            );
+        // The list lives as long as the options, and ends with NULL.
+        let members = pg_sys::palloc0((choices.len() + 1) * SIZE);
+        let members = members.cast::<pg_sys::relopt_enum_elt_def>();
+        for (place, (choice, number)) in choices.iter().enumerate() {
+            (*members.add(place)).string_val = choice.as_ptr();
+            (*members.add(place)).symbol_val = *number;
         }
+        let [name, description, valid] = [name, description, valid].map(CStr::as_ptr);
+        let offset = offset as i32;
+        pg_sys::add_local_enum_reloption(
+            self.0,
+            name,
+            description,
+            members,
+            default,
+            valid,
+            offset,
+        );
     }
 
     /// Registers the function that checks the options when they are set.
@@ -200,13 +190,11 @@ impl Declared {
 /// # Safety
 /// `options` is NULL or a varlena as PostgreSQL makes it of the options of an operator class.
 pub unsafe fn read_options(options: *mut pg_sys::bytea) -> ClassOptions {
-    // SAFETY: vouched for by the caller; the length is checked, and any bytes are valid.
-    unsafe {
-        let is_complete = !options.is_null()
-            && pgrx::varlena::varsize(options.cast()) >= size_of::<ClassOptions>();
-        match is_complete {
-            true => options.cast::<ClassOptions>().read_unaligned(),
-            false => DEFAULT,
-        }
+    // The length is checked, and any bytes are valid.
+    let is_complete =
+        !options.is_null() && pgrx::varlena::varsize(options.cast()) >= size_of::<ClassOptions>();
+    match is_complete {
+        true => options.cast::<ClassOptions>().read_unaligned(),
+        false => DEFAULT,
     }
 }

@@ -58,25 +58,22 @@ impl RowKeys {
         keys: &mut Vec<u32>,
     ) -> (Option<ValueParameters>, RowSize) {
         let start = keys.len();
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let Some(value) = self.compared(values, is_null) else {
-                return (None, RowSize::default());
-            };
-            let (parameters, size) = self.class.keys(value, keys);
-            let size = match self.scope_of(values, is_null) {
-                Some(scope) => {
-                    let keys = &mut keys[start..];
-                    self.within(scope, keys);
-                    size.unwrap_or(RowSize::new(0, keys.len()))
-                }
-                None => {
-                    keys.truncate(start);
-                    RowSize::default()
-                }
-            };
-            (Some(parameters), size)
-        }
+        let Some(value) = self.compared(values, is_null) else {
+            return (None, RowSize::default());
+        };
+        let (parameters, size) = self.class.keys(value, keys);
+        let size = match self.scope_of(values, is_null) {
+            Some(scope) => {
+                let keys = &mut keys[start..];
+                self.within(scope, keys);
+                size.unwrap_or(RowSize::new(0, keys.len()))
+            }
+            None => {
+                keys.truncate(start);
+                RowSize::default()
+            }
+        };
+        (Some(parameters), size)
     }
 
     /// Returns the class of the compared column if that is one of documents.
@@ -106,11 +103,8 @@ impl RowKeys {
         is_null: *const bool,
     ) -> (&'r [pg_sys::Datum], &'r [bool]) {
         let columns = self.scope.len() + 1;
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let values = std::slice::from_raw_parts(values, columns);
-            (values, std::slice::from_raw_parts(is_null, columns))
-        }
+        let values = std::slice::from_raw_parts(values, columns);
+        (values, std::slice::from_raw_parts(is_null, columns))
     }
 
     /// Returns the search for scan keys: of several conditions the most selective, within the scope
@@ -139,8 +133,7 @@ impl RowKeys {
                 best = (search, Some(parameters));
             }
         }
-        // SAFETY: as above.
-        (unsafe { self.search_within(best.0, conditions) }, best.1)
+        (self.search_within(best.0, conditions), best.1)
     }
 
     /// Returns the search for the rows that match a condition on the compared column, in any scope.
@@ -148,8 +141,7 @@ impl RowKeys {
     /// # Safety
     /// `query` is the right operand of such a condition, of the operator with this strategy.
     pub unsafe fn search_for(&self, strategy: u16, query: pg_sys::Datum) -> KeySearch {
-        // SAFETY: vouched for by the caller.
-        unsafe { self.class.search(strategy, query) }.0
+        self.class.search(strategy, query).0
     }
 
     /// Returns the function that tells whether a row's compared value conflicts with the condition of a
@@ -166,8 +158,7 @@ impl RowKeys {
         if is_null(compared) {
             return None;
         }
-        // SAFETY: vouched for by the caller.
-        unsafe { self.class.decide(compared.sk_argument) }
+        self.class.decide(compared.sk_argument)
     }
 
     /// Returns the order of a scan by the distance from a query, and the search for the nearest; None
@@ -183,12 +174,9 @@ impl RowKeys {
         if is_null(by) {
             return None;
         }
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let order = self.class.order(by.sk_argument)?;
-            let search = self.search_within(order.search(), conditions);
-            Some((order, search))
-        }
+        let order = self.class.order(by.sk_argument)?;
+        let search = self.search_within(order.search(), conditions);
+        Some((order, search))
     }
 
     /// Returns whether a row is in the scope that conditions name.

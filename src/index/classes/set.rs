@@ -25,8 +25,7 @@ fn add_keys(elements: &[i64], keys: &mut Vec<u32>) {
 
 impl ComparedClass for SetClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
-        // SAFETY: vouched for by the caller.
-        let array = unsafe { Bigints::from_raw(value) };
+        let array = Bigints::from_raw(value);
         add_keys(&array.set(), keys);
         (PARAMETERS, None)
     }

@@ -6,21 +6,11 @@
 //! comparison takes its place; the index serves a weaker form of it, and it stays as a filter, so that
 //! every answer is right, and no plan evaluates both. `near_contained` does not stay: an index of sets keeps the same
 //! rows. Paths that are there before stay, whoever made them; their numbers of rows follow the new estimate.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every operation on the planner's nodes is unsafe"
-)]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "an entry an index of the table, or a condition"
-)]
 
-use super::comparison::BoundComparison;
-use super::constraint::{self, NearCondition};
-use super::selectivity;
-use super::sets::ContainmentCondition;
+use super::condition::NearCondition;
+use super::constraint;
+use super::selectivity::{self, TableMatches};
 use crate::pg::nodes;
-
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
@@ -54,24 +44,21 @@ unsafe extern "C-unwind" fn make_paths(
     number: pg_sys::Index,
     entry: *mut pg_sys::RangeTblEntry,
 ) {
-    // SAFETY: the planner's structures are valid while it plans.
-    unsafe {
-        if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
-            if (*entry).inh {
-                add_up_children(root, rel);
-            } else if has_plain_paths(rel, entry) {
-                let filters = derived(root, rel, (*rel).baserestrictinfo);
-                let joins = derived(root, rel, (*rel).joininfo);
-                if !filters.is_empty() || !joins.is_empty() {
-                    let rows = (*rel).rows;
-                    estimate(root, rel, &filters, &joins);
-                    add_paths(root, rel, rows, &filters, &joins);
-                }
+    if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
+        if (*entry).inh {
+            add_up_children(root, rel);
+        } else if has_plain_paths(rel, entry) {
+            let filters = derived(root, rel, (*rel).baserestrictinfo);
+            let joins = derived(root, rel, (*rel).joininfo);
+            if !filters.is_empty() || !joins.is_empty() {
+                let rows = (*rel).rows;
+                estimate(root, rel, &filters, &joins);
+                add_paths(root, rel, rows, &filters, &joins);
             }
         }
-        if let Some(previous) = PREVIOUS {
-            previous(root, rel, number, entry);
-        }
+    }
+    if let Some(previous) = PREVIOUS {
+        previous(root, rel, number, entry);
     }
 }
 
@@ -92,69 +79,36 @@ unsafe fn derived(
     conditions: *mut pg_sys::List,
 ) -> Vec<Derived> {
     let mut all = Vec::new();
-    // SAFETY: vouched for by the caller; a list of conditions.
-    unsafe {
-        let has_keys = constraint::has_keys(rel);
-        for comparison in PgList::<pg_sys::RestrictInfo>::from_pg(conditions).iter_ptr() {
-            let clause = (*comparison).clause.cast();
-            let mut derive = |clause, is_served, is_exact| {
-                all.push(Derived {
-                    comparison,
-                    condition: restriction(root, comparison, clause),
-                    is_served,
-                    is_exact,
-                });
-            };
-            let found = BoundComparison::of(clause);
-            let contained = containment(found.as_ref(), clause);
-            let near = match &found {
-                _ if !has_keys => None,
-                Some(found) => NearCondition::of_comparison(found),
-                None => NearCondition::of_call(clause),
-            };
-            let values = found.map(|found| found.values);
-            let values = values.or(near.as_ref().map(|near| near.values));
-            let Some(values) = values.or(contained.map(|contained| contained.values)) else {
-                continue;
-            };
-            for column in columns_of(root, rel, values) {
-                let of_sets = contained
-                    .and_then(|contained| Some((contained.of_sets(root, rel, column)?, contained)));
-                if let Some(found) = &found
-                    && let Some(clause) = found.condition(root, column)
-                {
-                    let is_served = is_served(rel, found, values[1 - column]);
-                    // One that no index serves has no estimate of its own.
-                    if is_served || of_sets.is_none() {
-                        derive(clause, is_served, false);
-                    }
+    for comparison in PgList::<pg_sys::RestrictInfo>::from_pg(conditions).iter_ptr() {
+        let Some(near) = NearCondition::of((*comparison).clause.cast()) else {
+            continue;
+        };
+        let mut derive = |clause, is_served, is_exact| {
+            all.push(Derived {
+                comparison,
+                condition: restriction(root, comparison, clause),
+                is_served,
+                is_exact,
+            });
+        };
+        for column in columns_of(root, rel, near.values) {
+            let of_sets = near.of_sets(root, rel, column);
+            if let Some(clause) = near.of_ball(root, column) {
+                let is_served = is_served(rel, &near, near.values[1 - column]);
+                // One that no index serves has no estimate of its own.
+                if is_served || of_sets.is_none() {
+                    derive(clause, is_served, false);
                 }
-                if let Some((clause, contained)) = of_sets {
-                    derive(clause, true, contained.is_exact);
-                }
-                if let Some(near) = &near {
-                    for clause in near.conditions(root, rel, column) {
-                        derive(clause, true, false);
-                    }
-                }
+            }
+            if let Some(clause) = of_sets {
+                derive(clause, true, near.is_call());
+            }
+            for clause in constraint::of_keys(&near, root, rel, column) {
+                derive(clause, true, false);
             }
         }
     }
     all
-}
-
-/// Returns the containment of documents that a condition asks for; `found` is the comparison that it is.
-///
-/// # Safety
-/// The node is valid.
-unsafe fn containment(
-    found: Option<&BoundComparison>,
-    clause: *mut pg_sys::Node,
-) -> Option<ContainmentCondition> {
-    match found {
-        Some(found) => ContainmentCondition::of_comparison(found),
-        None => ContainmentCondition::of_call(clause),
-    }
 }
 
 /// Returns which of two values are made of columns of a table alone, if the other has none of them.
@@ -175,16 +129,13 @@ unsafe fn columns_of(
 /// not known yet may be one that it does not: then the index reads all its rows.
 unsafe fn is_served(
     rel: *mut pg_sys::RelOptInfo,
-    comparison: &BoundComparison,
+    comparison: &NearCondition,
     center: *mut pg_sys::Node,
 ) -> bool {
     let bound = comparison.bound();
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        selectivity::columns(rel, comparison.kind).any(|column| {
-            bound.is_none_or(|bound| bound.is_served(column.options(), nodes::constant(center)))
-        })
-    }
+    selectivity::columns(rel, comparison.kind).any(|column| {
+        bound.is_none_or(|bound| bound.is_served(column.options(), nodes::constant(center)))
+    })
 }
 
 /// Has the comparisons keep as many rows, or pairs of rows, as the conditions that follow from them.
@@ -207,11 +158,11 @@ unsafe fn estimate(
         let comparison = &mut *derived.comparison;
         if comparison.norm_selec < 0.0 || comparison.outer_selec < 0.0 {
             let condition = &*(*derived.condition).clause.cast::<pg_sys::OpExpr>();
-            let share = selectivity::of_pairs(root, condition.opfuncid, condition.args);
-            comparison.norm_selec = share.inner;
+            let matches = TableMatches::of(root, condition.opfuncid, condition.args, 0);
+            comparison.norm_selec = matches.share();
             comparison.outer_selec = match semijoin(root, comparison.clause_relids) {
-                true => share.semi,
-                false => share.inner,
+                true => matches.mean.any,
+                false => matches.share(),
             };
         }
     }
@@ -238,11 +189,7 @@ unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelO
     let compares = |conditions| {
         PgList::<pg_sys::RestrictInfo>::from_pg(conditions)
             .iter_ptr()
-            .any(|condition| {
-                let clause = (*condition).clause.cast();
-                BoundComparison::of(clause).is_some()
-                    || ContainmentCondition::of_call(clause).is_some()
-            })
+            .any(|condition| NearCondition::of((*condition).clause.cast()).is_some())
     };
     if !compares((*rel).baserestrictinfo) || pg_sys::is_dummy_rel(rel) {
         return;
@@ -357,52 +304,43 @@ unsafe fn adopt_rows(
 
 /// Returns a new list with the conditions that an index serves.
 unsafe fn with(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys::List {
-    // SAFETY: a list of conditions.
-    unsafe {
-        all.iter()
-            .filter(|derived| derived.is_served)
-            .fold(pg_sys::list_copy(conditions), |list, derived| {
-                pg_sys::lappend(list, derived.condition.cast())
-            })
-    }
+    all.iter()
+        .filter(|derived| derived.is_served)
+        .fold(pg_sys::list_copy(conditions), |list, derived| {
+            pg_sys::lappend(list, derived.condition.cast())
+        })
 }
 
 /// Returns a list without the derived conditions.
 unsafe fn without(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys::List {
-    // SAFETY: a list of conditions.
-    unsafe {
-        all.iter().fold(conditions, |list, derived| {
-            pg_sys::list_delete_ptr(list, derived.condition.cast())
-        })
-    }
+    all.iter().fold(conditions, |list, derived| {
+        pg_sys::list_delete_ptr(list, derived.condition.cast())
+    })
 }
 
 /// Puts the comparison into the place of the derived condition in a path.
 unsafe fn put_comparisons(path: *mut pg_sys::Path, all: &[Derived]) {
-    // SAFETY: the tag tells the type of a path.
-    unsafe {
-        let parts = match (*path.cast::<pg_sys::Node>()).type_ {
-            pg_sys::NodeTag::T_IndexPath => {
-                let clauses = (*path.cast::<pg_sys::IndexPath>()).indexclauses;
-                for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
-                    let clause = &mut *clause;
-                    if let Some(derived) = all.iter().find(|d| d.condition == clause.rinfo) {
-                        clause.rinfo = derived.comparison;
-                        clause.lossy = !derived.is_exact;
-                    }
+    let parts = match (*path.cast::<pg_sys::Node>()).type_ {
+        pg_sys::NodeTag::T_IndexPath => {
+            let clauses = (*path.cast::<pg_sys::IndexPath>()).indexclauses;
+            for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
+                let clause = &mut *clause;
+                if let Some(derived) = all.iter().find(|d| d.condition == clause.rinfo) {
+                    clause.rinfo = derived.comparison;
+                    clause.lossy = !derived.is_exact;
                 }
-                return;
             }
-            pg_sys::NodeTag::T_BitmapHeapPath => {
-                return put_comparisons((*path.cast::<pg_sys::BitmapHeapPath>()).bitmapqual, all);
-            }
-            pg_sys::NodeTag::T_BitmapAndPath => (*path.cast::<pg_sys::BitmapAndPath>()).bitmapquals,
-            pg_sys::NodeTag::T_BitmapOrPath => (*path.cast::<pg_sys::BitmapOrPath>()).bitmapquals,
-            _ => return,
-        };
-        for part in PgList::<pg_sys::Path>::from_pg(parts).iter_ptr() {
-            put_comparisons(part, all);
+            return;
         }
+        pg_sys::NodeTag::T_BitmapHeapPath => {
+            return put_comparisons((*path.cast::<pg_sys::BitmapHeapPath>()).bitmapqual, all);
+        }
+        pg_sys::NodeTag::T_BitmapAndPath => (*path.cast::<pg_sys::BitmapAndPath>()).bitmapquals,
+        pg_sys::NodeTag::T_BitmapOrPath => (*path.cast::<pg_sys::BitmapOrPath>()).bitmapquals,
+        _ => return,
+    };
+    for part in PgList::<pg_sys::Path>::from_pg(parts).iter_ptr() {
+        put_comparisons(part, all);
     }
 }
 

@@ -1,8 +1,11 @@
 //! Answers to the planner: the conditions that an index serves, and the rows that they keep.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "an entry an index of the table, or a condition"
+)]
 
-mod comparison;
+mod condition;
 mod constraint;
 pub mod hook;
 mod selectivity;
-mod sets;
 pub mod support;

@@ -2,11 +2,6 @@
 //!
 //! For a value that is known an index is asked, which looks a few of its keys up. For one that is not, the
 //! index knows how many rows match one of its own, on average.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every operation on the planner's nodes is unsafe"
-)]
-#![allow(clippy::disallowed_methods, reason = "an entry an index of the table")]
 
 use super::constraint::as_containment;
 use crate::index::am::{self, Mean, planned};
@@ -44,11 +39,10 @@ pub unsafe fn columns(
 #[pg_extern(stable, parallel_safe, strict, name = "_near_dup_sel")]
 fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relation: i32) -> f64 {
     // SAFETY: the planner calls this with its structures.
-    let matches = unsafe {
+    unsafe {
         let function = pg_sys::get_opcode(operator);
-        TableMatches::of(pointer(root), function, pointer(args), relation)
-    };
-    matches.map_or(DEFAULT, |matches| matches.share())
+        TableMatches::of(pointer(root), function, pointer(args), relation).share()
+    }
 }
 
 /// Implements `JOIN` of the operators between values and balls, and of `%`.
@@ -61,44 +55,22 @@ fn near_dup_balljoinsel(
     _join: Internal,
 ) -> f64 {
     // SAFETY: the planner calls this with its structures.
-    let share = unsafe { of_pairs(pointer(root), pg_sys::get_opcode(operator), pointer(args)) };
+    let matches = unsafe {
+        let function = pg_sys::get_opcode(operator);
+        TableMatches::of(pointer(root), function, pointer(args), 0)
+    };
     match join_type as pg_sys::JoinType::Type {
-        pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI => share.semi,
-        _ => share.inner,
-    }
-}
-
-/// An estimate of the pairs of rows within a bound.
-pub struct PairShare {
-    /// As a share of all pairs.
-    pub inner: f64,
-    /// The share of rows that are in such a pair at all.
-    pub semi: f64,
-}
-
-/// Returns how many pairs of a value and the center of a ball are within the ball's bound.
-///
-/// # Safety
-/// The planner's structures are valid; the arguments belong to the function.
-pub unsafe fn of_pairs(
-    root: *mut pg_sys::PlannerInfo,
-    function: pg_sys::Oid,
-    args: *mut pg_sys::List,
-) -> PairShare {
-    // SAFETY: vouched for by the caller.
-    let matches = unsafe { TableMatches::of(root, function, args, 0) };
-    PairShare {
-        inner: matches.as_ref().map_or(DEFAULT, TableMatches::share),
-        semi: matches.map_or(UNKNOWN.any, |matches| matches.mean.any),
+        pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI => matches.mean.any,
+        _ => matches.share(),
     }
 }
 
 /// The bound of a search among sets or documents that is not known yet.
 const USUAL: Bound = Bound::Share(USUAL_SHARE);
 
-/// The rows of a table that match a value.
-struct TableMatches {
-    mean: Mean,
+/// The rows of a table that match a value: of a join, the pairs of rows as a share of all.
+pub struct TableMatches {
+    pub mean: Mean,
     /// The rows of the table.
     all: f64,
 }
@@ -109,7 +81,22 @@ impl TableMatches {
     ///
     /// # Safety
     /// The planner's structures are valid; the arguments belong to the function.
-    unsafe fn of(
+    pub unsafe fn of(
+        root: *mut pg_sys::PlannerInfo,
+        function: pg_sys::Oid,
+        args: *mut pg_sys::List,
+        relation: i32,
+    ) -> Self {
+        Self::known(root, function, args, relation).unwrap_or(Self {
+            mean: Mean {
+                rows: DEFAULT,
+                ..UNKNOWN
+            },
+            all: 1.0,
+        })
+    }
+
+    unsafe fn known(
         root: *mut pg_sys::PlannerInfo,
         function: pg_sys::Oid,
         args: *mut pg_sys::List,
@@ -153,44 +140,38 @@ impl TableMatches {
         value: *mut pg_sys::Node,
         ball: &BallOperand,
     ) -> Option<Self> {
-        // SAFETY: the planner's structures are valid.
-        unsafe {
-            let rel = *(*root).simple_rel_array.add(table as usize);
-            let entry = *(*root).simple_rte_array.add(table as usize);
-            if rel.is_null() || (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION {
-                return None;
-            }
-            if !(*entry).inh {
-                let mean = ball.matches(root, rel, value)?;
-                let all = (*rel).tuples.max(1.0);
-                return Some(Self { mean, all });
-            }
-            let mut sum: Option<Self> = None;
-            for child in
-                PgList::<pg_sys::AppendRelInfo>::from_pg((*root).append_rel_list).iter_ptr()
-            {
-                if (*child).parent_relid != table as u32 {
-                    continue;
-                }
-                let mut infos = [child];
-                let value = pg_sys::adjust_appendrel_attrs(root, value, 1, infos.as_mut_ptr());
-                let Some(part) = Self::in_table(root, (*child).child_relid as i32, value, ball)
-                else {
-                    continue;
-                };
-                let sum = sum.get_or_insert(Self {
-                    mean: Mean::default(),
-                    all: 0.0,
-                });
-                sum.all += part.all;
-                sum.mean.rows += part.mean.rows;
-                sum.mean.any = sum.mean.any.max(part.mean.any);
-            }
-            sum
+        let rel = *(*root).simple_rel_array.add(table as usize);
+        let entry = *(*root).simple_rte_array.add(table as usize);
+        if rel.is_null() || (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION {
+            return None;
         }
+        if !(*entry).inh {
+            let mean = ball.matches(root, rel, value)?;
+            let all = (*rel).tuples.max(1.0);
+            return Some(Self { mean, all });
+        }
+        let mut sum: Option<Self> = None;
+        for child in PgList::<pg_sys::AppendRelInfo>::from_pg((*root).append_rel_list).iter_ptr() {
+            if (*child).parent_relid != table as u32 {
+                continue;
+            }
+            let mut infos = [child];
+            let value = pg_sys::adjust_appendrel_attrs(root, value, 1, infos.as_mut_ptr());
+            let Some(part) = Self::in_table(root, (*child).child_relid as i32, value, ball) else {
+                continue;
+            };
+            let sum = sum.get_or_insert(Self {
+                mean: Mean::default(),
+                all: 0.0,
+            });
+            sum.all += part.all;
+            sum.mean.rows += part.mean.rows;
+            sum.mean.any = sum.mean.any.max(part.mean.any);
+        }
+        sum
     }
 
-    fn share(&self) -> f64 {
+    pub fn share(&self) -> f64 {
         (self.mean.rows / self.all).clamp(0.0, 1.0)
     }
 }
@@ -211,20 +192,17 @@ impl BallOperand {
     /// The node is the operand that is a ball.
     unsafe fn of(containment: Containment, node: *mut pg_sys::Node) -> Self {
         let Containment { kind, strategy, .. } = containment;
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let datum = constant(node);
-            let called = match datum {
-                Some(_) => None,
-                None => Terms::of_ball(node, kind),
-            };
-            Self {
-                kind,
-                strategy,
-                datum,
-                bound: Terms::bound_of_ball(node, kind),
-                center: called.map(|(center, _)| center),
-            }
+        let datum = constant(node);
+        let called = match datum {
+            Some(_) => None,
+            None => Terms::of_ball(node, kind),
+        };
+        Self {
+            kind,
+            strategy,
+            datum,
+            bound: Terms::bound_of_ball(node, kind),
+            center: called.map(|(center, _)| center),
         }
     }
 
@@ -234,25 +212,22 @@ impl BallOperand {
         rel: *mut pg_sys::RelOptInfo,
         value: *mut pg_sys::Node,
     ) -> Option<PlannedColumn> {
-        // SAFETY: the planner's structures are valid.
-        unsafe {
-            let own = |column: &PlannedColumn| self.kind.own_bound(column.options());
-            let is_usable = |column: &PlannedColumn| {
-                let index = column.index;
-                am::is_ours(index)
-                    && (*index).nkeycolumns == 1
-                    && (*index).indpred.is_null()
-                    && pg_sys::match_index_to_operand(value, column.at as i32, index)
-                    && self
-                        .bound
-                        .is_none_or(|bound| bound.is_served(column.options(), None))
-            };
-            let closest = |best, other| match (own(&best), own(&other)) {
-                (Some(a), Some(b)) if b.is_within(&a) => other,
-                _ => best,
-            };
-            columns(rel, self.kind).filter(is_usable).reduce(closest)
-        }
+        let own = |column: &PlannedColumn| self.kind.own_bound(column.options());
+        let is_usable = |column: &PlannedColumn| {
+            let index = column.index;
+            am::is_ours(index)
+                && (*index).nkeycolumns == 1
+                && (*index).indpred.is_null()
+                && pg_sys::match_index_to_operand(value, column.at as i32, index)
+                && self
+                    .bound
+                    .is_none_or(|bound| bound.is_served(column.options(), None))
+        };
+        let closest = |best, other| match (own(&best), own(&other)) {
+            (Some(a), Some(b)) if b.is_within(&a) => other,
+            _ => best,
+        };
+        columns(rel, self.kind).filter(is_usable).reduce(closest)
     }
 
     /// Returns how many rows of a table are in the ball; without a constant in the ball of one of its values,
@@ -263,47 +238,40 @@ impl BallOperand {
         rel: *mut pg_sys::RelOptInfo,
         value: *mut pg_sys::Node,
     ) -> Option<Mean> {
-        // SAFETY: the planner's structures are valid.
-        unsafe {
-            let column = self.column(rel, value)?;
-            let (index, options) = (column.index, column.options());
-            let datum = self.datum.filter(|_| may_be_counted(root, rel));
-            let counted = datum.and_then(|ball| planned::count(root, index, self.strategy, ball));
-            if let Some(rows) = counted {
-                return Some(Mean { rows, any: 1.0 });
-            }
-            let meta = planned::meta(root, index)?;
-            let bound = self.bound.or(self.kind.own_bound(options));
-            let bound = bound.unwrap_or(USUAL);
-            let share = bound.share_of_keys(options, self.strategy, &meta.parameters[0])?;
-            meta.matches.at(share)
+        let column = self.column(rel, value)?;
+        let (index, options) = (column.index, column.options());
+        let datum = self.datum.filter(|_| may_be_counted(root, rel));
+        let counted = datum.and_then(|ball| planned::count(root, index, self.strategy, ball));
+        if let Some(rows) = counted {
+            return Some(Mean { rows, any: 1.0 });
         }
+        let meta = planned::meta(root, index)?;
+        let bound = self.bound.or(self.kind.own_bound(options));
+        let bound = bound.unwrap_or(USUAL);
+        let share = bound.share_of_keys(options, self.strategy, &meta.parameters[0])?;
+        meta.matches.at(share)
     }
 }
 
 /// Returns whether the user may learn how many rows of a table there are: he may read the table, and all
 /// its rows.
 unsafe fn may_be_counted(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
-    // SAFETY: the planner's structures are valid; privileges belong to the topmost parent.
-    unsafe {
-        let rel = &*rel;
-        let top = match rel.top_parent_relids.is_null() {
-            true => rel.relid,
-            false => pg_sys::bms_next_member(rel.top_parent_relids, -1) as u32,
-        };
-        let entries = (*root).simple_rte_array;
-        let entry = &**entries.add(top as usize);
-        let user = match rel.userid {
-            pg_sys::InvalidOid => pg_sys::GetUserId(),
-            user => user,
-        };
-        if entry.rtekind != pg_sys::RTEKind::RTE_RELATION {
-            return false;
-        }
-        let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
-        entry.securityQuals.is_null()
-            && (**entries.add(rel.relid as usize)).securityQuals.is_null()
-            && pg_sys::pg_class_aclcheck(entry.relid, user, select)
-                == pg_sys::AclResult::ACLCHECK_OK
+    let rel = &*rel;
+    let top = match rel.top_parent_relids.is_null() {
+        true => rel.relid,
+        false => pg_sys::bms_next_member(rel.top_parent_relids, -1) as u32,
+    };
+    let entries = (*root).simple_rte_array;
+    let entry = &**entries.add(top as usize);
+    let user = match rel.userid {
+        pg_sys::InvalidOid => pg_sys::GetUserId(),
+        user => user,
+    };
+    if entry.rtekind != pg_sys::RTEKind::RTE_RELATION {
+        return false;
     }
+    let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
+    entry.securityQuals.is_null()
+        && (**entries.add(rel.relid as usize)).securityQuals.is_null()
+        && pg_sys::pg_class_aclcheck(entry.relid, user, select) == pg_sys::AclResult::ACLCHECK_OK
 }

@@ -48,29 +48,27 @@ unsafe fn index_condition(
     request: &mut pg_sys::SupportRequestIndexCondition,
     kind: Kind,
 ) -> Option<*mut pg_sys::List> {
-    // SAFETY: the planner's nodes are valid while it plans; constants are of the argument types.
-    unsafe {
-        let call = nodes::cast::<pg_sys::FuncExpr>(request.node, pg_sys::NodeTag::T_FuncExpr)?;
-        let (a, b, terms) = Terms::of_call((*call).args, kind)?;
-        let column = request.indexarg as usize;
-        let (value, center) = *[(a, b), (b, a)].get(column)?;
-        let (root, index) = (request.root, request.index);
-        let compared = PlannedColumn::of(index);
-        let is_usable = compared.at == request.indexcol as usize
-            && compared.is_of(kind)
-            && pg_sys::is_pseudo_constant_for_index(root, center, index)
-            && pg_sys::is_pseudo_constant_for_index(root, terms.bound, index)
-            && terms.are_served(compared.options(), constant(center));
-        if !is_usable {
-            return None;
-        }
-        let near = terms.containment(root, request.funcid, (column, value), center);
-        let is_member = |operator| pg_sys::op_in_opfamily(operator, request.opfamily);
-        let (operator, [value, ball]) = near.filter(|(operator, _)| is_member(*operator))?;
-        request.lossy = false;
-        let clause = nodes::new_condition(operator, value, ball);
-        Some(nodes::list([clause.cast()]))
+    // The planner's nodes are valid while it plans; constants are of the argument types.
+    let call = nodes::cast::<pg_sys::FuncExpr>(request.node, pg_sys::NodeTag::T_FuncExpr)?;
+    let (a, b, terms) = Terms::of_call((*call).args, kind)?;
+    let column = request.indexarg as usize;
+    let (value, center) = *[(a, b), (b, a)].get(column)?;
+    let (root, index) = (request.root, request.index);
+    let compared = PlannedColumn::of(index);
+    let is_usable = compared.at == request.indexcol as usize
+        && compared.is_of(kind)
+        && pg_sys::is_pseudo_constant_for_index(root, center, index)
+        && pg_sys::is_pseudo_constant_for_index(root, terms.bound, index)
+        && terms.are_served(compared.options(), constant(center));
+    if !is_usable {
+        return None;
     }
+    let near = terms.containment(root, request.funcid, (column, value), center);
+    let is_member = |operator| pg_sys::op_in_opfamily(operator, request.opfamily);
+    let (operator, [value, ball]) = near.filter(|(operator, _)| is_member(*operator))?;
+    request.lossy = false;
+    let clause = nodes::new_condition(operator, value, ball);
+    Some(nodes::list([clause.cast()]))
 }
 
 /// Sets the share of rows that the condition between a column and a ball keeps, or of pairs that the join of
@@ -80,39 +78,36 @@ unsafe fn index_condition(
 /// # Safety
 /// The request is the planner's.
 unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kind) -> Option<()> {
-    // SAFETY: the planner's nodes are valid while it plans.
-    unsafe {
-        let (a, b, terms) = Terms::of_call(request.args, kind)?;
-        if constant(terms.bound).is_some() {
-            terms.bound()?;
-        }
-        let varies = |node| {
-            let tables = pg_sys::pull_varnos(request.root, node);
-            match request.varRelid {
-                0 => !tables.is_null(),
-                relation => pg_sys::bms_is_member(relation, tables),
-            }
-        };
-        let (column, value, center) = match request.is_join || varies(a) {
-            true => (0, a, b),
-            false => (1, b, a),
-        };
-        let root = request.root;
-        let (operator, operands) =
-            terms.containment(root, request.funcid, (column, value), center)?;
-        let (operands, collation) = (nodes::list(operands), request.inputcollid);
-        request.selectivity = match request.is_join {
-            true => {
-                let (kind, join) = (request.jointype, request.sjinfo);
-                pg_sys::join_selectivity(root, operator, operands, collation, kind, join)
-            }
-            false => {
-                let relation = request.varRelid;
-                pg_sys::restriction_selectivity(root, operator, operands, collation, relation)
-            }
-        };
-        Some(())
+    // The planner's nodes are valid while it plans.
+    let (a, b, terms) = Terms::of_call(request.args, kind)?;
+    if constant(terms.bound).is_some() {
+        terms.bound()?;
     }
+    let varies = |node| {
+        let tables = pg_sys::pull_varnos(request.root, node);
+        match request.varRelid {
+            0 => !tables.is_null(),
+            relation => pg_sys::bms_is_member(relation, tables),
+        }
+    };
+    let (column, value, center) = match request.is_join || varies(a) {
+        true => (0, a, b),
+        false => (1, b, a),
+    };
+    let root = request.root;
+    let (operator, operands) = terms.containment(root, request.funcid, (column, value), center)?;
+    let (operands, collation) = (nodes::list(operands), request.inputcollid);
+    request.selectivity = match request.is_join {
+        true => {
+            let (kind, join) = (request.jointype, request.sjinfo);
+            pg_sys::join_selectivity(root, operator, operands, collation, kind, join)
+        }
+        false => {
+            let relation = request.varRelid;
+            pg_sys::restriction_selectivity(root, operator, operands, collation, relation)
+        }
+    };
+    Some(())
 }
 
 pgrx::extension_sql!(

@@ -25,58 +25,48 @@ pub fn passed<P: Pages>(
         return Ok(());
     }
     let root = DirectoryEntry::of_root(segment);
-    let mut steps = PassedPages {
+    visit(
         pages,
         segment,
-        from,
-        to,
+        (from, to),
+        (root, None),
+        segment.depth,
         found,
-    };
-    steps.visit(root, None, segment.depth)
+    )
 }
 
-struct PassedPages<'p, P, F> {
-    pages: &'p mut P,
-    segment: &'p Segment,
-    from: Posting,
-    to: Option<Posting>,
-    found: &'p mut F,
-}
-
-impl<P: Pages, F: FnMut(u32)> PassedPages<'_, P, F> {
-    /// Looks at a page of a level, and at the pages below it between the two splits. `end` is where the next page of
-    /// the level begins.
-    fn visit(
-        &mut self,
-        page: DirectoryEntry,
-        end: Option<Posting>,
-        level: u8,
-    ) -> Result<(), P::Error> {
-        if level > 0 {
-            let (from, to) = (self.from, self.to);
-            self.pages.interrupt()?;
-            let look = |directory: Directory| {
-                let first = directory.child_of(from);
-                let last = to.map_or(directory.len(), |to| directory.child_of(to));
-                let child = |i| {
-                    let next = directory.get(i + 1).map(|next| next.first);
-                    Some((directory.get(i)?, next.or(end)))
-                };
-                Ok(collected((first..=last).filter_map(child))?)
+/// Looks at a page of a level, and at the pages below it between the two splits. The next page of the level begins at
+/// `end`.
+fn visit<P: Pages>(
+    pages: &mut P,
+    segment: &Segment,
+    (from, to): (Posting, Option<Posting>),
+    (page, end): (DirectoryEntry, Option<Posting>),
+    level: u8,
+    found: &mut impl FnMut(u32),
+) -> Result<(), P::Error> {
+    if level > 0 {
+        pages.interrupt()?;
+        let look = |directory: Directory| {
+            let first = directory.child_of(from);
+            let last = to.map_or(directory.len(), |to| directory.child_of(to));
+            let child = |i| {
+                let next = directory.get(i + 1).map(|next| next.first);
+                Some((directory.get(i)?, next.or(end)))
             };
-            let children = read_directory(self.pages, self.segment, level, page, look)?;
-            for (child, end) in children {
-                self.visit(child, end, level - 1)?;
-            }
-        }
-        let is_passed = match (end, self.to) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(end), Some(to)) => end <= to,
+            Ok(collected((first..=last).filter_map(child))?)
         };
-        if is_passed && end.is_none_or(|end| end > self.from) {
-            (self.found)(page.block);
+        for child in read_directory(pages, segment, level, page, look)? {
+            visit(pages, segment, (from, to), child, level - 1, found)?;
         }
-        Ok(())
     }
+    let is_passed = match (end, to) {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(end), Some(to)) => end <= to,
+    };
+    if is_passed && end.is_none_or(|end| end > from) {
+        found(page.block);
+    }
+    Ok(())
 }

@@ -1,0 +1,258 @@
+//! Conditions that two values are near each other, and what follows from them.
+//!
+//! A comparison of a measure with a bound, `minhash_sim(a, b) >= c` and the like, means `a <@ ball(b, bound)`, or
+//! `a <% ball(b, bound)`. From `near_contained(part, whole, c)`, or `containment(part, whole) >= c`, of documents follows
+//! `shingle_hashes(whole) %> _ball(shingle_hashes(part), c)`, and the like, for an index of sets.
+
+use super::selectivity;
+use crate::index::kind::{Bound, Kind};
+use crate::index::terms::Terms;
+use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
+use crate::pg::catalog::{CFunction, is_named_function};
+use crate::pg::nodes::{self, all_elements, call, constant, elements, new_call};
+use crate::simhash::hamming::bit_hamming_wrapper;
+use crate::text::measures::{
+    containment_of_documents_wrapper, containment_wrapper, jaccard_wrapper, resemblance_wrapper,
+};
+use neardup::minhash::least_similarity;
+use pgrx::{FromDatum, pg_sys};
+use std::cmp::Ordering;
+use std::ffi::CStr;
+
+/// A condition that two values are near each other, or that a document contains a share of another.
+#[derive(Clone, Copy)]
+pub struct NearCondition {
+    pub kind: Kind,
+    /// One of the extension's.
+    pub function: pg_sys::Oid,
+    pub values: [*mut pg_sys::Node; 2],
+    pub terms: Terms,
+    form: Form,
+}
+
+/// How a condition is written.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    /// A call of the kind's predicate.
+    Call,
+    /// A comparison with a bound that is excluded itself, if it `is_strict`. `is_distance` is true of a distance; None
+    /// where the bound has to be constant.
+    Comparison {
+        is_distance: Option<bool>,
+        is_strict: bool,
+    },
+}
+
+/// Returns the kind of values of a function that says how near two of them are, or how much of one is in the
+/// other, and whether it is a distance; None for sets and documents, whose bounds have to be constant. None for any
+/// other function.
+fn measure(function: pg_sys::Oid) -> Option<(Kind, Option<bool>)> {
+    use Kind::{Containing, ContainingDocuments, Documents, Hamming, Minhash, Resembling};
+    let (near, far) = (Some(false), Some(true));
+    let measures: [(&CStr, CFunction, Kind, Option<bool>); 7] = [
+        (c"minhash_sim", minhash_sim_wrapper, Minhash, near),
+        (c"minhash_distance", minhash_distance_wrapper, Minhash, far),
+        (c"bit_hamming", bit_hamming_wrapper, Hamming, far),
+        (c"containment", containment_wrapper, Containing, None),
+        (c"jaccard", jaccard_wrapper, Resembling, None),
+        (c"resemblance", resemblance_wrapper, Documents, None),
+        (
+            c"containment",
+            containment_of_documents_wrapper,
+            ContainingDocuments,
+            None,
+        ),
+    ];
+    let mut measures = measures.into_iter();
+    let found = measures.find(|(name, own, ..)| is_named_function(function, name, *own));
+    found.map(|(.., kind, is_distance)| (kind, is_distance))
+}
+
+/// Returns how the left operand of an operator of numbers stands to the right one, where one of them is of a
+/// type, and whether strictly so.
+fn ordering(operator: pg_sys::Oid, type_: pg_sys::Oid) -> Option<(Ordering, bool)> {
+    // SAFETY: cache entries are never freed; looks an operator up.
+    let strategy = unsafe {
+        let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
+        let family = (*pg_sys::lookup_type_cache(type_, wanted)).btree_opf;
+        pg_sys::get_op_opfamily_strategy(operator, family)
+    };
+    match strategy as u32 {
+        pg_sys::BTGreaterStrategyNumber => Some((Ordering::Greater, true)),
+        pg_sys::BTGreaterEqualStrategyNumber => Some((Ordering::Greater, false)),
+        pg_sys::BTLessStrategyNumber => Some((Ordering::Less, true)),
+        pg_sys::BTLessEqualStrategyNumber => Some((Ordering::Less, false)),
+        pg_sys::BTEqualStrategyNumber => Some((Ordering::Equal, false)),
+        _ => None,
+    }
+}
+
+/// Returns a bound as an expression of another type; None for a type without such a bound.
+///
+/// # Safety
+/// The node is valid.
+unsafe fn bound_of_type(
+    wanted: pg_sys::Oid,
+    bound: *mut pg_sys::Node,
+) -> Option<*mut pg_sys::Node> {
+    let cast = match (pg_sys::exprType(bound), wanted) {
+        (given, _) if given == wanted => return Some(bound),
+        (pg_sys::FLOAT4OID, pg_sys::FLOAT8OID) => pg_sys::F_FLOAT8_FLOAT4,
+        (pg_sys::INT2OID, pg_sys::INT4OID) => pg_sys::F_INT4_INT2,
+        (pg_sys::INT8OID, pg_sys::INT4OID) => {
+            i32::try_from(i64::from_datum(constant(bound)?, false)?).ok()?;
+            pg_sys::F_INT4_INT8
+        }
+        _ => return None,
+    };
+    Some(new_call(std::ptr::null_mut(), cast.into(), [bound]))
+}
+
+impl NearCondition {
+    /// Returns the nearness that a condition asks for; None of any other condition.
+    ///
+    /// # Safety
+    /// The node is valid.
+    pub unsafe fn of(node: *mut pg_sys::Node) -> Option<Self> {
+        if let Some(comparison) = nodes::cast::<pg_sys::OpExpr>(node, pg_sys::NodeTag::T_OpExpr) {
+            let operator = (*comparison).opno;
+            let [left, right] = elements((*comparison).args)?;
+            return Self::measured(left, operator, right, |ordering| ordering)
+                .or_else(|| Self::measured(right, operator, left, Ordering::reverse));
+        }
+        let call = &*nodes::cast::<pg_sys::FuncExpr>(node, pg_sys::NodeTag::T_FuncExpr)?;
+        let mut kinds = Kind::ALL.into_iter();
+        let kind = kinds.find(|kind| {
+            let (name, wrapper) = kind.predicate();
+            is_named_function(call.funcid, name, wrapper)
+        })?;
+        let (a, b, terms) = Terms::of_call(call.args, kind)?;
+        Some(Self {
+            kind,
+            function: call.funcid,
+            values: [a, b],
+            terms,
+            form: Form::Call,
+        })
+    }
+
+    /// Returns the comparison of a measure with a bound, where `turned` says how the measure stands to it.
+    unsafe fn measured(
+        node: *mut pg_sys::Node,
+        operator: pg_sys::Oid,
+        bound: *mut pg_sys::Node,
+        turned: fn(Ordering) -> Ordering,
+    ) -> Option<Self> {
+        let (function, args) = call(node)?;
+        let (kind, is_distance) = measure(function)?;
+        let bound_type = kind.bound_type();
+        let (ordering, is_strict) = ordering(operator, bound_type)?;
+        let far = match is_distance {
+            Some(true) => Ordering::Greater,
+            _ => Ordering::Less,
+        };
+        let args = all_elements(args);
+        let (values, cut) = args.split_first_chunk()?;
+        let terms = Terms::new(kind, bound_of_type(bound_type, bound)?, cut)?;
+        (turned(ordering) != far).then_some(Self {
+            kind,
+            function,
+            values: *values,
+            terms,
+            form: Form::Comparison {
+                is_distance,
+                is_strict,
+            },
+        })
+    }
+
+    /// Returns whether the condition of sets that follows keeps the same rows: PostgreSQL need not check both.
+    pub fn is_call(&self) -> bool {
+        self.form == Form::Call
+    }
+
+    /// Returns the bound of a ball that holds all that the condition allows, and of signatures also the
+    /// ones exactly at the bound of a strict comparison. None if it is not constant, or everything or nothing
+    /// is within.
+    pub fn bound(&self) -> Option<Bound> {
+        // SAFETY: the function's result, with which the constant is compared, has this type.
+        unsafe {
+            let datum = constant(self.terms.bound)?;
+            match (self.kind, self.form) {
+                (
+                    Kind::Minhash,
+                    Form::Comparison {
+                        is_distance: Some(true),
+                        ..
+                    },
+                ) => least_similarity(f64::from_datum(datum, false)?).map(Bound::Threshold),
+                (Kind::Hamming, Form::Comparison { is_strict, .. }) => {
+                    let distance = i32::from_datum(datum, false)?;
+                    let most = distance.checked_sub(i32::from(is_strict))?;
+                    most.try_into().ok().map(Bound::Distance)
+                }
+                _ => self.terms.bound(),
+            }
+        }
+    }
+
+    /// Returns `column <@ ball(center, bound)`, or the operator for sets, that follows from a comparison, where one of the
+    /// two values is the column, by its place. None if the comparison allows everything, or nothing, and of calls, of
+    /// which [`super::support`] tells PostgreSQL.
+    ///
+    /// # Safety
+    /// The planner's structures are valid.
+    pub unsafe fn of_ball(
+        &self,
+        root: *mut pg_sys::PlannerInfo,
+        column: usize,
+    ) -> Option<*mut pg_sys::Expr> {
+        let Form::Comparison { is_distance, .. } = self.form else {
+            return None;
+        };
+        let (value, center) = ((column, self.values[column]), self.values[1 - column]);
+        let (operator, [value, ball]) = match constant(self.terms.bound) {
+            Some(_) => {
+                let mut terms = self.terms;
+                terms.bound = self.bound()?.node();
+                terms.containment(root, self.function, value, center)?
+            }
+            None => {
+                let is_distance = pg_sys::Datum::from(is_distance?);
+                let is_distance = nodes::new_constant(pg_sys::BOOLOID, is_distance);
+                let ball = [center, self.terms.bound, is_distance];
+                self.kind.containment(root, self.function, value, &ball)?
+            }
+        };
+        Some(nodes::new_condition(operator, value, ball))
+    }
+
+    /// Returns the condition of sets that follows from a containment of documents, for the value that is a column of a
+    /// table, by its place; None unless the table has an index on the value's shingle hashes.
+    ///
+    /// # Safety
+    /// The planner's structures are valid.
+    pub unsafe fn of_sets(
+        &self,
+        root: *mut pg_sys::PlannerInfo,
+        rel: *mut pg_sys::RelOptInfo,
+        column: usize,
+    ) -> Option<*mut pg_sys::Expr> {
+        if self.kind != Kind::ContainingDocuments {
+            return None;
+        }
+        let bound = match self.is_call() {
+            true => self.terms.bound,
+            false => self.bound()?.node(),
+        };
+        let mut indexes = selectivity::columns(rel, Kind::Containing).peekable();
+        indexes.peek()?;
+        let sets = self.terms.sets(root, self.function, self.values)?;
+        let (value, center) = (sets[column], sets[1 - column]);
+        indexes.find(|of| pg_sys::match_index_to_operand(value, of.at as i32, of.index))?;
+        let (value, ball) = ((column, value), [center, bound]);
+        let near = Kind::Containing.containment(root, self.function, value, &ball);
+        let (operator, [value, ball]) = near?;
+        Some(nodes::new_condition(operator, value, ball))
+    }
+}
