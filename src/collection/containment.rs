@@ -6,7 +6,7 @@
 use crate::collection::compare::compare_pairs;
 use crate::collection::documents::read_set;
 use crate::collection::items::Items;
-use crate::collection::matches::{MakeOfSet, Visit};
+use crate::collection::measured::{MakeOfSet, Visit};
 use crate::collection::reading::Collection;
 use crate::collection::rows::RecordKind;
 use crate::collection::sweep::{read_stored, sweep};

@@ -11,6 +11,7 @@ pub mod exceptions;
 mod form;
 pub mod items;
 pub mod matches;
+mod measured;
 mod members;
 mod outlines;
 pub mod pairs;

@@ -2,7 +2,7 @@
 
 use crate::collection::batch::Batch;
 use crate::collection::items::Items;
-use crate::collection::matches::Measured;
+use crate::collection::measured::Measured;
 use crate::pg::prelude::*;
 use bitvec::vec::BitVec;
 use neardup::candidates::KeyLists;
