@@ -173,7 +173,6 @@ fn merges(keys: &dyn Fn(u32) -> Vec<u32>) {
     while merge
         .fill(&mut store, &mut leaf, &mut |_| true)
         .expect("sound pages")
-        .next
         .is_some()
     {
         leaf.finish(black_box(&mut page));

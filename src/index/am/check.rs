@@ -10,14 +10,13 @@
 //! Where there is not enough memory for a sum for each row, neighboring rows share a sum, and a second pass
 //! has a sum for each row under a sum that is not 0.
 
-use super::ahead::PageReader;
 use super::find::with_meta;
 use super::log;
 use super::meta::Meta;
 use super::open::Opened;
 use super::page::{Index, META_BLOCK, raise_corrupted};
 use super::rows::{self, ROWS_PER_PAGE, RowTable};
-use super::segment::{Stop, groups};
+use super::segment::{SearchPages, Stop, groups};
 use super::table::TableScan;
 use crate::index::classes::RowKeys;
 use crate::pg::call::Call;
@@ -452,7 +451,7 @@ fn read_part(
         .filter(|group| group.inputs.first().is_some_and(|first| first.lo < end))
         .collect();
     let mut left = POSTINGS_AT_ONCE;
-    let mut pages = PageReader::new(*index);
+    let mut pages = SearchPages::new(*index, meta);
     let next = sweep(&mut pages, &groups, from, &mut |(key, row)| {
         if left == 0 {
             return false;

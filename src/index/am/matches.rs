@@ -1,13 +1,12 @@
 //! How many rows match a row of the index: a plan's estimate for a value that is not known yet. It is
 //! measured when the index is built, when VACUUM or ANALYZE comes by, and when the index has doubled.
 
-use super::ahead::PageReader;
 use super::fetch::Fetch;
 use super::hold;
 use super::meta::{Mean, Meta, SHARES};
 use super::page::Index;
 use super::rows::RowTable;
-use super::segment::{Stop, by_size, rows_of};
+use super::segment::{SearchPages, Stop, by_size, rows_of};
 use crate::index::classes::RowKeys;
 use crate::pg::error::vacuum_delay;
 use crate::pg::relation::Relation;
@@ -74,7 +73,7 @@ fn means(
     let all_rows = rows_of(&groups).max(1.0);
     groups.retain(|group| group.rows >= SEARCHED * all_rows);
     let searched_rows = rows_of(&groups).max(1.0);
-    let mut pages = PageReader::new(*index);
+    let mut pages = SearchPages::new(*index, meta);
     let mut drawn = Vec::new();
     for group in &groups {
         let share = group.rows / searched_rows;

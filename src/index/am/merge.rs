@@ -5,13 +5,12 @@
 //! segments. Sessions that insert only try for it, unless the log is full. The lock is given up after each
 //! [`LEAVES_AT_ONCE`] leaves.
 
-use super::ahead::PageReader;
 use super::hold;
 use super::log;
 use super::matches;
 use super::meta::{self, MAX_LOG_PAGES, Meta, StoredMerge, StoredSegment};
 use super::page::{Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
-use super::segment::{Stop, first_posting, plain};
+use super::segment::{SearchPages, Stop, first_posting, plain};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::settings::Settings;
 use neardup::postings::directory::{self, Directories, DirectoryEntry};
@@ -19,7 +18,7 @@ use neardup::postings::policy::{
     self, FLUSHED_PAGES, LEAVES_AT_ONCE, LEAVES_PER_PAGE, MANY_SEGMENTS, MAX_MERGES, MAX_SEGMENTS,
     MOST_WITHOUT_VACUUM, SEGMENTS_WITH_ROW,
 };
-use neardup::postings::{self, Damaged, Directory, FilledLeaf, LeafBuilder, Posting};
+use neardup::postings::{self, Damaged, Directory, LeafBuilder, Posting};
 use pgrx::pg_sys;
 
 /// The right to change segments, until it is dropped or the transaction ends.
@@ -207,12 +206,12 @@ impl Merging<'_> {
         let mut state = meta.merges[place];
         let range = meta.inputs(index, &state);
         let inputs = plain(&meta.segments[range.clone()]);
-        let mut pages = PageReader::new(*index);
+        let mut pages = SearchPages::new(*index, &meta);
         let mut merge = postings::Merge::new(&inputs, state.output.lo, state.split.into())?;
         let mut leaf = LeafBuilder::new(PAYLOAD_LEN)?;
         for left in (0..leaves).rev() {
             check_interrupts();
-            let FilledLeaf { next, .. } = merge.fill(&mut pages, &mut leaf, keep)?;
+            let next = merge.fill(&mut pages, &mut leaf, keep)?;
             let mut freed = Vec::new();
             for input in &inputs {
                 let shift = input.lo - state.output.lo;

@@ -9,7 +9,6 @@
     reason = "an entry an index or a table of a query"
 )]
 
-use super::ahead::PageReader;
 use super::log;
 use super::meta::Meta;
 use super::page::{Index, PageType};
@@ -334,7 +333,7 @@ fn of_levels(
     };
     let pages = (TO_LEVELS * (largest.depth() + 1)).min(most_pages);
     let share = 1.0 / levels.len() as f64;
-    let mut reader = PageReader::new(*index);
+    let mut reader = SearchPages::new(*index, meta);
     let estimate = Estimate::new(&mut reader, &largest.group(), levels, pages, share).ok();
     let all = meta.rows_in_log() + rows_of(&groups);
     // A document is of one level: there are as many as postings.
@@ -389,7 +388,7 @@ fn rows(
         if pages <= group.depth() {
             continue;
         }
-        let mut reader = PageReader::new(*index);
+        let mut reader = SearchPages::new(*index, meta);
         let estimate = Estimate::new(&mut reader, &group.group(), keys, pages, share).ok()?;
         seen += group.rows;
         left -= pages;

@@ -56,41 +56,6 @@ impl Stop {
     }
 }
 
-impl Pages for PageReader<'_> {
-    type Error = Stop;
-
-    fn announce<T>(
-        &mut self,
-        pages: &mut [T],
-        ahead: impl Fn(&T) -> PageAhead,
-    ) -> Result<(), Stop> {
-        Ok(self.announce_in_any_order(pages, ahead)?)
-    }
-
-    fn read<R>(
-        &mut self,
-        segment: &postings::Segment,
-        kind: PageKind,
-        block: u32,
-        look: impl FnOnce(&[u8]) -> Result<R, Stop>,
-    ) -> Result<R, Stop> {
-        let kind = match kind {
-            PageKind::Leaf => PageType::Leaf,
-            PageKind::Directory => PageType::Directory,
-        };
-        let page = self.page(block);
-        if !page.is(kind, segment.number) {
-            return Err(Stop::Restart(block));
-        }
-        look(page.payload()).map_err(Stop::at(block))
-    }
-
-    fn interrupt(&mut self) -> Result<(), Stop> {
-        check_interrupts();
-        Ok(())
-    }
-}
-
 /// The pages of a search: those of segments, and the row table.
 pub struct SearchPages<'a> {
     reader: PageReader<'a>,
@@ -114,7 +79,7 @@ impl Pages for SearchPages<'_> {
         pages: &mut [T],
         ahead: impl Fn(&T) -> PageAhead,
     ) -> Result<(), Stop> {
-        self.reader.announce(pages, ahead)
+        Ok(self.reader.announce_in_any_order(pages, ahead)?)
     }
 
     fn read<R>(
@@ -124,11 +89,20 @@ impl Pages for SearchPages<'_> {
         block: u32,
         look: impl FnOnce(&[u8]) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
-        self.reader.read(segment, kind, block, look)
+        let kind = match kind {
+            PageKind::Leaf => PageType::Leaf,
+            PageKind::Directory => PageType::Directory,
+        };
+        let page = self.reader.page(block);
+        if !page.is(kind, segment.number) {
+            return Err(Stop::Restart(block));
+        }
+        look(page.payload()).map_err(Stop::at(block))
     }
 
     fn interrupt(&mut self) -> Result<(), Stop> {
-        self.reader.interrupt()
+        check_interrupts();
+        Ok(())
     }
 }
 

@@ -27,15 +27,6 @@ struct Input {
 /// Not a posting, because its offset would be [`MAX_ROWS`].
 const END: u64 = u64::MAX;
 
-/// The outcome of [`Merge::fill`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FilledLeaf {
-    /// The new split: the first posting that was not taken, `None` at the end.
-    pub next: Option<Posting>,
-    /// Postings taken for rows that are not kept.
-    pub dropped: u64,
-}
-
 impl Merge {
     /// Returns a merge that begins at `split`, which counts offsets from `lo`, the output's first row.
     ///
@@ -55,7 +46,8 @@ impl Merge {
         })
     }
 
-    /// Takes postings until `leaf` is full or there are no more. Postings of rows that `keep` rejects are dropped.
+    /// Takes postings until `leaf` is full or there are no more, and returns the new split: the first posting that was
+    /// not taken, None at the end. Postings of rows that `keep` rejects are dropped.
     ///
     /// Takes about 10 ns a posting, and reads as many leaves as it writes unless rows are dropped.
     ///
@@ -66,24 +58,19 @@ impl Merge {
         pages: &mut P,
         leaf: &mut LeafBuilder,
         keep: &mut impl FnMut(u64) -> bool,
-    ) -> Result<FilledLeaf, P::Error> {
+    ) -> Result<Option<Posting>, P::Error> {
         self.begin(pages)?;
-        let mut dropped = 0;
         loop {
             let (input, number) = self.least();
             if number == END {
-                let next = None;
-                return Ok(FilledLeaf { next, dropped });
+                return Ok(None);
             }
             if self.last.is_some_and(|last| last >= number) {
                 return Err(Damaged("a row has postings in two segments").into());
             }
             let posting = Posting::from(number);
-            if !keep(self.lo + u64::from(posting.offset)) {
-                dropped += 1;
-            } else if !leaf.push(posting) {
-                let next = Some(posting);
-                return Ok(FilledLeaf { next, dropped });
+            if keep(self.lo + u64::from(posting.offset)) && !leaf.push(posting) {
+                return Ok(Some(posting));
             }
             self.last = Some(number);
             self.inputs[input].walk.skip();

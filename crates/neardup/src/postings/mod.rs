@@ -39,7 +39,7 @@ pub use estimate::Estimate;
 pub use leaf::{Leaf, LeafBuilder};
 pub use likelihood::Likelihood;
 pub use log::{Log, LogQuery};
-pub use merge::{FilledLeaf, Merge};
+pub use merge::Merge;
 pub use needed::Needed;
 pub use part::split_of_input;
 pub use passed::passed;

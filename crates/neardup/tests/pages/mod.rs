@@ -411,13 +411,13 @@ impl Merging {
     ) -> Result<Option<Posting>, Failure> {
         let mut merge = Merge::new(&self.inputs, self.output.segment.lo, self.output.split)?;
         let mut leaf = LeafBuilder::new(store.capacity)?;
-        let filled = merge.fill(store, &mut leaf, keep)?;
+        let next = merge.fill(store, &mut leaf, keep)?;
         if !leaf.is_empty() {
             store.add_leaf(&mut self.output.segment, &mut leaf);
         }
-        if let Some(next) = filled.next {
+        if let Some(next) = next {
             self.output.split = next;
         }
-        Ok(filled.next)
+        Ok(next)
     }
 }
