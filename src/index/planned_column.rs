@@ -1,7 +1,7 @@
 //! The compared column of an index, as the planner describes it.
 
 use crate::index::kind::Kind;
-use pgrx::pg_sys;
+use pgrx::{PgList, pg_sys};
 
 /// The last column of an index that the planner describes: the one that is compared, if the index is of ours.
 #[derive(Clone, Copy)]
@@ -16,6 +16,20 @@ impl PlannedColumn {
     pub unsafe fn of(index: *mut pg_sys::IndexOptInfo) -> Self {
         let at = (*index).nkeycolumns as usize - 1;
         Self { index, at }
+    }
+
+    /// Returns the columns of a kind by which the indexes of a table compare.
+    ///
+    /// # Safety
+    /// The planner's structures are valid.
+    pub unsafe fn all_of(
+        rel: *mut pg_sys::RelOptInfo,
+        kind: Kind,
+    ) -> impl Iterator<Item = PlannedColumn> {
+        let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
+        let columns = indexes.iter_ptr().map(|index| PlannedColumn::of(index));
+        let columns: Vec<_> = columns.filter(|column| column.is_of(kind)).collect();
+        columns.into_iter()
     }
 
     /// Returns the parsed options of its operator class; NULL of a hypothetical index that lacks them.

@@ -6,7 +6,7 @@ use super::cache::NextPlaces;
 use super::meta::{MAX_LOG_PAGES, Meta};
 use super::page::{Index, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType, raise_corrupted};
 use super::rows::{self, RowEntry};
-use super::segment::Stop;
+use super::stop::Stop;
 use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::memory::Grow;
 use neardup::postings::{Damaged, Log, PageAhead, Posting, log};

@@ -41,6 +41,7 @@ mod scan;
 mod segment;
 mod statistics;
 mod stats;
+mod stop;
 mod table;
 mod vacuum;
 

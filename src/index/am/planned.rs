@@ -13,7 +13,8 @@ use super::log;
 use super::meta::Meta;
 use super::page::{Index, PageType};
 use super::rows::page_of;
-use super::segment::{SearchPages, Stop, by_size, rows_of};
+use super::segment::{SearchPages, by_size, rows_of};
+use super::stop::Stop;
 use crate::index::classes::{KeySearch, RowKeys};
 use crate::index::kind::Kind;
 use crate::index::planned_column::PlannedColumn;
@@ -397,7 +398,7 @@ fn rows(
             continue;
         }
         let likelihood = Likelihood::new(&estimate, keys.len()).ok()?;
-        found += estimate.likely_rows(&likelihood, needed.least());
+        found += likelihood.rows(&estimate, needed.least());
         if place == 0 {
             let mut pages = SearchPages::new(*index, meta);
             fitting = of_fitting_size(&mut pages, &estimate, &likelihood, needed).ok()?;

@@ -10,7 +10,7 @@ use super::meta::{Meta, TOPS, raise_full};
 use super::page::{
     Image, Index, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType, raise_corrupted,
 };
-use super::segment::Stop;
+use super::stop::Stop;
 use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::bands::RowSize;
 use neardup::postings::PageAhead;

@@ -2,59 +2,15 @@
 
 use super::ahead::PageReader;
 use super::meta::{Meta, StoredMerge, StoredSegment};
-use super::page::{Index, PageType, raise_corrupted};
+use super::page::{Index, PageType};
 use super::rows::{self, RowTable};
-use crate::pg::error::{check_interrupts, out_of_memory};
+use super::stop::Stop;
+use crate::pg::error::check_interrupts;
 use neardup::bands::RowSize;
 use neardup::postings::{
     self, Damaged, Directory, Leaf, MergeOutput, PageAhead, PageKind, Pages, Posting, RowSizes,
     SegmentGroup,
 };
-
-/// Why a search or a merge ended early.
-#[derive(Debug)]
-pub enum Stop {
-    /// The page of a block is not the one that the metapage leads to: reused meanwhile, or damaged.
-    Restart(u32),
-    /// A page is damaged; which one, if known.
-    Damaged(Option<u32>, &'static str),
-    OutOfMemory,
-}
-
-impl From<Damaged> for Stop {
-    fn from(Damaged(reason): Damaged) -> Self {
-        Self::Damaged(None, reason)
-    }
-}
-
-/// A reader of pages has too little memory.
-impl From<neardup::Error> for Stop {
-    fn from(_: neardup::Error) -> Self {
-        Self::OutOfMemory
-    }
-}
-
-impl Stop {
-    /// Returns a function that says that damage is on the page of a block.
-    pub fn at<E: Into<Self>>(block: u32) -> impl Fn(E) -> Self {
-        move |stop| match stop.into() {
-            Self::Damaged(None, reason) => Self::Damaged(Some(block), reason),
-            stop => stop,
-        }
-    }
-
-    /// Ends the statement. A `Restart` is an error here, because nobody has reused a page.
-    pub fn raise(self, index: &Index) -> ! {
-        match self {
-            Self::Restart(block) => {
-                let reason = "another page is where this one should be";
-                raise_corrupted(index, Some(block), reason)
-            }
-            Self::Damaged(block, reason) => raise_corrupted(index, block, reason),
-            Self::OutOfMemory => out_of_memory(),
-        }
-    }
-}
 
 /// The pages of a search: those of segments, and the row table.
 pub struct SearchPages<'a> {

@@ -4,8 +4,8 @@
 //! `a <% ball(b, bound)`. From `near_contained(part, whole, c)`, or `containment(part, whole) >= c`, of documents follows
 //! `shingle_hashes(whole) %> _ball(shingle_hashes(part), c)`, and the like, for an index of sets.
 
-use super::selectivity;
 use crate::index::kind::{Bound, Kind};
+use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
 use crate::pg::catalog::{CFunction, is_named_function};
@@ -245,7 +245,7 @@ impl NearCondition {
             true => self.terms.bound,
             false => self.bound()?.node(),
         };
-        let mut indexes = selectivity::columns(rel, Kind::Containing).peekable();
+        let mut indexes = PlannedColumn::all_of(rel, Kind::Containing).peekable();
         indexes.peek()?;
         let sets = self.terms.sets(root, self.function, self.values)?;
         let (value, center) = (sets[column], sets[1 - column]);

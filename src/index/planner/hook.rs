@@ -9,7 +9,8 @@
 
 use super::condition::NearCondition;
 use super::constraint;
-use super::selectivity::{self, TableMatches};
+use super::selectivity::TableMatches;
+use crate::index::planned_column::PlannedColumn;
 use crate::pg::nodes;
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
@@ -133,7 +134,7 @@ unsafe fn is_served(
     center: *mut pg_sys::Node,
 ) -> bool {
     let bound = comparison.bound();
-    selectivity::columns(rel, comparison.kind).any(|column| {
+    PlannedColumn::all_of(rel, comparison.kind).any(|column| {
         bound.is_none_or(|bound| bound.is_served(column.options(), nodes::constant(center)))
     })
 }

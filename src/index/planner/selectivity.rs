@@ -21,20 +21,6 @@ const UNKNOWN: Mean = Mean {
     any: 0.5,
 };
 
-/// Returns the columns of a kind by which the indexes of a table compare.
-///
-/// # Safety
-/// The planner's structures are valid.
-pub unsafe fn columns(
-    rel: *mut pg_sys::RelOptInfo,
-    kind: Kind,
-) -> impl Iterator<Item = PlannedColumn> {
-    let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
-    let columns = indexes.iter_ptr().map(|index| PlannedColumn::of(index));
-    let columns: Vec<_> = columns.filter(|column| column.is_of(kind)).collect();
-    columns.into_iter()
-}
-
 /// Implements `RESTRICT` of the operators between values and balls, and of `%`.
 #[pg_extern(stable, parallel_safe, strict, name = "_near_dup_sel")]
 fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relation: i32) -> f64 {
@@ -227,7 +213,9 @@ impl BallOperand {
             (Some(a), Some(b)) if b.is_within(&a) => other,
             _ => best,
         };
-        columns(rel, self.kind).filter(is_usable).reduce(closest)
+        PlannedColumn::all_of(rel, self.kind)
+            .filter(is_usable)
+            .reduce(closest)
     }
 
     /// Returns how many rows of a table are in the ball; without a constant in the ball of one of its values,

@@ -5,7 +5,6 @@
 //! known. For all long lists, the leaf around the same row is read, so that they can be compared.
 
 use super::directory::{Directory, DirectoryEntry};
-use super::likelihood::Likelihood;
 use super::part::{SegmentPart, parts};
 use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
@@ -29,18 +28,18 @@ pub struct Estimate {
     /// compared rows.
     lists: Vec<(f64, Option<usize>)>,
     /// The rows that are in any of the lists; of long ones, only the compared rows.
-    shared: Vec<SharingRow>,
+    pub(super) shared: Vec<SharingRow>,
     /// The group's first row.
     lo: u64,
     /// The number of all rows, which limits the result because lengths of long lists are guesses.
-    all_rows: f64,
+    pub(super) all_rows: f64,
 }
 
 /// A row, and in how many of the lists it is.
-struct SharingRow {
+pub(super) struct SharingRow {
     offset: u32,
-    short: u32,
-    long: u32,
+    pub(super) short: u32,
+    pub(super) long: u32,
 }
 
 impl Estimate {
@@ -141,21 +140,9 @@ impl Estimate {
 
     /// Returns how many rows a compared row stands for, if it needs `least` of the keys that were looked up; None if it
     /// needs some whose lists are not long.
-    fn scale(&self, least: usize) -> Option<f64> {
+    pub(super) fn scale(&self, least: usize) -> Option<f64> {
         let &(postings, compared) = self.lists.get(least - 1)?;
         compared.map(|compared| postings / compared.max(1) as f64)
-    }
-
-    /// Returns the approximate number of rows that have at least `needed` of the query's keys, by the probability of
-    /// each.
-    pub fn likely_rows(&self, likelihood: &Likelihood, needed: usize) -> f64 {
-        let scale = self.scale(enough(likelihood.share(needed), self.lists.len()));
-        let rows = self.shared.iter().map(|row| {
-            let [of_short, of_all] =
-                [row.short, row.short + row.long].map(|shared| likelihood.of(shared, needed));
-            of_short + scale.unwrap_or(1.0) * (of_all - of_short)
-        });
-        rows.sum::<f64>().min(self.all_rows)
     }
 
     /// Returns the rows that are known, ascending, each with the number of looked up keys that it has, where `is_wanted`
@@ -258,7 +245,7 @@ fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<SharingRow>>
 }
 
 /// Returns how many of `keys` keys a row has, on average, if it has this share of all keys.
-fn enough(share: f64, keys: usize) -> usize {
+pub(super) fn enough(share: f64, keys: usize) -> usize {
     (share * keys as f64).round().max(1.0) as usize
 }
 

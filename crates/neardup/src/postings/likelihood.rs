@@ -1,6 +1,6 @@
 //! The probability that a row has enough of a query's keys, by those that were looked up.
 
-use super::estimate::{Estimate, MOST_KEYS};
+use super::estimate::{Estimate, MOST_KEYS, enough};
 use crate::Result;
 use crate::memory::{Grow, filled};
 
@@ -37,9 +37,16 @@ impl Likelihood {
         tail.get(place).copied().unwrap_or(0.0)
     }
 
-    /// Returns `needed` as a share of the query's keys.
-    pub(super) fn share(&self, needed: usize) -> f64 {
-        needed as f64 / self.keys as f64
+    /// Returns the approximate number of rows that have at least `needed` of the query's keys.
+    pub fn rows(&self, estimate: &Estimate, needed: usize) -> f64 {
+        let share = needed as f64 / self.keys as f64;
+        let scale = estimate.scale(enough(share, estimate.lists()));
+        let rows = estimate.shared.iter().map(|row| {
+            let [of_short, of_all] =
+                [row.short, row.short + row.long].map(|shared| self.of(shared, needed));
+            of_short + scale.unwrap_or(1.0) * (of_all - of_short)
+        });
+        rows.sum::<f64>().min(estimate.all_rows)
     }
 }
 
