@@ -12,7 +12,7 @@ pub use neardup::arguments::is_threshold;
 /// Returns how to cut documents into shingles, given the arguments k, unit and fold.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` with a HINT that lists what is valid.
+/// ERROR `invalid_parameter_value` with a HINT that lists the valid values.
 pub fn shingling(k: i32, unit: &Text<'_>, fold: &Text<'_>) -> Shingling {
     let unit = unit.name().parse().or_raise();
     let fold = fold.name().parse().or_raise();
@@ -34,7 +34,7 @@ pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) 
 /// The names of the arguments that say how to cut documents.
 pub const CUT: [&str; 3] = ["k", "unit", "fold"];
 
-/// Returns k, unit and fold from the arguments of a call, the first of which is number `first`.
+/// Reads k, unit and fold from three arguments of `call`, starting with number `first`.
 ///
 /// # Errors
 /// ERROR `null_value_not_allowed` if one is NULL; the errors of [`shingling`].
@@ -46,8 +46,7 @@ pub fn shingling_arguments(call: &Call, first: usize) -> Shingling {
     given.try_fold(Shingling::default(), with_text).or_raise()
 }
 
-/// Returns the names and texts of a call's arguments k, unit and fold, the first of which is number `first`. Skips
-/// those that are NULL.
+/// Returns the names and texts of the arguments k, unit and fold of `call`, starting with number `first`. Skips NULLs.
 pub fn cut_arguments(call: &Call, first: usize) -> impl Iterator<Item = (&'static str, String)> {
     (first..).zip(CUT).filter_map(|(number, name)| {
         let text = match name {
@@ -63,7 +62,7 @@ pub fn cut_texts(Shingling { k, unit, fold }: Shingling) -> [String; 3] {
     [k.to_string(), unit.to_string(), fold.to_string()]
 }
 
-/// Returns `cut` with its k, unit or fold, as `name` says, replaced by the value in a text.
+/// Returns `cut` with the parameter called `name` (k, unit or fold) set to the value that `text` holds.
 ///
 /// # Errors
 /// `Invalid` for a text that is not a valid value.
@@ -90,7 +89,7 @@ pub fn one_of<T: Copy>(call: &Call, number: usize, what: &str, choices: [(&str, 
         .or_raise()
 }
 
-/// Returns an integer argument, checked to be between `low` and `high`.
+/// Returns `value` if it is between `low` and `high`. Errors call it `name`.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` otherwise.
@@ -99,7 +98,7 @@ pub fn within(name: &str, value: i32, low: i32, high: i32) -> i32 {
     error::within(name, value, low, high).or_raise() as i32
 }
 
-/// Returns argument `number` of a call, an integer between `low` and `high`.
+/// Returns argument `number` of `call`, an integer between `low` and `high`. Errors call it `name`.
 ///
 /// # Errors
 /// ERROR `null_value_not_allowed` if it is NULL; the errors of [`within`].
@@ -107,7 +106,7 @@ pub fn integer(call: &Call, number: usize, name: &str, low: i32, high: i32) -> i
     within(name, call.get(number, name), low, high)
 }
 
-/// Returns the number of slots of a signature.
+/// Checks and returns the number of slots of a signature.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` outside 1 to 1024.
@@ -115,7 +114,7 @@ pub fn slots(slots: i32) -> usize {
     arguments::slots(i64::from(slots)).or_raise()
 }
 
-/// Returns a similarity threshold.
+/// Checks and returns a similarity threshold.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` outside 0 < threshold <= 1.
@@ -124,7 +123,7 @@ pub fn threshold(threshold: f64) -> f64 {
     arguments::threshold(threshold).or_raise()
 }
 
-/// Returns argument `number` of a call, a similarity threshold.
+/// Returns argument `number` of `call`, a similarity threshold.
 ///
 /// # Errors
 /// ERROR `null_value_not_allowed` if it is NULL; the errors of [`threshold`].
@@ -146,7 +145,7 @@ pub fn threshold_in(text: &str) -> f64 {
     }
 }
 
-/// Returns a Hamming distance.
+/// Checks and returns a Hamming distance.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` below 0.
@@ -157,7 +156,7 @@ pub fn distance(distance: i32) -> u32 {
         .or_raise()
 }
 
-/// Returns argument `number` of a call, called `threshold`, as a Hamming distance.
+/// Returns argument `number` of `call`, called threshold, as a Hamming distance.
 ///
 /// # Errors
 /// ERROR `null_value_not_allowed` if it is NULL, `invalid_parameter_value` unless it is a whole number of at least 0.

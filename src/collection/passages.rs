@@ -1,4 +1,4 @@
-//! Passages that copy earlier ones in a collection, and passages that the most documents share.
+//! Passages copied from earlier documents of a collection, and passages shared by the most documents.
 
 use crate::collection::documents::keyed_documents;
 use crate::options;
@@ -31,7 +31,7 @@ fn copied_passages(call: Call) {
     let mut push_key = |row: &QueryRow<'_>| keys.push(row.get(key));
     let mut fingerprints = documents.read_all(reader, query, document, &mut push_key);
     let mut rows = call.rows_within(work_mem_bytes() / ROWS);
-    // If different words have the same hash, another hash function is drawn. A second collision is as good as
+    // If different words have the same hash, another hash function is drawn. A second collision is practically
     // impossible.
     for _ in 0..ATTEMPTS {
         let windows = documents.windows(reader, fingerprints);
@@ -87,24 +87,24 @@ fn frequent_passages(call: Call) {
 /// Attempts before `copied_passages` gives up.
 const ATTEMPTS: usize = 8;
 
-/// Memory of a document's windows as a multiple of its bytes: roughly an upper limit.
+/// Rough upper limit of the memory for a document's windows, as a multiple of its bytes.
 const WINDOWS: usize = 8;
 
 /// Bytes of a short word.
 const BYTES_A_WORD: usize = 4;
 
-/// Shares of work_mem, which together are less than it: the documents in memory; the fingerprints, then the windows;
-/// the copies; and beside these the classes of a large part with the windows left over, then the rows.
+/// Divisors of work_mem for shares that add up to less than all of it: the documents in memory; the fingerprints, then
+/// the windows; the copies; and beside these the classes of a large part with the windows left over, then the rows.
 const DOCUMENTS: usize = 8;
 const ENTRIES: usize = 4;
 const LEFT: usize = 8;
 const ROWS: usize = 4;
 
-/// Bytes of work_mem for each class of a large part: a quarter of it while a table grows.
+/// Bytes of work_mem per class of a large part. Their table takes a quarter of this while it grows.
 const BYTES_FOR_A_CLASS: usize = 512;
 
-/// Returns a reader for `min_words`, argument `first` of a call, and `fold`, the next one. Its hash function is random,
-/// so that nobody can write documents whose words collide.
+/// Returns a reader with the `min_words` and `fold` given by arguments `first` and `first + 1` of `call`. Its hash
+/// function is random, so that nobody can craft documents whose words collide.
 fn reader(call: &Call, first: usize) -> DocumentReader {
     let least = call.get::<i32>(first, "min_words");
     let least = min_words(i64::from(least)).or_raise();
@@ -177,12 +177,12 @@ impl Fingerprints {
     }
 }
 
-/// The part kept of the windows with the same hash.
+/// What is kept of the windows with the same hash.
 #[derive(PartialEq, Eq)]
 enum Kept {
-    /// The place of every copy, with that of the first window.
+    /// The place of every copy, with the place of the first window.
     Copies,
-    /// The place of the first window if there are several, with the numbers of documents and places.
+    /// If there are several windows, the place of the first, with the number of documents and of places.
     Repeated,
 }
 
@@ -213,7 +213,8 @@ impl SpooledTexts {
         }
     }
 
-    /// Reads the documents of a query and passes their rows to `take_row`. Skips rows without a document.
+    /// Stores the documents of `query`, passes their rows to `take_row`, and returns their fingerprints. Skips rows
+    /// without a document.
     fn read_all(
         &mut self,
         reader: DocumentReader,
@@ -267,7 +268,7 @@ impl SpooledTexts {
                 let start = self.records.start(number);
                 let doc = self.records.read(number, &mut self.buffer);
                 if doc.len() > work_mem_bytes() / WINDOWS {
-                    // The windows of a long document take more memory than it does.
+                    // The windows of a long document take more memory than the document.
                     let push = &mut |window| {
                         windows.borrow_mut().push(window);
                         Ok(())
@@ -285,7 +286,7 @@ impl SpooledTexts {
         windows.into_inner()
     }
 
-    /// Returns what is kept of all windows, partitioned by place.
+    /// Groups `windows` by hash, and returns what `kept` says of each group, partitioned by place.
     fn entries(&self, windows: Partitions<3>, kept: Kept) -> Partitions<2> {
         let most = self.records.end() as usize / BYTES_A_WORD;
         let entries = Partitions::within(work_mem_bytes() / ENTRIES, Some(most));
@@ -315,12 +316,12 @@ impl SpooledTexts {
         entries.into_inner()
     }
 
-    /// Returns by how many bits to shift places so that their highest bits are evenly distributed.
+    /// Returns the number of bits to shift places left by, so that their highest bits are evenly distributed.
     fn shift(&self) -> u32 {
         Place::new(self.records.end().max(1), 0).0.leading_zeros()
     }
 
-    /// Puts the rows of copied windows. Returns false if different words had the same hash.
+    /// Puts the copied passages into `rows`. Returns false if different words had the same hash.
     fn put_rows(
         &mut self,
         reader: DocumentReader,
@@ -364,7 +365,7 @@ impl SpooledTexts {
         ]
     }
 
-    /// Calls `visit` for the place and value of each entry, by ascending places.
+    /// Calls `visit` with the place and value of each entry, in ascending order of places.
     fn for_each_sorted(
         &mut self,
         entries: Partitions<2>,
@@ -392,7 +393,7 @@ struct Grouping<'a> {
 }
 
 impl Grouping<'_> {
-    /// Adds windows to `classes`. Passes copies to `emit`, and windows for which there is no room to `leave`.
+    /// Adds windows to `classes`. Passes copies to `emit`, and windows that do not fit to `leave`.
     fn add(
         &self,
         classes: &mut Classes,
@@ -425,7 +426,7 @@ impl Grouping<'_> {
         })
     }
 
-    /// Groups the windows of a large part, as many classes at a time as memory holds.
+    /// Groups the windows of a large part, as many classes at a time as fit in memory.
     fn work_on_large(
         &self,
         visit_all: &mut VisitSlices<'_>,

@@ -16,9 +16,9 @@ use neardup::shingle::Shingling;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
     Bits,
-    /// A signature, perhaps with its document, which is compared instead.
+    /// A signature, or a signature with its document, which is compared instead.
     Signature(Option<DocumentKind>),
-    /// A document, which is signed.
+    /// A document to be signed.
     Document(DocumentKind),
     /// A document whose set is compared by containment.
     Contained(DocumentKind),
@@ -37,7 +37,7 @@ impl RowKind {
         })
     }
 
-    /// Returns the kind of the documents by which rows are compared, if they are.
+    /// Returns the kind of the documents by which rows are compared, or None if they are compared otherwise.
     pub fn documents(self) -> Option<DocumentKind> {
         match self {
             Self::Signature(kind) => kind,
@@ -50,7 +50,7 @@ impl RowKind {
 /// Rows that one thread outlines together. A row that cannot be compared has neither value nor document.
 #[derive(Default)]
 pub struct Piece {
-    /// Bit strings, signatures, and sets or the texts to make them from. For documents that are signed, the texts that
+    /// Bit strings, signatures, sets, or texts from which sets are made. For documents to be signed, the texts that
     /// their records do not hold.
     values: Parts<u8>,
     /// The records of documents.
@@ -158,7 +158,7 @@ impl Piece {
 }
 
 impl OutlinedPiece {
-    /// Returns outline, value and document of each row.
+    /// Returns the outline, value and document of each row.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], &[u8])> {
         let rows = self.rows.values.iter().zip(self.rows.documents.iter());
         let outlined = self.outlines.iter().zip(rows);
@@ -193,6 +193,6 @@ pub enum RecordKind {
     /// Sorted hashes, 8 bytes each.
     Set,
     Text(Shingling),
-    /// Sorted hashes as in a set, compared by the share of the first set that the second contains.
+    /// Sorted hashes, as for a set, compared by the containment of the first set in the second.
     Contained,
 }

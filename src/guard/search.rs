@@ -12,12 +12,12 @@ use pgrx::pg_sys;
 pub struct Pending {
     pub transaction: pg_sys::TransactionId,
     speculative_token: u32,
-    /// True if it deletes the version of the row.
+    /// True if it deletes the row version.
     pub deletes: bool,
 }
 
 impl Pending {
-    /// Returns the transaction in progress that wrote the row which a dirty snapshot has just shown.
+    /// Returns the transaction in progress that wrote the row version just seen by the dirty `snapshot`, if any.
     fn from_snapshot(snapshot: &pg_sys::SnapshotData) -> Option<Self> {
         let deletes = snapshot.xmin == pg_sys::InvalidTransactionId;
         let transaction = if deletes {
@@ -37,7 +37,7 @@ impl Pending {
     /// # Errors
     /// ERROR on a deadlock, a timeout or a cancel.
     pub fn wait(&self) {
-        // SAFETY: without a table and a row number none is named in messages.
+        // SAFETY: the table and the row number may be NULL; they only appear in messages.
         unsafe {
             if self.speculative_token != 0 {
                 pg_sys::SpeculativeInsertionWait(self.transaction, self.speculative_token);
@@ -53,28 +53,28 @@ impl Pending {
     }
 }
 
-/// Searches in rounds. Each round starts where the last one started, because a row that is added to the index during a
-/// search can be missed.
+/// Searches run in rounds. A round covers the rows added since the last one started, because a search can miss rows
+/// that are added while it runs.
 impl SearchedTable {
-    /// Returns whether a search of one table can be used for the other.
+    /// Returns whether a search of this table can also be used for `other`.
     pub fn is_searched_as(&self, other: &Self) -> bool {
         // SAFETY: both indexes are open, and of our access method.
         self.scope == other.scope
             && unsafe { lookup::make_same_keys(other.index.as_ptr(), self.index.as_ptr()) }
     }
 
-    /// Begins a round of the rows added since the last one.
+    /// Begins a round over the rows added since the last one began.
     pub fn begin_round(&self) {
         self.from.set(self.next.get());
         self.next.set(self.next_number());
     }
 
-    /// Returns the number of rows added to the index between the last two rounds.
+    /// Returns the number of rows added to the index between the starts of the last two rounds.
     pub fn added(&self) -> u64 {
         self.next.get() - self.from.get()
     }
 
-    /// Returns the search for the rows within the bound of a version, restricted to its scope by the scope columns of
+    /// Returns the search for the rows within the bound of `version`, restricted to its scope by the scope columns of
     /// the index. If one of these is NULL, finds rows of every scope.
     pub fn search(&self, version: &RowVersion<'_>) -> KeySearch {
         let (_, strategy) = version.rule.kind.operator(0);
@@ -94,8 +94,8 @@ impl SearchedTable {
         unsafe { lookup::search(self.index.as_ptr(), &keys) }
     }
 
-    /// Calls `visit` for every live row with a number of at least `from`, committed or not, until it returns false. The
-    /// index finds too many rows, so `visit` must check them.
+    /// Calls `visit` for every live row that `search` finds, committed or not, with a number of at least `from`, until
+    /// `visit` returns false. `visit` must recheck the rows, because the index returns false positives.
     pub fn for_each_live(
         &self,
         search: &KeySearch,

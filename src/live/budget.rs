@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Lookups and found rows before which a refresh never gives up. They take a few milliseconds.
+/// Number of lookups and rows found before a refresh can give up. They take a few milliseconds.
 const FEW: usize = 1000;
 
 /// Minimum number of rows whose mean time predicts that of the others.
@@ -48,7 +48,7 @@ impl Budget {
         }
     }
 
-    /// Counts a lookup or a row found. Returns whether there is time left.
+    /// Counts a lookup or a row found. Returns whether any time is left.
     pub fn step(&self) -> bool {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
@@ -63,7 +63,7 @@ impl Budget {
         self.is_spent.get()
     }
 
-    /// Ends the search: all clusters are recomputed.
+    /// Gives up the search, so that all clusters are recomputed.
     pub fn give_up(&self) {
         self.is_spent.set(true);
     }

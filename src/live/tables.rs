@@ -1,4 +1,4 @@
-//! The tables of a tracker. One description creates them, and opens them only if they are as created.
+//! The tables of a tracker. The descriptions by which they are created also serve to check them when they are opened.
 
 use crate::guard::pair_table::open_exceptions;
 use crate::live::tracker::{Tables, Tracker, TrackerTable};
@@ -64,8 +64,8 @@ fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     ]
 }
 
-/// Creates the tables of a tracker in the schema of the tracked table. `clusters` is the bare name of the table of
-/// clusters.
+/// Creates the tables of a tracker in the schema of the tracked table. `clusters` is the bare name of the clusters
+/// table.
 ///
 /// # Errors
 /// ERROR `duplicate_table` if a relation has one of these names.
@@ -103,7 +103,7 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
     tracker.tables.own = own;
 }
 
-/// Returns the table that is created for a tracked table from a description.
+/// Returns the table to create for `tracked`, with the name suffix and columns of a description.
 fn created<'c>(
     tracked: &Relation,
     (name, columns): (&str, &'c [CreatedColumn]),
@@ -116,7 +116,7 @@ fn created<'c>(
     }
 }
 
-/// The open tables of a tracker, which are as they were created, and its open tracked table.
+/// The open tables of a tracker, checked to be unaltered, and its open tracked table.
 pub struct OpenTables {
     _tracked: Relation,
     _tables: Vec<CheckedTable>,
@@ -135,6 +135,8 @@ impl OpenTables {
         })
     }
 
+    /// Opens the tables, as [`Self::open`] does.
+    ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if a table was altered.
     pub fn open_for_refresh(tracker: &Tracker) -> Self {
@@ -143,13 +145,13 @@ impl OpenTables {
     }
 }
 
-/// Opens only the table of the state.
+/// Opens only the state table.
 pub fn open_state(tracker: &Tracker) -> Result<CheckedTable, Altered> {
     let tracked = Relation::open_table(tracker.relation);
     open_each(tracker, &tracked).next().expect("it has tables")
 }
 
-/// Opens the tables that the tracker created one by one, the state first.
+/// Opens the tracker's own tables one by one, the state table first.
 fn open_each(
     tracker: &Tracker,
     tracked: &Relation,

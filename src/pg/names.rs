@@ -8,10 +8,10 @@ use crate::pg::statement::server_text;
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString, c_char};
 
-/// Converts a C string of PostgreSQL, or returns None for NULL.
+/// Returns the C string `text` in UTF-8, or None for NULL.
 ///
 /// # Safety
-/// The string is NUL-terminated or NULL.
+/// `text` is NUL-terminated or NULL.
 unsafe fn string(text: *const c_char) -> Option<String> {
     (!text.is_null()).then(|| utf8(CStr::from_ptr(text)))
 }
@@ -31,8 +31,8 @@ pub fn identifier(name: &str) -> String {
     utf8(unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) })
 }
 
-/// Splits a comma-separated list of names as SQL writes it. Returns the names in the server's encoding, or None if it
-/// is not such a list.
+/// Splits a comma-separated list of names in SQL syntax. Returns the names in the server's encoding, or None if the
+/// syntax is wrong.
 #[allow(clippy::disallowed_methods, reason = "a name each")]
 pub fn listed(list: &CStr) -> Option<Vec<CString>> {
     let mut found = std::ptr::null_mut();
@@ -126,7 +126,7 @@ pub fn column_number(table: pg_sys::Oid, name: &CStr) -> i16 {
     /// In `pg_attribute.attgenerated`, since PostgreSQL 18.
     const VIRTUAL: u8 = b'v';
     let names = || (relation(table), identifier(&utf8(name)));
-    // SAFETY: the name is NUL-terminated; of a column that does not exist the number is 0.
+    // SAFETY: the name is NUL-terminated; the number of a column that does not exist is 0.
     let number = unsafe { pg_sys::get_attnum(table, name.as_ptr()) };
     if number <= 0 {
         let (relation, column) = names();
@@ -177,7 +177,7 @@ pub fn collate(collation: pg_sys::Oid) -> String {
     format!(" COLLATE {}", qualified(schema, &name))
 }
 
-/// Returns an operator with its schema as expressions write it, `OPERATOR(schema.name)`.
+/// Returns an operator with its schema, as written in expressions: `OPERATOR(schema.name)`.
 ///
 /// # Errors
 /// ERROR `undefined_function` if there is no such operator.

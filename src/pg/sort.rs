@@ -108,7 +108,7 @@ impl RowSort {
         self.len
     }
 
-    /// Calls `visit` for every key with its rows, ascending and distinct.
+    /// Calls `visit` with every key and its distinct rows, both ascending.
     pub fn for_each_group(self, visit: &mut dyn FnMut(u32, &[u32])) {
         let mut group: Vec<u32> = Vec::new();
         let mut current = None;
@@ -131,7 +131,8 @@ impl RowSort {
     }
 }
 
-/// Sorts values of a type, each with a number. It must be ended, unless an ERROR ends the statement.
+/// Sorts values of a type, each tagged with a number. Must be ended by [`PairSort::end`], unless an ERROR ends the
+/// statement.
 pub struct PairSort {
     state: NonNull<pg_sys::Tuplesortstate>,
     slot: *mut pg_sys::TupleTableSlot,
@@ -227,14 +228,14 @@ impl PairSort {
     }
 }
 
-/// The default order of the values of a type, by a collation.
+/// The default order of the values of a type under a collation.
 pub struct ValueOrder {
     type_: *mut pg_sys::TypeCacheEntry,
     collation: pg_sys::Oid,
 }
 
 impl ValueOrder {
-    /// Returns the order by the type's own collation.
+    /// Returns the order under the type's own collation.
     ///
     /// # Errors
     /// ERROR `undefined_function` if values of that type have no order.
@@ -267,17 +268,19 @@ impl ValueOrder {
     }
 }
 
-/// Sorts values, each with a number.
+/// Sorts values, each tagged with a number.
 pub struct ValueSort {
     sort: PairSort,
     order: ValueOrder,
     value_type: pg_sys::Oid,
 }
 
-/// Stands for the place of a value that was not put.
+/// Stands for the place of a value that was never put.
 pub const NO_PLACE: u32 = u32::MAX;
 
 impl ValueSort {
+    /// Begins a sort of values of a type.
+    ///
     /// # Errors
     /// ERROR `undefined_function` if values of that type have no order.
     pub fn begin(value_type: pg_sys::Oid) -> Self {
@@ -315,7 +318,7 @@ impl ValueSort {
         (keys, places)
     }
 
-    /// Replaces `held` by a copy of `value`, to compare the next values with.
+    /// Replaces `held` with a copy of `value`, to compare later values with.
     fn hold(&self, value: pg_sys::Datum, held: &mut Option<pg_sys::Datum>) {
         // SAFETY: values are of the type of the sort; the one before was copied here.
         unsafe {

@@ -144,7 +144,7 @@ pub fn near_dup_documents(
     is_resembling(&a, &b, threshold)
 }
 
-/// Returns the exact share of a's shingles that are in b.
+/// Returns the exact share of the shingles of `a` that are in `b`.
 #[pg_extern(
     immutable,
     parallel_safe,

@@ -85,7 +85,7 @@ pub fn intersection_size<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> u
     shared
 }
 
-/// Returns the shared elements divided by all elements, or 0 if a set is empty.
+/// Returns the number of shared elements divided by the number of all elements, or 0 if a set is empty.
 pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     let shared = intersection_size(a, b, check);
     if shared == 0 {
@@ -100,7 +100,7 @@ const BLOCK: usize = 8;
 /// Steps between two tests of whether the sets can still share enough elements.
 const STEPS: usize = 4;
 
-/// Returns the [`jaccard`] similarity of two sets of hashes, or None if it is 0 or below `threshold`, which often shows
+/// Returns the [`jaccard`] similarity of two sets of hashes, or None if it is 0 or below `threshold`. Often stops
 /// early.
 pub fn jaccard_at_least(
     a: &[i64],
@@ -180,9 +180,8 @@ pub fn containment<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     shared as f64 / a.len() as f64
 }
 
-/// Returns whether a set of `members` elements, `shared` of which are in another set, reaches a containment of
-/// `threshold`. Every exact lookup of containment decides by this comparison, with an index or without. False if
-/// `members` is 0.
+/// Returns whether a set with `shared` of its `members` elements in another set reaches a containment of `threshold`.
+/// Every exact lookup of containment uses this comparison, with or without an index. False if `members` is 0.
 #[inline]
 pub fn reaches(shared: usize, members: usize, threshold: f64) -> bool {
     members > 0 && shared as f64 / members as f64 >= threshold
@@ -199,10 +198,11 @@ pub fn containment_at_least<T: Ord>(
     reaches(shared, a.len(), threshold).then(|| shared as f64 / a.len() as f64)
 }
 
-/// Collects a set in memory for at most twice its elements, however often they are repeated.
+/// Collects the distinct elements of a stream. Removes repeats whenever the buffer reaches twice the size that it had
+/// after the last removal, or `FIRST_LIMIT` if that is more.
 pub(crate) struct Distinct {
     elements: Vec<i64>,
-    /// The number of elements at which repetitions are removed.
+    /// The buffer size at which repeats are removed.
     limit: usize,
 }
 
@@ -235,9 +235,9 @@ impl Distinct {
     }
 }
 
-/// Returns the elements that are 0 modulo `modulus`. In this sample every element has the same chance wherever it
-/// occurs, so that samples of two sets overlap as the sets do (Broder, "On the resemblance and containment of
-/// documents", SEQUENCES 1997).
+/// Returns the elements that are 0 modulo `modulus`. Whether an element is sampled does not depend on the set, so
+/// samples of two sets overlap as the sets do (Broder, "On the resemblance and containment of documents", SEQUENCES
+/// 1997).
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -267,7 +267,7 @@ pub fn bucket_sketch(set: &[i64], buckets: i32, check: &mut dyn FnMut()) -> Resu
     Ok(minima)
 }
 
-/// Returns the hashes of all runs of `size` elements of a set, in its order, or the hash of the whole set if it is
+/// Returns the hashes of all runs of `size` consecutive elements of `set`, or the hash of the whole set if it is
 /// smaller. `size` is at least 1. Two sets share a hash if they have a run of `size` elements in common (Broder,
 /// Glassman, Manasse, Zweig, "Syntactic clustering of the web", WWW 1997).
 ///

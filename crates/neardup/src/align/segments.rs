@@ -1,4 +1,4 @@
-//! Two documents cut into segments for a side-by-side view, by where the other document has their words.
+//! Cuts two documents into segments for a side-by-side view, by where their words occur in the other document.
 
 use super::alignment::{Alignment, Fate};
 use super::chunks::valid_min_words;
@@ -8,7 +8,7 @@ use crate::{Grow, Result};
 use std::ops::Range;
 use strum::Display;
 
-/// The presence of a segment in the other document.
+/// How a segment occurs in the other document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Standing {
@@ -16,7 +16,7 @@ pub enum Standing {
     Same,
     /// A common chunk.
     Chunk,
-    /// A common chunk, at another place among the others.
+    /// A common chunk in a different order relative to other chunks.
     Moved,
     /// Absent.
     Different,

@@ -52,7 +52,8 @@ pub(super) fn tiles(
 struct Tiling<'s> {
     suffixes: &'s Suffixes,
     min_words: u32,
-    /// Each class and its open positions; some of them may have been closed since.
+    /// The classes with their open positions. May list a position as open that a tile has closed, until `open_pair`
+    /// meets it.
     classes: Classes<'s>,
     /// The number of free words that start at each position, exact if it is below the current length.
     free: Vec<u32>,
@@ -155,7 +156,7 @@ impl<'s> Tiling<'s> {
         Ok(())
     }
 
-    /// Uses up the words of one side of a tile.
+    /// Marks the words of one side of a tile as used.
     fn place(&mut self, start: u32, length: u32, pace: &mut Pace) -> Result<()> {
         for p in start..start + length {
             pace.step();

@@ -11,7 +11,7 @@ use crate::set::reaches;
 /// and are excluded by any of the last T - 1 keys that they do not have.
 const FEW: usize = 4;
 
-/// The least number of keys that rows within a bound share among any `of` of the query's keys.
+/// The minimum number of keys that rows within a bound share among any `of` of the query's keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Minimum {
     pub of: u32,
@@ -65,7 +65,7 @@ impl Occurrence {
         self.keys
     }
 
-    /// Returns T, 1 to [`Self::keys`]: every row within the bound shares at least as many keys.
+    /// Returns T, the minimum number of keys that a row within the bound shares: from 1 to [`Self::keys`].
     pub fn needed(&self) -> usize {
         self.needed
     }
@@ -75,8 +75,8 @@ impl Occurrence {
         self.typical_share
     }
 
-    /// Returns a minimum for few keys and one for some more. The first decides which rows are candidates, the second
-    /// which of them remain candidates.
+    /// Returns a minimum over few keys and one over more keys. The first decides which rows become candidates, the
+    /// second which of them remain candidates.
     pub fn minima(&self) -> [Minimum; 2] {
         self.minima
     }

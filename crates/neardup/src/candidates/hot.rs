@@ -18,10 +18,11 @@ use std::ops::Range;
 /// Keeps rounding errors from raising the number of elements in common.
 const ROUNDING: f64 = 1e-9;
 
-/// Counters of keys by which meetings are estimated.
+/// Number of counters of keys, for estimating meetings.
 const PLACES: usize = 1 << 18;
 
-/// The prefixes of the sets of hot rows. 28 bytes a row, and 4 for each element that several of these rows have.
+/// The prefixes of the sets of hot rows. Memory: 28 bytes per row, and 4 for each element that several of these rows
+/// have.
 pub struct Prefixes {
     threshold: f64,
     rows: Vec<Prefix>,
@@ -234,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Documents of a template do not meet if they have more elements of their own than similar sets can.
+    /// Documents made from one template meet only if they have few enough elements of their own to be similar.
     #[test]
     fn a_template_does_not_meet() {
         for (own, meets) in [(21, false), (9, true)] {

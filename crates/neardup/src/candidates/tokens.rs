@@ -5,27 +5,26 @@ use super::hot::{Prefixes, meetings};
 use crate::Result;
 use crate::memory::{Grow, collected, with_room};
 
-/// Bits of a token. The highest bit marks a token to look for partners under, the next one a hot token.
+/// Bits of a token. Bit 31 marks a token under which to look for partners, bit 30 a hot token.
 const TOKEN_BITS: u32 = 30;
 const TOKEN: u32 = HOT - 1;
 const HOT: u32 = 1 << TOKEN_BITS;
 const LOOK_HERE: u32 = HOT << 1;
 
-/// The count of a hot token: at least 2^7 rows have it.
+/// Minimum count of a hot token. Stands for about 2^7 rows.
 const HOT_COUNT: u8 = 8;
 
-/// Returns the token of a band from the band's hash.
+/// Returns the token of a band, given the band's hash.
 #[inline]
 pub fn token(band_hash: u64) -> u32 {
     (band_hash >> (64 - TOKEN_BITS)) as u32
 }
 
-/// Prefixes are used if at least this many times as many pairs meet under tokens as under elements: a meeting under an
-/// element costs the merge of two lists.
+/// Prefixes are used if tokens bring together this many times as many pairs as elements do. A meeting under an element
+/// costs more: the merge of two lists.
 const FAR_FEWER: f64 = 4.0;
 
-/// The tokens of the rows that may have partners: 4 bytes a band. Rows are numbered in the order in which they are
-/// kept.
+/// The tokens of the rows that may have partners: 4 bytes per band. Rows are numbered in the order of [`Tokens::push`].
 pub struct Tokens {
     flagged: Vec<u32>,
     bands: usize,
@@ -167,9 +166,9 @@ impl Tokens {
         tokens.position(|(x, y)| x == y && self.looks_under(*x))
     }
 
-    /// Returns whether two rows that met under `met` must be compared, if groups come by ascending keys: whether `met`
-    /// is the lowest key that they share. This takes longer than [`Self::meet`], but then a caller that joins similar
-    /// rows knows of a pair at its first meeting.
+    /// Returns whether two rows that met under `met` must be compared, if groups come in ascending order of keys:
+    /// whether `met` is the lowest key that they share. Takes longer than [`Self::meet`], but lets a caller that joins
+    /// similar rows know of a pair at its first meeting.
     pub fn meet_first(&self, a: u32, b: u32, met: u32) -> bool {
         let mut is_shared = false;
         for (band, (x, y)) in self.row(a).iter().zip(self.row(b)).enumerate() {
@@ -267,7 +266,7 @@ fn count_shared(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).map(shared).sum::<u32>() as usize
 }
 
-/// The sides of a join for which a row stands; it may stand for rows of both.
+/// The sides of a join that a row represents, possibly both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sides {
     pub a: bool,
@@ -278,8 +277,8 @@ impl Sides {
     pub const BOTH: Self = Self { a: true, b: true };
 }
 
-/// Calls `visit` for the pairs of row `x` and another row of a group that meet under its key. `x` stands for rows of
-/// side a, the other row for rows of side b. Over all rows of all groups, every pair comes once.
+/// Calls `visit` for every pair of row `x` and another row of `group` for which `meet` returns true. `x` represents
+/// side a, the other row side b. Over all rows of all groups, every pair is visited once.
 pub fn pairs_of_row(
     x: u32,
     group: &[u32],

@@ -6,7 +6,7 @@ use crate::{Grow, Result, filled};
 /// The canonical rows of star clusters, found by the keys that they share with a row. Memory: 8 bytes for each key
 /// of a canonical row, 4 for each expected key, and 24 for each row.
 ///
-/// A row is compared only with canonical rows, and with each of them once.
+/// A row is compared only with canonical rows, and with each of them at most once.
 pub struct Canonicals {
     heads: Vec<u32>,
     /// A canonical row, and the index of the next entry in its chain. Later entries come first.
@@ -35,7 +35,7 @@ const NONE: u32 = u32::MAX;
 const MAX_CHAINS: usize = 1 << 24;
 
 impl Canonicals {
-    /// Returns an empty list with room for the canonical rows that have some of `tokens`.
+    /// Returns an empty list with room for the canonical rows among the rows of `tokens`.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -57,9 +57,9 @@ impl Canonicals {
         })
     }
 
-    /// Returns the canonical row most similar to `row`, or the earlier of equals, and the similarity. Returns None if
-    /// there is none, and `row` is therefore canonical. `row` comes after all rows placed so far. It may come again,
-    /// for an identical row, and then meets only the canonical rows added since.
+    /// Returns the canonical row most similar to `row`, or the earliest of equals, and the similarity. Returns None if
+    /// there is none, so that `row` itself is canonical. `row` must follow all rows placed so far. It may be placed
+    /// again on behalf of an identical row, and then meets only the canonical rows added since.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -84,7 +84,7 @@ impl Canonicals {
         Ok(Some((place.canonical, place.similarity)))
     }
 
-    /// Compares a row with those canonical rows under a key that it has not met.
+    /// Compares `row` with the canonical rows under `key` that it has not met yet, and updates `place`.
     fn meet(
         &mut self,
         tokens: &Tokens,
@@ -135,9 +135,9 @@ pub struct SimilarPair {
 
 /// Returns, for each of `rows` rows, the canonical row of its cluster and the similarity to it. A row is canonical,
 /// with similarity 1, unless it is paired with an earlier canonical row. Otherwise it belongs to the most similar of
-/// these, or to the earlier of equals.
+/// these, or to the earliest of equals.
 ///
-/// Sorts the pairs: O(p log p). Takes 16 bytes a row.
+/// Sorts the pairs: O(p log p). Takes 16 bytes per row.
 ///
 /// # Errors
 /// `OutOfMemory`.

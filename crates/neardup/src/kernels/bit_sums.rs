@@ -3,13 +3,13 @@
 /// Bit planes of a count: plane p holds bit p of the counts of all 64 positions.
 const PLANES: usize = 13;
 
-/// Most words that [`count`] takes.
+/// Maximum number of words that [`count`] takes.
 const MAX_WORDS: usize = (1 << PLANES) - 1;
 
-/// Words that are counted side by side, so that the compiler uses vectors.
+/// Words counted side by side, so that the compiler uses vectors.
 const LANES: usize = 8;
 
-/// Adds to the sum of every bit position, lowest first, the weights of the words that set it.
+/// Adds the weights of the words that set a bit to the sum of that bit. `sums` starts with the lowest bit.
 #[inline(always)]
 pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     for (word, weight) in words.iter().zip(weights) {
@@ -19,7 +19,7 @@ pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     }
 }
 
-/// Adds one weight for every word. Counting the bits first saves most of the work.
+/// Does the same as [`add_where_set`], with `weight` for every word. Counting the bits first saves most of the work.
 #[inline(always)]
 pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     for words in words.chunks(MAX_WORDS) {
@@ -53,7 +53,7 @@ fn count(words: &[u64]) -> [u64; PLANES] {
     planes.map(|[word]| word)
 }
 
-/// Adds eight words to the planes, at least three.
+/// Adds eight `words` to the counts in `planes`. There must be at least three planes.
 #[inline(always)]
 fn add8<const N: usize>(planes: &mut [[u64; N]], words: &[[u64; N]]) {
     let ([ones, twos, fours, above @ ..], [a, b, c, d, e, f, g, h]) = (planes, words) else {
@@ -70,7 +70,7 @@ fn add8<const N: usize>(planes: &mut [[u64; N]], words: &[[u64; N]]) {
     }
 }
 
-/// Adds two words to a plane and returns the carries.
+/// Adds `a` and `b` to `plane`, and returns the carries.
 #[inline(always)]
 fn add3<const N: usize>(plane: &mut [u64; N], a: &[u64; N], b: &[u64; N]) -> [u64; N] {
     std::array::from_fn(|lane| {

@@ -1,4 +1,4 @@
-//! The kernels for any processor. The others must agree with them.
+//! The kernels for any processor. All others must give the same results.
 //!
 //! The compiler vectorizes the always-inlined loops for the instructions of their caller.
 
@@ -46,7 +46,7 @@ fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     hash_words(text, key, out, &steps);
 }
 
-/// Returns a bit for each byte that is not a space. Has no branch, so that the compiler uses vectors.
+/// Returns a mask with a bit for each byte that is not a space. Has no branches, so that the compiler uses vectors.
 fn classify(block: &[u8; 64]) -> u64 {
     let is_word = block.map(|byte| u8::from(byte != b' '));
     let bytes = is_word.as_chunks().0.iter().enumerate();
@@ -57,8 +57,8 @@ fn classify(block: &[u8; 64]) -> u64 {
     })
 }
 
-/// Combines windows of up to `longest` tokens, at most 8, one by one, and uses a rolling hash for longer windows,
-/// which costs less for them.
+/// Appends the hash of every window of `k` tokens to `out`. Combines windows of up to `longest` tokens (at most 8) one
+/// by one; for longer windows, a rolling hash is faster.
 #[inline(always)]
 pub fn combine_windows(tokens: &[u64], k: usize, longest: usize, out: &mut Vec<u64>) {
     match k {
@@ -95,11 +95,11 @@ fn sketch(slots: &mut [u32], hashes: &[u64]) {
     sketch_with(slots, hashes, OpenSlots::find, later_rounds);
 }
 
-/// Distinct shingles fill all but one slot in 10^6 after this many shingles a slot. If slots are still open then,
-/// shingles repeat, as in a repetitive text, or they are few.
+/// Distinct shingles leave one slot in 10^6 open after this many shingles per slot. If slots are still open then, the
+/// shingles repeat, as in a repetitive text, or are few.
 const REPEATS_SEEN: usize = 14;
 
-/// Fills the slots of a sketch. The functions find open slots and do later rounds.
+/// Fills the slots of a sketch. `find` finds the open slots; `later_rounds` runs a range of rounds.
 #[inline(always)]
 pub fn sketch_with(
     slots: &mut [u32],
@@ -116,7 +116,7 @@ pub fn sketch_with(
             return;
         }
         if distinct.is_empty() && round * hashes.len() > REPEATS_SEEN * slots.len() {
-            // Without memory for the copy, the rounds only take longer.
+            // If there is no memory for the copy, the rounds just take longer.
             if let Ok(copy) = copied(hashes) {
                 distinct = copy;
                 distinct.sort_unstable();
@@ -124,9 +124,9 @@ pub fn sketch_with(
                 hashes = &distinct;
             }
         }
-        // A slot that is filled in the meantime counts as open for a few rounds, which cannot lower it.
+        // A slot filled in the meantime counts as open for a few more rounds, which cannot lower it.
         let rounds = 2 * slots.len() / hashes.len();
-        // Fills vectors of eight rounds.
+        // Whole vectors of eight rounds.
         let rounds = if rounds > 4 {
             rounds.next_multiple_of(8)
         } else {
@@ -139,7 +139,7 @@ pub fn sketch_with(
     last_rounds(slots, hashes);
 }
 
-/// Sends every shingle to its slot of round 0, without a branch.
+/// Runs round 0, which sends every shingle to its slot. Has no branches.
 #[inline(always)]
 fn round_zero(slots: &mut [u32], hashes: &[u64]) {
     for &x in hashes {
@@ -155,7 +155,7 @@ pub struct OpenSlots {
 }
 
 impl OpenSlots {
-    /// Finds the slots that hold nothing from before `round`; returns false if there are none.
+    /// Finds the slots that were not filled before `round`. Returns false if there are none.
     fn find(&mut self, slots: &[u32], round: usize) -> bool {
         find_open(&mut self.words, slots, round)
     }
@@ -166,7 +166,7 @@ impl OpenSlots {
     }
 }
 
-/// Does the work of [`OpenSlots::find`] for part of the words.
+/// Implements [`OpenSlots::find`] for some of the words.
 pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
     let from = first_code(round);
     let mut any = 0;
@@ -178,8 +178,8 @@ pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
     any != 0
 }
 
-/// Does later rounds shingle by shingle. The vector paths first collect the shingles for open slots without a
-/// branch, which does not pay here.
+/// Runs `rounds` shingle by shingle. The vector kernels first collect the shingles for open slots without branches,
+/// which does not pay off here.
 pub fn later_rounds(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, open: &OpenSlots) {
     for round in rounds {
         for &x in hashes {
@@ -191,7 +191,7 @@ pub fn later_rounds(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, ope
     }
 }
 
-/// Applies a later round to the slots. Slots that are not open stay the same.
+/// Runs a later `round`. Slots that are not open stay the same.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {
@@ -201,7 +201,7 @@ pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {
     }
 }
 
-/// Runs the last `slots.len()` rounds: each fills one slot from every shingle.
+/// Runs the last `slots.len()` rounds, each of which fills one slot from all shingles.
 fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
     let rounds = slots.len();
     for (i, slot) in slots.iter_mut().enumerate() {
@@ -232,7 +232,8 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     }
 }
 
-/// Returns the number of equal chunks. Counts in numbers as wide as a chunk, so that a vector holds as many of either.
+/// Returns the number of equal chunks of `N` bytes. Counters are as wide as chunks, so that a vector holds as many of
+/// each.
 #[inline(always)]
 fn equal_chunks<const N: usize, C>(a: &[u8], b: &[u8]) -> usize
 where
@@ -245,7 +246,8 @@ where
     counts.map(|count| count.into() as usize).sum()
 }
 
-/// Returns the number of fields that differ in all words. `one_bit_a_field` keeps one bit of each field that differs.
+/// Returns the number of fields in which `a` and `b` differ. `one_bit_a_field` reduces the differing bits of a word to
+/// one per field.
 #[inline(always)]
 fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> usize {
     let differing = |a: &[u8; 8], b: &[u8; 8]| {
@@ -260,7 +262,7 @@ fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> 
     (whole + rest) as usize
 }
 
-/// Returns up to 8 bytes, followed by zeros.
+/// Returns `bytes`, at most 8, padded with zeros.
 #[inline(always)]
 fn word(bytes: &[u8]) -> [u8; 8] {
     let mut word = [0; 8];

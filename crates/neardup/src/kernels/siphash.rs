@@ -1,5 +1,5 @@
 //! SipHash-1-3 of short tokens (Aumasson, Bernstein, INDOCRYPT 2012). Takes half the time of the siphasher crate on
-//! words, because it keeps no state for messages in parts.
+//! words, because it keeps no state for messages that arrive in parts.
 
 use crate::hash::Key;
 
@@ -22,8 +22,8 @@ struct SipState {
     v: [u64; 4],
 }
 
-/// Returns the hash of a token of `len` bytes. `bytes` returns the 8 bytes at a place, the first byte lowest, with
-/// arbitrary bytes after the token's end.
+/// Returns the hash of a token of `len` bytes. `bytes` returns the 8 bytes at an offset as a little-endian number;
+/// bytes after the token's end are arbitrary.
 #[inline(always)]
 pub fn hash(key: &Key, len: usize, bytes: impl Fn(usize) -> u64) -> u64 {
     let mut state = SipState::new(key);

@@ -1,10 +1,10 @@
-//! Finding and hashing of words between spaces, except for the loops that differ by processor.
+//! Finds and hashes the words between spaces, except for the loops that differ by processor.
 
 use super::siphash;
 use crate::hash::Key;
 
-/// Bytes whose words are found before they are hashed. An article of 1.6 kB takes one piece. The scratch space,
-/// which is cleared on every call, stays small.
+/// Bytes of a piece, whose words are all found before they are hashed. An article of 1.6 kB takes one piece. The
+/// scratch space, which is cleared on every call, stays small.
 const PIECE: usize = 2048;
 
 /// The start and the end of a word, counted from the beginning of a piece.
@@ -48,16 +48,16 @@ impl<'a> PieceText<'a> {
 
 /// Steps that differ by processor.
 pub struct Steps<C, P, H> {
-    /// Sets a bit for each of 64 bytes that is not a space.
+    /// Returns a mask with a bit for each of 64 bytes that is not a space.
     pub classify: C,
-    /// Writes the positions of the set bits, counted from a number, and returns how many there are.
+    /// Writes the positions of the set bits, plus a given number, and returns how many there are.
     pub positions: P,
     /// Hashes words of at most [`siphash::LONGEST`] bytes. Returns whether no word is longer; the hash of a longer
     /// one is meaningless.
     pub hash: H,
 }
 
-/// Appends the token hashes of the words of `text`.
+/// Appends the token hashes of the words of `text` to `out`.
 #[inline(always)]
 pub fn hash_words<const LANES: usize>(
     text: &[u8],
@@ -131,7 +131,7 @@ impl Edges {
         }
     }
 
-    /// Finds the words of a piece. The last word ends with the piece at the latest.
+    /// Finds the words of `piece`. Cuts the last word off at the end of the piece.
     #[inline(always)]
     fn find<H>(
         &mut self,
@@ -169,7 +169,7 @@ impl Edges {
         }
     }
 
-    /// Returns the limits of the words in groups. Empty words fill the last group.
+    /// Returns the limits of the words in groups of `LANES`, with empty words to fill the last group.
     #[inline(always)]
     fn groups<const LANES: usize>(&self) -> &[[WordLimits; LANES]] {
         self.positions.as_chunks::<2>().0.as_chunks().0

@@ -86,7 +86,7 @@ impl Header {
         }
     }
 
-    /// Returns the header of a full-width signature of elements that are not our shingles.
+    /// Returns the header of a full-width signature of elements other than this crate's shingles.
     pub fn of_set(unit: SignatureUnit, k: usize, slots: usize, seed_id: u64) -> Self {
         Self {
             unit,
@@ -111,7 +111,7 @@ impl Header {
         (usize::from(self.slots) * usize::from(self.slot_bits)).div_ceil(8)
     }
 
-    /// Returns whether two signatures are comparable: whether their headers agree, apart from emptiness.
+    /// Returns whether two signatures are comparable: whether their headers are equal except for `empty`.
     pub fn comparable(&self, other: &Self) -> bool {
         Self {
             empty: other.empty,
@@ -162,7 +162,7 @@ impl Header {
         }
     }
 
-    /// Returns the header's bytes without emptiness. They are equal for exactly the comparable signatures.
+    /// Returns the header's bytes with `empty` cleared. Two signatures are comparable if and only if these are equal.
     pub fn parameters(&self) -> [u8; HEADER_LEN] {
         Self {
             empty: false,
@@ -220,14 +220,14 @@ impl Header {
     }
 }
 
-/// Returns whether a slot can have this number of bits: a power of two up to 32.
+/// Returns whether a slot can have `bits` bits: a power of two up to 32.
 #[inline]
 pub fn is_slot_bits(bits: u8) -> bool {
     matches!(bits, 1 | 2 | 4 | 8 | 16 | 32)
 }
 
-/// Checks the ranges of these parameters. Takes single values: a header checked in memory is copied right after its
-/// parts are written, and waiting for this takes a tenth of the time of `minhash_sim`.
+/// Checks the ranges of the parameters. Takes them one by one, because a [`Header`] in memory would be copied right
+/// after its fields are written, a stall that takes a tenth of the time of `minhash_sim`.
 #[inline]
 fn check_ranges(k: u16, slots: u16, slot_bits: u8) -> Result<()> {
     if !(1..=MAX_K).contains(&usize::from(k)) {
@@ -246,7 +246,7 @@ fn check_ranges(k: u16, slots: u16, slot_bits: u8) -> Result<()> {
     Ok(())
 }
 
-/// Displays the parameters as in messages and in the text form.
+/// Displays the parameters, for messages and the text form.
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -282,7 +282,7 @@ impl<'a> Signature<'a> {
         Ok(Self { header, payload })
     }
 
-    /// Reads bytes from outside. Checks every slot, too.
+    /// Reads untrusted bytes. Also checks every slot.
     ///
     /// # Errors
     /// `Corrupt`.

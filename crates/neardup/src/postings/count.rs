@@ -4,13 +4,13 @@ use crate::memory::{Grow, collected, filled, with_room};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// Rows that are counted at a time, so that their counts stay in the processor's cache.
+/// Rows counted at a time, so that their counts stay in the processor's cache.
 const WINDOW: usize = 1 << 14;
 
 /// Up to this many offsets are sorted instead of counted.
 const FEW: usize = 4096;
 
-/// Rows for each offset, up to which counting is faster than sorting.
+/// Maximum number of rows per offset for counting to be faster than sorting.
 const SPARSE: u64 = 64;
 
 /// Above this many offsets, only counting can be interrupted in time.
@@ -19,10 +19,10 @@ const MANY: usize = 1 << 20;
 /// Counters that are skipped together if all are 0, as most are.
 const BLOCK: usize = 32;
 
-/// Blocks that a word has a bit for.
+/// Blocks per word, which has a bit for each.
 const WORD: usize = u64::BITS as usize;
 
-/// Runs and windows, for each offset, up to which counting by windows is faster.
+/// Maximum number of runs times windows per offset for counting by windows to be faster.
 const RUNS: usize = 8;
 
 /// Ascending runs of row offsets, one for each list.
@@ -31,15 +31,16 @@ pub(super) struct RowTally {
     ends: Vec<usize>,
     /// The range of the rows' offsets. In a sound index, all offsets are within it.
     rows: Range<u32>,
-    /// Beyond this many offsets they are counted and dropped, or left out if there are more rows than this.
+    /// Maximum number of offsets to hold. When it is exceeded, they are counted and dropped, or left out if there are
+    /// more rows than this.
     limit: usize,
-    /// The counts of the offsets that were counted and dropped, one for each row; empty until then.
+    /// Counts of the dropped offsets, one per row; empty if none have been dropped.
     counts: Vec<u32>,
     /// True if offsets were left out.
     is_full: bool,
 }
 
-/// A row, by its offset, the number of lists that it was found in, and how many it must be in.
+/// A row's offset, the number of lists in which it was found, and the number in which it must be.
 #[derive(Clone, Copy)]
 pub(super) struct CountedRow {
     pub offset: u32,
@@ -57,7 +58,7 @@ impl CountedRow {
     }
 }
 
-/// Returns the rows of two lists, both ascending; those in both as the first has them.
+/// Merges two ascending lists of rows. Rows in both are taken from `counted`.
 pub(super) fn merged(counted: &[CountedRow], others: &[CountedRow]) -> Result<Vec<CountedRow>> {
     let mut all = with_room(counted.len() + others.len())?;
     let mut others = others.iter().copied().peekable();
@@ -106,7 +107,7 @@ impl RowTally {
         Ok(())
     }
 
-    /// Counts the offsets collected so far, with one counter a row, and drops them.
+    /// Counts the offsets collected so far, with one counter per row, and drops them.
     fn fold(&mut self) -> Result<()> {
         if self.counts.is_empty() {
             self.counts = filled(0, self.rows.len())?;
@@ -214,7 +215,7 @@ impl RowTally {
     }
 }
 
-/// The numbers of keys that rows have.
+/// The number of keys that each row has.
 pub(super) enum RowCounts {
     /// For all rows.
     All(RowTally),
@@ -223,7 +224,7 @@ pub(super) enum RowCounts {
 }
 
 impl RowCounts {
-    /// Adds the ascending rows of a run: each has a key of this weight.
+    /// Adds `weight` to the counts of the rows of `run`, which ascend.
     #[inline]
     pub fn add(&mut self, run: &[u32], weight: u32) -> Result<()> {
         match self {
@@ -245,7 +246,7 @@ impl RowCounts {
         matches!(self, Self::All(tally) if tally.is_full)
     }
 
-    /// Returns whether any of the `rows` rows from offset `start` on are counted.
+    /// Returns whether any of the `rows` rows that start at offset `start` is counted.
     pub fn can_be_in(&self, start: u32, rows: u64) -> bool {
         match self {
             Self::All(_) => true,

@@ -9,7 +9,7 @@ use crate::memory::{collected, filled};
 
 const HEADER: usize = 4;
 
-/// The bytes of a row in addition to its keys.
+/// Bytes of a row besides its keys.
 const ROW: usize = 2;
 const KEY: usize = 4;
 
@@ -19,7 +19,7 @@ pub fn init(payload: &mut [u8]) -> usize {
     HEADER
 }
 
-/// Returns the bytes that a row takes.
+/// Returns the number of bytes that a row of `keys` keys takes.
 pub fn row_len(keys: usize) -> usize {
     ROW + keys * KEY
 }
@@ -29,7 +29,7 @@ pub fn fits_empty(capacity: usize, keys: usize) -> bool {
     keys <= capacity.saturating_sub(HEADER + ROW) / KEY
 }
 
-/// Appends a row and returns the number of bytes used then; `None` if the page is full.
+/// Appends a row with `keys`. Returns the number of bytes used afterwards, or `None` if the page is full.
 ///
 /// # Errors
 /// Fails if the payload is not a log.
@@ -60,6 +60,8 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
+    /// Reads the header of a log page.
+    ///
     /// # Errors
     /// Fails if the payload is shorter than it should be. The rows are checked by [`Self::iter`].
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
@@ -80,7 +82,7 @@ impl<'a> Log<'a> {
         Ok(log)
     }
 
-    /// Returns the number of bytes of the payload that are used.
+    /// Returns the number of bytes of the payload in use.
     pub fn used(&self) -> usize {
         HEADER + self.bytes.len()
     }
@@ -104,7 +106,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// The rows of a log page, one after the other.
+/// Iterates over the rows of a log page.
 #[derive(Clone)]
 pub struct LogRows<'a> {
     left: u16,
@@ -167,14 +169,14 @@ impl LogRow<'_> {
 
 /// The keys of a query, prepared for comparison with the keys of many rows.
 pub enum LogQuery {
-    /// Keys of bands: equal only at the same place.
+    /// Keys of bands, which match only at the same place.
     Places(Vec<u8>),
     /// Keys of a set, in any order.
     Set(KeySet),
 }
 
 impl LogQuery {
-    /// Returns a query in which the places of keys count, as with keys of bands.
+    /// Returns a query whose keys must match at the same place, such as keys of bands.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -182,7 +184,7 @@ impl LogQuery {
         collected(keys.iter().flat_map(|key| key.to_le_bytes())).map(Self::Places)
     }
 
-    /// Returns a query in which the places of keys do not count.
+    /// Returns a query whose keys may match at any place.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -190,9 +192,9 @@ impl LogQuery {
         KeySet::new(keys).map(Self::Set)
     }
 
-    /// Returns the number of the query's keys that a row has, or a higher number.
+    /// Returns the number of the query's keys that `row` has, or a higher number.
     ///
-    /// If places count, a row with a different number of keys shares none.
+    /// If keys must match at the same place, a row with a different number of keys shares none.
     #[inline]
     pub fn shared(&self, row: LogRow) -> u32 {
         match self {
@@ -205,7 +207,7 @@ impl LogQuery {
     }
 }
 
-/// Keys with how often each occurs, and a table of bits that excludes most other keys first.
+/// Keys with their frequencies, and a bit table that excludes most other keys early.
 pub struct KeySet {
     sorted: Vec<(u32, u32)>,
     total: u32,
@@ -214,7 +216,7 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Bits of the table for each key.
+    /// Bits of the table per key.
     const BITS_PER_KEY: usize = 16;
 
     fn new(keys: &[u32]) -> crate::Result<Self> {
@@ -240,7 +242,7 @@ impl KeySet {
         Ok(set)
     }
 
-    /// Returns the bit of a key in the table. The key is multiplied, because keys need not be well mixed.
+    /// Returns the word and bit of `key` in the table. Multiplies the key, because keys may not be well mixed.
     #[inline]
     fn place(&self, key: u32) -> (usize, u32) {
         let place = key.wrapping_mul(0x9E37_79B1) >> self.shift;

@@ -1,4 +1,4 @@
-//! From the root of a segment to the leaves that contain keys, and the lists on these leaves.
+//! Descends from the root of a segment to the leaves that contain keys, and reads the lists on these leaves.
 
 use super::cursor::Cursor;
 use super::directory::DirectoryEntry;
@@ -7,13 +7,13 @@ use super::{Damaged, Directory, Leaf, Posting};
 use crate::Error;
 use std::ops::Range;
 
-/// A list with more postings is long.
+/// Maximum number of postings of a short list.
 const SHORT: usize = 128;
 
-/// A page to look at for some of the keys, given by their places: if these keys exist, they begin on the page.
+/// A page to read for the keys at the places `keys`. The lists of those that exist begin on this page.
 pub(super) struct PageForKeys {
     pub page: DirectoryEntry,
-    /// The beginning of the page after it.
+    /// The first posting of the next page.
     pub next: Option<Posting>,
     pub keys: Range<usize>,
 }
@@ -27,12 +27,12 @@ impl PageForKeys {
         }
     }
 
-    /// Passes the pages below a directory to `put`. Calls `goes_on` for every key whose list is on several children, with
-    /// the key's place, and these children but for the last; if it returns true, the key is left out. `key` returns the
-    /// key at a place; keys ascend.
+    /// Passes the children of `directory` on which keys begin to `put`. `key` returns the key at a place; keys ascend.
+    /// For every key whose list spans several children, calls `goes_on` with the key's place and all of these children
+    /// except the last. If that returns true, leaves the key out.
     ///
     /// # Errors
-    /// Those of `put`; a directory without entries.
+    /// The errors of `put` and `goes_on`; `Damaged` for a directory without entries.
     pub fn below<E: From<Damaged> + From<Error>>(
         &self,
         directory: &Directory,
@@ -56,7 +56,7 @@ impl PageForKeys {
                 Some(end) if end <= last => directory.child_of(last).saturating_sub(child),
                 _ => 0,
             };
-            // Later keys begin on another child, so that a key that is left out is not within a range.
+            // Later keys begin on another child, so a key that is left out never lies within a range.
             let is_left_out = further > 0 && goes_on(place, child..child + further)?;
             match &mut open {
                 _ if is_left_out => {}
@@ -74,11 +74,11 @@ impl PageForKeys {
         Ok(open.map_or(Ok(()), put)?)
     }
 
-    /// Calls `take` for every key with its place and the rows that have it on a leaf. If there are more than [`SHORT`]
-    /// rows, or the list continues after the leaf, `take` gets None.
+    /// Calls `take` with the place of every key and the rows on `leaf` that have it. Passes None if there are more than
+    /// [`SHORT`] rows, or if the list continues after the leaf.
     ///
     /// # Errors
-    /// Those of `take`; a damaged leaf.
+    /// The errors of `take`; `Damaged` for a damaged leaf.
     pub fn read<E: From<Damaged>>(
         &self,
         leaf: &Leaf,

@@ -7,51 +7,51 @@
 use super::{MAX_ROWS, Segment};
 use std::ops::Range;
 
-/// The most segments of an index.
+/// Maximum number of segments in an index.
 pub const MAX_SEGMENTS: usize = 64;
 
-/// The most merges in progress.
+/// Maximum number of merges in progress.
 pub const MAX_MERGES: usize = 12;
 
-/// When the log has this many full pages, inserting sessions make them into a segment.
+/// When the log has this many full pages, inserting sessions turn them into a segment.
 pub const FLUSHED_PAGES: usize = 48;
 
-/// Leaves that an inserting session writes for each merge after it has filled a page of the log. The postings of a
-/// page fill about one leaf, so that merges finish in a small part of the time in which their inputs come.
+/// Leaves that an inserting session writes for each merge after it has filled a log page. The postings of a page fill
+/// about one leaf, so merges finish in a fraction of the time in which their inputs accumulate.
 pub const LEAVES_PER_PAGE: usize = 16;
 
-/// Leaves that are written at once, before others may merge, or make room in a full log. Inserting sessions wait for
+/// Leaves written in one go before other sessions may merge or make room in a full log. Inserting sessions wait for
 /// this.
 pub const LEAVES_AT_ONCE: usize = 8;
 
-/// The most segments that are added with a row that becomes a segment by itself: from the log before it, from the
-/// log's last page, and its own.
+/// Maximum number of segments added for a row that becomes a segment of its own: from the log before it, from the log's
+/// last page, and its own.
 pub const SEGMENTS_WITH_ROW: usize = 10;
 
 /// Up to this number of segments, merges begun by VACUUM are left to VACUUM.
 pub const MOST_WITHOUT_VACUUM: usize = MAX_SEGMENTS - 2 * SEGMENTS_WITH_ROW;
 
-/// VACUUM merges until every segment is this many times as large as all later segments together. Every further
-/// segment costs each lookup a page a key. But at 16 times, a VACUUM after each 5 % of inserts writes 12 times the
-/// inserted data; at twice it writes 4 times, and leaves 3 segments instead of 1.6 on average.
+/// VACUUM merges until every segment is this many times as large as all later segments together. Each additional
+/// segment costs every lookup one page per key. But with a VACUUM after each 5 % of inserts, a factor of 16 writes 12
+/// times the inserted data; a factor of 2 writes 4 times, and leaves 3 segments on average instead of 1.6.
 pub const VACUUM_TIMES: u64 = 2;
 
-/// The most segments that one merge by inserting sessions takes.
+/// Maximum number of inputs of a merge by inserting sessions.
 const MOST_INPUTS: usize = 12;
 
-/// Above this many segments, some are merged whatever their sizes, because each costs every lookup a page a key.
+/// Above this many segments, some are merged whatever their sizes, because each costs every lookup one page per key.
 pub const MANY_SEGMENTS: usize = 32;
 
-/// Segments that are merged if there are too many.
+/// Segments to merge if there are more than [`MANY_SEGMENTS`].
 const FEW: usize = 4;
 
-/// Segments of about the same size that a build merges before it writes more.
+/// Number of segments of about the same size at which a build merges them before it writes more.
 const MERGED_BY_BUILD: usize = 32;
 
-/// A segment is rewritten if a larger share of its rows is dead.
+/// Share of dead rows above which VACUUM rewrites a segment.
 const DEAD_SHARE: f64 = 0.15;
 
-/// Returns whether the rows of neighboring segments are close enough to be numbered in one segment.
+/// Returns whether the rows of adjacent `segments` are close enough to be numbered in one segment.
 fn fit_together(segments: &[Segment]) -> bool {
     match segments {
         [first, .., last] => last.hi.saturating_sub(first.lo) <= MAX_ROWS,
@@ -59,11 +59,11 @@ fn fit_together(segments: &[Segment]) -> bool {
     }
 }
 
-/// Returns the neighboring segments to be merged by inserting sessions, if any. `segments` are not being merged.
+/// Returns the adjacent segments that inserting sessions should merge, if any. None of `segments` is being merged.
 ///
 /// A segment is merged with later ones once they hold at least 3/5 as many postings. So two of about the same size
 /// become one, a segment holds more than all later ones together, and a posting is rewritten about log2(segment /
-/// smallest segment) times. The merge with the least work for each segment that it removes comes first.
+/// smallest segment) times. The merge with the least work per segment removed comes first.
 pub fn due(segments: &[Segment]) -> Option<Range<usize>> {
     let due = (0..segments.len()).filter_map(|start| {
         let count = due_from_first(&segments[start..])?;
@@ -81,7 +81,7 @@ pub fn due(segments: &[Segment]) -> Option<Range<usize>> {
     })
 }
 
-/// Returns how many segments, from the first on, are to be merged; None if they may stay.
+/// Returns how many of the leading segments to merge, or None if the first one may stay.
 fn due_from_first(segments: &[Segment]) -> Option<usize> {
     let first = segments.first()?;
     let mut after = 0;
@@ -97,7 +97,7 @@ fn due_from_first(segments: &[Segment]) -> Option<usize> {
     None
 }
 
-/// Returns the neighboring segments that take the least work to merge.
+/// Returns the [`FEW`] adjacent segments that take the least work to merge, or None if none fit together.
 fn cheapest(segments: &[Segment]) -> Option<Range<usize>> {
     let windows = segments.windows(FEW).enumerate();
     let near = windows.filter(|(_, window)| fit_together(window));
@@ -105,8 +105,8 @@ fn cheapest(segments: &[Segment]) -> Option<Range<usize>> {
     near.min_by_key(cost).map(|(i, _)| i..i + FEW)
 }
 
-/// Returns the neighboring segments to be merged by VACUUM: the first segment that is less than `times` as large as
-/// all later ones together, and these, as far as their rows fit into one segment.
+/// Returns the segments that VACUUM should merge, if any: the first range of [`with_later`] whose first segment has
+/// fewer than `times` as many postings as the others together.
 pub fn crowded(segments: &[Segment], times: u64) -> Option<Range<usize>> {
     (0..segments.len()).find_map(|start| {
         let range = with_later(segments, start);
@@ -117,17 +117,17 @@ pub fn crowded(segments: &[Segment], times: u64) -> Option<Range<usize>> {
     })
 }
 
-/// Returns a segment and all later ones, as far as their rows fit into one segment. If many rows of the segment are
-/// dead, VACUUM rewrites all these as one. That costs little more than rewriting the segment alone, and leaves few
-/// segments if rows are replaced in portions.
+/// Returns the longest range that begins with segment `start` and whose rows fit into one segment. If many rows of that
+/// segment are dead, VACUUM rewrites the whole range as one. That costs little more than rewriting the segment alone,
+/// and leaves few segments if rows are replaced in portions.
 pub fn with_later(segments: &[Segment], start: usize) -> Range<usize> {
     let fits = |end: &usize| fit_together(&segments[start..*end]);
     let end = (start + 1..=segments.len()).rev().find(fits);
     start..end.unwrap_or(start)
 }
 
-/// Returns the last segments, to be merged by a build before it writes more: segments of about the same size once
-/// there are many, or some if there is no room for more.
+/// Returns the last segments if a build should merge them before it writes more: those of about the same size once
+/// there are `MERGED_BY_BUILD`, or at least as many of any size once there are [`MAX_SEGMENTS`].
 pub fn of_build(segments: &[Segment]) -> Option<Range<usize>> {
     let last = segments.last()?;
     let alike = |segment: &&Segment| segment.postings / 2 <= last.postings;
@@ -145,7 +145,7 @@ pub fn of_build(segments: &[Segment]) -> Option<Range<usize>> {
     Some(start..end)
 }
 
-/// Returns whether VACUUM rewrites a segment that had `rows` rows, of which `live` are left.
+/// Returns whether VACUUM should rewrite a segment in which `live` of `rows` rows are left.
 pub fn is_to_be_purged(rows: u64, live: u64) -> bool {
     (live as f64) < rows as f64 * (1.0 - DEAD_SHARE)
 }
@@ -154,7 +154,7 @@ pub fn is_to_be_purged(rows: u64, live: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns a segment of `rows` rows from `lo` on.
+    /// Returns a segment of `rows` rows that starts at row `lo`.
     fn segment(lo: u64, rows: u64, postings: u64) -> Segment {
         Segment {
             number: lo,
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Returns neighboring segments with these numbers of postings, which span `rows` rows each.
+    /// Returns adjacent segments of `rows` rows each, one for each number in `postings`.
     fn segments(postings: &[u64], rows: u64) -> Vec<Segment> {
         let segments = (0..).step_by(rows as usize).zip(postings);
         let segments = segments.map(|(lo, &postings)| segment(lo, rows, postings));
@@ -183,7 +183,7 @@ mod tests {
         segments.splice(range, [merged]);
     }
 
-    /// Lets a build write segments with these numbers of postings. Returns how many there are at the end.
+    /// Simulates a build that writes a segment for each number in `postings`. Returns how many segments are left.
     fn build(postings: &[u64], rows: u64) -> usize {
         let mut written = Vec::new();
         for segment in segments(postings, rows) {
@@ -230,8 +230,8 @@ mod tests {
         assert_eq!(crowded(&near[..2], VACUUM_TIMES), None);
     }
 
-    /// Lets a table grow from 10^5 rows to 10^6, with a VACUUM after each `share` of inserts. Returns how many times
-    /// the inserted data VACUUM writes, and how many segments it leaves on average.
+    /// Grows a table from 10^5 rows to 10^6, with a VACUUM after each `share` of inserts. Returns how many times the
+    /// inserted data VACUUM writes, and how many segments it leaves on average.
     fn grow(share: f64) -> (f64, f64) {
         /// Rows of 30 keys that [`FLUSHED_PAGES`] hold.
         const FLUSHED: u64 = 3000;

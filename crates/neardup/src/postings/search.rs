@@ -1,20 +1,20 @@
 //! T-occurrence: the rows that share at least T of a query's keys.
 //!
-//! Any T - 1 of the lists can be left unread: a row that is in no other list has fewer than T keys. Candidates that
-//! can still reach T are looked up in the unread lists (Li, Lu, Lu, 'Efficient merging and filtering algorithms for
-//! approximate string searches', ICDE 2008). Lists are usually short, and are counted as they are found; then it
-//! does not matter which are left unread. Long lists, of keys that many rows share, are left unread as far as
-//! possible: the directory names those of more than a leaf, so that others are looked up in their place. Candidates
-//! are looked up in unread long lists from the shortest to the longest.
+//! Any T - 1 of the lists can be left unread: a row that is in no other list has fewer than T keys. Candidates that can
+//! still reach T are looked up in the unread lists (Li, Lu, Lu, 'Efficient merging and filtering algorithms for
+//! approximate string searches', ICDE 2008). Lists are usually short, and are counted as they are found; then it does
+//! not matter which are left unread. Long lists, whose keys many rows share, are left unread where possible: the
+//! directory shows which lists are longer than a leaf, and others are looked up in their place. Candidates are looked
+//! up in unread long lists from the shortest to the longest.
 //!
-//! If the number of keys that a row needs depends on the row's own number, rows that cannot reach theirs are excluded
-//! before any unread list is looked at: of rows that share a template, those whose own parts differ. If long lists would
-//! have to be read that have more postings together than there are rows, the rows' numbers are looked at instead: few are
-//! so small that the keys of long lists alone suffice.
+//! If the number of keys that a row needs depends on how many it has, rows that cannot reach theirs are excluded before
+//! any unread list is looked at, such as rows that share only a template. If the long lists to be read have more
+//! postings than there are rows, the sizes of the rows are read instead: few rows are so small that the keys of long
+//! lists alone suffice.
 //!
-//! Such a query's candidates are compared afterwards, so that the search need not be sure of them. Lists beyond the first
-//! are looked up a few at a time, and candidates that lack too many are dropped, until it takes less time to compare
-//! those that are left than to look further lists up.
+//! The candidates of such a query are compared afterwards, so the search need not be sure of them. Further lists are
+//! looked up a few at a time, and candidates that miss too many are dropped, until comparing the rest takes less time
+//! than looking up more lists.
 //!
 //! All groups are searched together, level by level, so that a search waits for its storage once a level, not once a
 //! page.
@@ -31,19 +31,19 @@ use crate::bands::occurrence::Minimum;
 use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
 
-/// Postings of long lists that are read in the time in which a further list is looked up.
+/// Postings of long lists that can be read in the time of looking up another list.
 const INSTEAD: u64 = 64;
 
-/// Postings of long lists that are read in the time in which the unread lists are searched for a row.
+/// Postings of long lists that can be read in the time of searching the unread lists for a row.
 const SEARCHED: u64 = 256;
 
-/// Lists beyond the first that are looked up together at first; then twice as many each time.
+/// Number of further lists to look up together; doubled each time.
 const FURTHER: u32 = 8;
 
 /// Rows whose sizes are looked up at a time.
 const SIZES: usize = 512;
 
-/// About as many children as a directory page has, and bits as a leaf has; with these, lengths of lists are estimated.
+/// Approximate numbers of children of a directory page and of bits of a leaf, for estimating the lengths of lists.
 const CHILDREN: f64 = 512.0;
 const LEAF_BITS: f64 = 65_000.0;
 
@@ -53,25 +53,26 @@ pub struct KeyQuery<'q> {
     pub keys: &'q [u32],
     /// The number of keys that a row must have, 1 or more. A key that the query repeats counts each time.
     pub needed: usize,
-    /// Ascending numbers of keys: after each, rows with fewer of these keys are left out.
+    /// Two minima, the first over fewer keys. Rows below either are left out.
     pub minima: [Minimum; 2],
-    /// How many keys a row needs by its size, if that matters.
+    /// The number of keys that a row needs, if it depends on the row's size.
     pub by_size: Option<Needed>,
-    /// True if all keys of found rows are counted, not only those that decide that the rows are found.
+    /// True to count all shared keys of the rows found, not just enough to find them.
     pub is_exact: bool,
-    /// The most rows to count at a time if more postings than this are read, 1 or more.
+    /// Maximum number of postings to hold, and of rows to count at a time; at least 1. Groups that exceed both are
+    /// searched in windows of this many rows.
     pub most: u32,
 }
 
-/// Calls `found` with every row of the groups that has at least as many keys as it needs, and the number of keys that
-/// it is known to have. Rows come in the order of the groups, ascending within each. If the number needed depends on
-/// the row, a few others may be among them.
+/// Calls `found` with every row of `groups` that has the number of keys it needs, and the number of keys it is known to
+/// have. Rows come in the order of the groups, ascending within each. If the number needed depends on the row, a few
+/// rows with too few keys may be included.
 ///
 /// Without long lists, reads one leaf for each key of the first minimum, and every directory page on the way once.
 /// Leaves for other keys are read only if there are candidates. Memory: 16 bytes for each of `most` rows.
 ///
 /// # Errors
-/// Those of `pages` and `found`; damaged pages; too little memory.
+/// The errors of `pages` and `found`; damaged pages; `OutOfMemory`.
 pub fn search<P: RowSizes>(
     pages: &mut P,
     groups: &[SegmentGroup],
@@ -107,8 +108,8 @@ pub fn search<P: RowSizes>(
     Ok(())
 }
 
-/// Reads lists of searches until no row but their candidates can be found, then the other lists that are not long as
-/// far as these decide about candidates.
+/// Looks up lists until only candidates can still be found, then further short lists while these decide about
+/// candidates.
 fn count<P: RowSizes>(
     pages: &mut P,
     searches: &mut [GroupSearch],
@@ -144,7 +145,8 @@ fn count<P: RowSizes>(
     }
 }
 
-/// Looks up lists in all searches until `next` names no more for any. All pages of a level are announced together.
+/// Looks up lists in all `searches` until `next` returns no more for any of them. Announces the pages of a level
+/// together.
 fn look_up<P: Pages>(
     pages: &mut P,
     searches: &mut [GroupSearch],
@@ -180,7 +182,7 @@ fn look_up<P: Pages>(
     }
 }
 
-/// Calls `look` with the pages of a level.
+/// Calls `look` for each of `visits`, which are on one level.
 fn look_at<'g, P: Pages>(
     pages: &mut P,
     searches: &mut [GroupSearch<'g>],
@@ -199,7 +201,7 @@ fn look_at<'g, P: Pages>(
 
 /// A page to look at for some lists.
 struct PageVisit {
-    /// The numbers of the search and of its part.
+    /// Index of the search, and of the part within it.
     search: usize,
     part: usize,
     lists: PageForKeys,
@@ -219,7 +221,7 @@ struct GroupSearch<'g> {
     lists: Vec<KeyList>,
     /// The lists before this one have been looked up.
     end: usize,
-    /// How many of the query's keys the lists to be looked up have.
+    /// Number of the query's keys whose lists are to be looked up.
     goal: u32,
     needed: u32,
     by_size: Option<Needed>,
@@ -250,8 +252,8 @@ impl<'g> GroupSearch<'g> {
         })
     }
 
-    /// Takes lists to look up until those that are not long have `of` of the query's keys, or reading long ones takes
-    /// less time.
+    /// Takes lists to look up until the short ones cover `of` of the query's keys, or reading long ones takes less
+    /// time.
     fn first_lists(&mut self, of: u32) -> Range<usize> {
         if self.counts.is_full() {
             return self.end..self.end;
@@ -271,8 +273,8 @@ impl<'g> GroupSearch<'g> {
         }
     }
 
-    /// Returns how many postings the shortest long lists have that have `missing` of the query's keys together; None
-    /// if all have fewer.
+    /// Returns the number of postings of the shortest long lists that together cover `missing` of the query's keys, or
+    /// None if all long lists cover fewer.
     fn postings_instead(&self, mut missing: u32) -> Option<u64> {
         let long = self.lists[..self.end].iter().filter(|list| list.is_long());
         let mut long: Vec<(u64, u32)> = long
@@ -290,8 +292,8 @@ impl<'g> GroupSearch<'g> {
         (missing == 0).then_some(postings)
     }
 
-    /// Takes lists to look up until all that have been looked up have `of` of the query's keys; none if no further
-    /// list can decide about a candidate.
+    /// Takes lists to look up until all lists taken cover `of` of the query's keys. Takes none if no candidate needs
+    /// another list.
     fn further_lists(&mut self, of: u32) -> Range<usize> {
         let wants_more = match &self.counts {
             RowCounts::All(_) => false,
@@ -306,7 +308,7 @@ impl<'g> GroupSearch<'g> {
         self.take_lists(of.saturating_sub(before))
     }
 
-    /// Takes the next lists that have `wanted` of the query's keys together.
+    /// Takes the next lists that together cover `wanted` of the query's keys.
     fn take_lists(&mut self, mut wanted: u32) -> Range<usize> {
         let start = self.end;
         while wanted > 0
@@ -322,8 +324,8 @@ impl<'g> GroupSearch<'g> {
         self.lists[lists].iter().map(|list| list.weight).sum()
     }
 
-    /// Reads the shortest long lists until lists with `first.of` of the query's keys have been read, and keeps as
-    /// candidates the rows that have `first.shared` of these and can have enough of all.
+    /// Reads the shortest long lists until the lists read cover `first.of` of the query's keys. Keeps as candidates the
+    /// rows that have `first.shared` of these keys and can still reach the number that they need.
     fn find_candidates<P: RowSizes>(
         &mut self,
         pages: &mut P,
@@ -373,8 +375,7 @@ impl<'g> GroupSearch<'g> {
         self.exclude(pages, unread)
     }
 
-    /// Returns the rows, ascending, that need at most as many keys as the unread lists have; None if they are more than
-    /// `most`.
+    /// Returns, ascending, the rows that need at most `unread` keys, or None if there are more than `most`.
     fn small_rows<P: RowSizes>(
         &self,
         pages: &mut P,
@@ -410,8 +411,7 @@ impl<'g> GroupSearch<'g> {
         Ok(Some(small))
     }
 
-    /// Sets how many keys each candidate needs, and keeps those that can have as many if they have all of the
-    /// `unread` ones.
+    /// Sets how many keys each candidate needs. Drops the candidates that do not reach it even with all `unread` keys.
     fn exclude<P: RowSizes>(&mut self, pages: &mut P, unread: u32) -> Result<(), P::Error> {
         let RowCounts::Of(candidates) = &mut self.counts else {
             return Ok(());
@@ -448,8 +448,8 @@ impl<'g> GroupSearch<'g> {
         Ok(())
     }
 
-    /// Keeps the candidates that can have at least `second.shared` of the lists looked up, if these have `second.of`
-    /// of the query's keys.
+    /// Drops the candidates that cannot be in `second.shared` of the lists looked up, once these cover `second.of` of
+    /// the query's keys.
     fn keep_candidates(&mut self, second: Minimum) {
         self.sort_long();
         let uncounted = self.unread_weight();
@@ -460,8 +460,8 @@ impl<'g> GroupSearch<'g> {
         }
     }
 
-    /// Drops the candidates that lack too many of the lists looked up. Returns whether the others are found, or are
-    /// so few that they are compared instead.
+    /// Drops the candidates that miss too many of the lists looked up. Returns whether the search can stop: none are
+    /// left, or so few that they are compared instead.
     fn decide(&mut self) -> bool {
         self.sort_long();
         let all = self.weight(..);
@@ -476,7 +476,7 @@ impl<'g> GroupSearch<'g> {
             || !is_exact && are_compared(candidates, [all - unread, all], comparison)
     }
 
-    /// Returns about how many elements a candidate has.
+    /// Returns the approximate number of elements of a candidate.
     fn elements(&self) -> usize {
         match self.by_size {
             Some(Needed::Resembling { members, .. }) => members,
@@ -484,20 +484,20 @@ impl<'g> GroupSearch<'g> {
         }
     }
 
-    /// Orders the unread long lists by their length.
+    /// Sorts the unread long lists by length.
     fn sort_long(&mut self) {
         let lists = &self.lists;
         self.long
             .sort_unstable_by_key(|long| (lists[long.list].long_postings.get(), long.list));
     }
 
-    /// Returns how many of the query's keys the unread long lists have, which are in order.
+    /// Returns how many of the query's keys the unread long lists cover. These must be sorted.
     fn unread_weight(&self) -> u32 {
         let unread = self.long.chunk_by(|a, b| a.list == b.list);
         unread.map(|same| self.lists[same[0].list].weight).sum()
     }
 
-    /// Adds the roots of the parts in which lists must be looked up.
+    /// Adds the roots of the parts in which `lists` must be looked up to `levels`.
     fn push_roots(
         &self,
         number: usize,
@@ -535,7 +535,7 @@ impl<'g> GroupSearch<'g> {
         let put = |lists| below.try_push(PageVisit { lists, ..*visit });
         let page = visit.lists.page;
         read_directory(pages, part.segment, level as u8, page, |directory| {
-            // All postings below the children between the first and the last are of one key; the last may have few.
+            // All children between the first and the last hold postings of one key only; the last may hold few.
             let goes_on = |number: usize, children: Range<usize>| {
                 let whole = children.len() - 1;
                 if whole > 0 {
@@ -576,8 +576,8 @@ impl<'g> GroupSearch<'g> {
         })
     }
 
-    /// Calls `found` with the rows that have enough keys, ascending. Returns false, without any call, if both the
-    /// postings read and the rows are more than the limit.
+    /// Calls `found` with the rows that have enough keys, ascending. Returns false without calling it if the postings
+    /// read and the rows both exceeded the limit.
     fn finish<P: Pages>(
         mut self,
         pages: &mut P,
@@ -613,9 +613,9 @@ impl<'g> GroupSearch<'g> {
     }
 }
 
-/// Returns the share of `rows` that have a key whose list fills `leaves` leaves with them.
+/// Returns the estimated share of `rows` rows that have a key, if their postings fill `leaves` leaves.
 fn density(leaves: f64, rows: f64) -> f64 {
-    // A block of postings of one key takes about 1.5 bits for each, and those of its greatest difference of rows.
+    // A posting takes about 1.5 bits, plus the bits of the greatest gap between rows in a block of 64.
     let bits = |density: f64| 1.5 + (64.0 / density).log2();
     let of_row = leaves * LEAF_BITS / rows.max(1.0);
     let improve = |density: f64, _| (of_row / bits(density)).min(1.0);
@@ -623,7 +623,7 @@ fn density(leaves: f64, rows: f64) -> f64 {
 }
 
 impl PageVisit {
-    /// Returns the page, and where on it the first list probably is, because keys are usually spread evenly.
+    /// Returns the page and the likely place of the first list on it, assuming that keys are spread evenly.
     fn ahead(&self, lists: &[KeyList]) -> PageAhead {
         let PageForKeys { page, next, keys } = &self.lists;
         let end = next.map_or(u32::MAX, |next| next.key);

@@ -7,9 +7,9 @@ use super::{Damaged, Directory, Leaf, MAX_DEPTH, PageKind, Pages, Posting, Segme
 use crate::Error;
 use crate::memory::Grow;
 
-/// The leaves of a segment from some posting on.
+/// A walk along the leaves of a segment, starting at a given posting.
 ///
-/// First postings rise strictly along a walk, so that it ends even if pages are damaged.
+/// The first postings of the leaves strictly increase, so that a walk ends even if pages are damaged.
 pub(super) struct Leaves {
     segment: Segment,
     /// For each level of directories, from the lowest: the page, and the entry to continue with.
@@ -37,7 +37,7 @@ impl Leaves {
         Ok(leaves)
     }
 
-    /// Goes down from a page of a level to the leaf in which `from` is.
+    /// Descends from `entry`, a page of `level`, to the leaf that contains `from`.
     fn descend<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -62,7 +62,7 @@ impl Leaves {
         self.next
     }
 
-    /// Looks at the next leaf, unless there is none, and moves on to the one after it.
+    /// Calls `look` with the next leaf, if there is one, and moves on to the one after it.
     pub fn visit<P: Pages, R>(
         &mut self,
         pages: &mut P,
@@ -73,7 +73,7 @@ impl Leaves {
         Ok(seen)
     }
 
-    /// Looks at the next leaf, unless there is none.
+    /// Calls `look` with the next leaf, if there is one.
     fn look<P: Pages, R>(
         &self,
         pages: &mut P,
@@ -116,8 +116,8 @@ impl Leaves {
     }
 }
 
-/// Reads the directory page of a level to which an entry points. Unless it is the root, its beginning must match the
-/// entry.
+/// Calls `look` with the directory page of `level` to which the entry `page` points. Unless it is the root, its first
+/// posting must match the entry.
 pub(super) fn read_directory<P: Pages, R>(
     pages: &mut P,
     segment: &Segment,
@@ -139,7 +139,8 @@ pub(super) fn read_directory<P: Pages, R>(
     })
 }
 
-/// Reads the leaf to which an entry points. Unless it is the root, its beginning must match the entry.
+/// Calls `look` with the leaf to which the entry `page` points. Unless it is the root, its first posting must match the
+/// entry.
 pub(super) fn read_leaf<P: Pages, R>(
     pages: &mut P,
     segment: &Segment,
@@ -156,14 +157,14 @@ pub(super) fn read_leaf<P: Pages, R>(
     })
 }
 
-/// Postings that a walk keeps in memory at least, except at the end of a leaf. A merge of four segments takes about
-/// as many of each for a leaf, and anything more is unpacked again after a restart.
+/// Minimum number of postings that a walk loads, except at the end of a leaf. A merge of four segments takes about as
+/// many from each to fill a leaf; any more would be unpacked again after a restart.
 const LOADED: usize = 512;
 
-/// The postings of a segment from some posting on.
+/// A walk through the postings of a segment, starting at a given posting.
 pub(super) struct SegmentWalk {
     segment: Segment,
-    /// A place at or before the first posting that has not been loaded yet.
+    /// A posting at or before the first one that has not been loaded yet.
     from: Posting,
     leaves: Option<Leaves>,
     postings: Vec<u64>,
@@ -215,7 +216,7 @@ impl SegmentWalk {
         self.at += 1;
     }
 
-    /// Loads the following postings of the leaf, perhaps none, or moves on to the next leaf; returns false at the
+    /// Loads the next postings of the leaf, possibly none, and moves on after the last of them. Returns false at the
     /// end.
     fn load<P: Pages>(&mut self, pages: &mut P) -> Result<bool, P::Error> {
         let leaves = match &mut self.leaves {
@@ -253,17 +254,17 @@ impl SegmentWalk {
     }
 }
 
-/// A key and the number of a row that has it. Merges move postings, but keep their places.
+/// A key and the number of a row that has it. Merges move postings, but do not change these.
 pub type KeyAndRow = (u32, u64);
 
-/// A place after all postings: row numbers are far below.
+/// Greater than any posting: row numbers are far below.
 const END: KeyAndRow = (u32::MAX, u64::MAX);
 
-/// Calls `take` with the places of the groups' postings from `from` on, ascending, until it returns false. Returns
-/// the place that was not taken, with which to continue, even after merges; `None` at the end.
+/// Calls `take` with every posting of `groups` at or after `from`, ascending, until it returns false. Returns the
+/// posting that was not taken, or `None` at the end. A later sweep can continue there, even after merges.
 ///
 /// # Errors
-/// Those of `pages`; damage if pages or postings are out of order.
+/// The errors of `pages`; `Damaged` if pages or postings are out of order.
 pub fn sweep<P: Pages>(
     pages: &mut P,
     groups: &[SegmentGroup],
@@ -294,8 +295,8 @@ pub fn sweep<P: Pages>(
     }
 }
 
-/// Returns the number of the source with the least next place, or `usize::MAX` at the end, and the least place of
-/// the other sources.
+/// Returns the index of the source with the least next posting, or `usize::MAX` at the end, and the least next posting
+/// of the other sources.
 fn two_least(sources: &[SweptSegment]) -> (usize, KeyAndRow) {
     let (mut least, mut at, mut after) = (END, usize::MAX, END);
     for (place, source) in sources.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The weighted sums from which the bits are made.
+//! The weighted sums that determine the bits.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -17,10 +17,10 @@ const FRACTION_BITS: i32 = 32;
 /// A weight of 1.
 pub(super) const ONE: i64 = 1 << FRACTION_BITS;
 
-/// Terms whose signs are made at once.
+/// Terms whose signs are computed at a time.
 const TERMS_AT_ONCE: usize = 4096;
 
-/// The most bits of a SimHash.
+/// Maximum number of bits of a SimHash.
 const MAX_BITS: i64 = 4096;
 
 /// The size of a SimHash, in 64-bit words.
@@ -30,7 +30,7 @@ pub struct Width {
 }
 
 impl Width {
-    /// Returns the width of a number of bits after checking it.
+    /// Returns the width of `bits` bits.
     ///
     /// # Errors
     /// `Invalid` unless `bits` is a multiple of 64 from 64 to 4096.
@@ -51,10 +51,10 @@ impl Width {
     }
 }
 
-/// Returns a weight as the nearest multiple of 2^-32.
+/// Rounds `weight` to the nearest multiple of 2^-32, and returns it in units of 2^-32.
 ///
 /// # Errors
-/// `Invalid` for NaN, and for 2^31 or more.
+/// `Invalid` for NaN, and for magnitudes of 2^31 or more.
 pub fn fixed_point(weight: f64) -> Result<i64> {
     let scaled = (weight * 2f64.powi(FRACTION_BITS)).round();
     if scaled.abs() < 2f64.powi(63) {
@@ -66,12 +66,12 @@ pub fn fixed_point(weight: f64) -> Result<i64> {
     ))
 }
 
-/// Numbers before the sums of the bits: the sum of the magnitudes of all weights, which bounds every other sum, and
-/// the sum of all weights.
+/// Numbers stored before the sums of the bits: the sum of the magnitudes of all weights, which bounds every other sum,
+/// and the sum of all weights.
 const SCALARS: usize = 2;
 
-/// The weighted sums of the signs of terms, in memory chosen by the caller: two scalars, then one sum for every bit,
-/// starting with the lowest of each word. It adds up the weights of the terms that set the bit.
+/// The weighted sums over terms, in memory chosen by the caller: two scalars, then one sum per bit, lowest bit of each
+/// word first. The sum of a bit is the total weight of the terms that set it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sums<N = Vec<i64>> {
     numbers: N,
@@ -84,10 +84,10 @@ impl Sums {
         }
     }
 
-    /// Reads the bytes of [`Sums::to_bytes`].
+    /// Reads the result of [`Sums::to_bytes`].
     ///
     /// # Errors
-    /// `Corrupt` if no sums have this length.
+    /// `Corrupt` if `bytes` has a length that no sums have.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let sums = numbers.len().checked_sub(SCALARS);
@@ -103,14 +103,14 @@ impl Sums {
         })
     }
 
-    /// Returns the length of the numbers that [`Sums::over`] takes.
+    /// Returns the number of elements that [`Sums::over`] needs for `width`.
     pub fn numbers_needed(width: Width) -> usize {
         SCALARS + width.bits()
     }
 }
 
 impl<N: Deref<Target = [i64]>> Sums<N> {
-    /// Returns sums kept in `numbers`: the numbers of other sums, or [`Sums::numbers_needed`] zeros.
+    /// Returns sums stored in `numbers`, which holds those of other sums, or [`Sums::numbers_needed`] zeros.
     pub fn over(numbers: N) -> Self {
         Self { numbers }
     }
@@ -119,7 +119,7 @@ impl<N: Deref<Target = [i64]>> Sums<N> {
         &self.numbers
     }
 
-    /// Returns whether no term with a weight has been added.
+    /// Returns whether no term with a nonzero weight has been added.
     pub fn is_empty(&self) -> bool {
         self.numbers[0] == 0
     }
@@ -156,7 +156,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
         self.numbers[SCALARS..].as_chunks_mut().0
     }
 
-    /// Adds one term with a weight in multiples of 2^-32. Terms may repeat: weights add up.
+    /// Adds `term` with `weight` in units of 2^-32. The weights of a repeated term add up.
     ///
     /// # Errors
     /// `Invalid` if the magnitudes of all weights add up to 2^31 or more.
@@ -164,7 +164,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
         self.add_each(&[term], &[weight], &mut || ())
     }
 
-    /// Adds terms of one weight, which takes 1 ns for each term and word where [`Self::add`] takes 10.
+    /// Adds `terms`, all with the same `weight`. Takes 1 ns per term and word; [`Self::add`] takes 10.
     ///
     /// # Errors
     /// The errors of [`Self::add`].
@@ -185,7 +185,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
         Ok(())
     }
 
-    /// Adds terms, each with its weight.
+    /// Adds `terms` with their `weights`.
     ///
     /// # Errors
     /// The errors of [`Self::add`].
@@ -251,7 +251,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
     }
 }
 
-/// Returns the signs of terms for one word of the result.
+/// Returns the signs of `terms` for word number `word` of the SimHash. `room` is scratch space.
 #[inline]
 fn signs_of<'a>(terms: &'a [u64], word: usize, room: &'a mut Vec<u64>) -> &'a [u64] {
     if word == 0 {

@@ -110,7 +110,7 @@ impl Cell {
         ))
     }
 
-    /// Returns the cell that stands for the end of a text: white space, or the inside of a word.
+    /// Returns the cell that stands for what follows a text: white space, or the inside of a word.
     pub fn behind(is_space: bool, is_alone: bool) -> Self {
         match is_space {
             true => Self::BEFORE,
@@ -118,7 +118,8 @@ impl Cell {
         }
     }
 
-    /// Returns the flags that the folding kernels use for a code point of `len` bytes.
+    /// Returns the folding kernels' flags for a code point of `len` bytes, or 0 if they cannot fold it. `is_collapsed`
+    /// says whether the fold collapses it as white space.
     pub fn flags(self, len: usize, is_collapsed: bool) -> u8 {
         let has = |bits| self.0 & bits != 0;
         if self.is_dropped() {
@@ -149,7 +150,7 @@ impl Cell {
         Self(self.0 | before.0 & INHERITED & is_mark)
     }
 
-    /// Returns the UTF-8 bytes, the first byte lowest.
+    /// Returns the UTF-8 bytes as a little-endian number.
     #[inline(always)]
     pub fn bytes(self) -> u32 {
         (self.0 >> BYTES_SHIFT) as u32
@@ -220,7 +221,7 @@ impl Cell {
         self.0 & DROPPED != 0
     }
 
-    /// Returns whether the cell can be written after `before` at once: it is kept, composes with nothing, and leaves
+    /// Returns whether the cell can be written after `before` right away: it is kept, composes with nothing, and leaves
     /// marks in canonical order.
     #[inline(always)]
     pub fn follows(self, before: Self) -> bool {
@@ -249,7 +250,7 @@ impl Cell {
 }
 
 /// Returns the first code point of a text that does not begin with ASCII, and its length in bytes. `bytes` are the
-/// first bytes of the text, the first byte lowest.
+/// first bytes of the text as a little-endian number.
 #[inline(always)]
 pub(super) fn decode(bytes: usize) -> (usize, usize) {
     let (second, third) = (bytes >> 8 & 0x3F, bytes >> 16 & 0x3F);

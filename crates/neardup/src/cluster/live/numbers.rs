@@ -21,17 +21,17 @@ pub struct Move {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum EventKind {
-    /// A cluster began with this canonical row, not with rows of another cluster.
+    /// A cluster began with this canonical row, and not with rows of another cluster.
     Created,
-    /// A row came into a cluster, from another one or as a new row.
+    /// A row joined a cluster, from another one or as a new row.
     Joined,
-    /// A row is no longer in a cluster.
+    /// A row left a cluster, and is in none now.
     Left,
-    /// A cluster ended, and most of its rows are in another one, which has this canonical row.
+    /// A cluster ended. Most of its rows are now in another one, which has this canonical row.
     Merged,
-    /// A cluster began with this canonical row, and most of its rows were in another one.
+    /// A cluster began with this canonical row. Most of its rows were in another one before.
     Split,
-    /// A cluster has this canonical row now, and had another one before.
+    /// This row replaced another one as the canonical row of a cluster.
     #[strum(serialize = "new canonical")]
     NewCanonical,
 }
@@ -102,7 +102,7 @@ pub fn number(
 }
 
 impl ClusterNumbers {
-    /// Returns the number of the cluster of a canonical row that an affected row belongs to.
+    /// Returns the number of the cluster of `canonical`, to which some affected row belongs.
     #[must_use]
     pub fn of(&self, canonical: u32) -> i64 {
         self.of_canonical[canonical as usize]
@@ -124,8 +124,8 @@ impl ClusterNumbers {
         Ok(fresh)
     }
 
-    /// Numbers the clusters of new canonical rows, which come in order. Removes numbers that continue from `ceased`,
-    /// which has the canonical rows of ceased clusters.
+    /// Numbers the clusters of the new canonical rows `fresh`, which ascend. `ceased` maps the numbers of ceased
+    /// clusters to their canonical rows. Removes the numbers that new clusters take over.
     fn add_fresh(
         &mut self,
         moves: impl Iterator<Item = Move>,
@@ -214,7 +214,7 @@ impl ClusterNumbers {
 }
 
 /// Returns, for each old cluster, the new one that has most of its rows, or the lowest of several, and the number of
-/// these rows. `shared` has the numbers of rows that an old and a new cluster share, sorted.
+/// these rows. `shared` holds an old and a new cluster with the number of rows that they share, sorted.
 fn largest_parts<T: Ord + Copy>(shared: &[((i64, T), u64)]) -> impl Iterator<Item = (i64, T, u64)> {
     let of_each = shared.chunk_by(|a, b| a.0.0 == b.0.0);
     of_each.filter_map(|parts| {
@@ -225,8 +225,8 @@ fn largest_parts<T: Ord + Copy>(shared: &[((i64, T), u64)]) -> impl Iterator<Ite
     })
 }
 
-/// Returns, for each new cluster by its place, the old one with the most rows, or the lowest of several. `shared` has
-/// each new cluster, the number of rows that it shares with an old one, and the old one.
+/// Returns, for each new cluster by its place, the old one with the most rows, or the lowest of several. `shared` holds
+/// a new cluster, the number of rows that it shares with an old one, and the old one.
 fn largest(shared: impl Iterator<Item = (u32, u64, i64)>) -> Result<HashMap<u32, i64>> {
     let mut sorted = collected(shared.map(|(place, rows, from)| (place, Reverse(rows), from)))?;
     sorted.sort_unstable();
