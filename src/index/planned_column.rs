@@ -21,15 +21,16 @@ impl PlannedColumn {
     /// Returns the columns of a kind by which the indexes of a table compare.
     ///
     /// # Safety
-    /// The planner's structures are valid.
+    /// The planner's structures are valid as long as the columns are used.
     pub unsafe fn all_of(
         rel: *mut pg_sys::RelOptInfo,
         kind: Kind,
     ) -> impl Iterator<Item = PlannedColumn> {
         let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
-        let columns = indexes.iter_ptr().map(|index| PlannedColumn::of(index));
-        let columns: Vec<_> = columns.filter(|column| column.is_of(kind)).collect();
-        columns.into_iter()
+        let places = 0..indexes.len();
+        let columns = places.filter_map(move |place| indexes.get_ptr(place));
+        let columns = columns.map(|index| PlannedColumn::of(index));
+        columns.filter(move |column| column.is_of(kind))
     }
 
     /// Returns the parsed options of its operator class; NULL of a hypothetical index that lacks them.
