@@ -8,7 +8,7 @@ use crate::pg::catalog::is_at;
 use crate::pg::relation::ColumnType;
 use pgrx::{pg_sys, varlena_to_byte_slice};
 
-/// A column of an open index of the access method, counted from 1.
+/// A column of an open index of the access method. Columns are numbered from 1.
 #[derive(Clone, Copy)]
 pub struct IndexColumn {
     index: pg_sys::Relation,
@@ -17,8 +17,7 @@ pub struct IndexColumn {
 
 impl IndexColumn {
     /// # Safety
-    /// The relation is an index of this access method, open as long as the value lives, and has
-    /// such a column.
+    /// `index` is an index of this access method, has a column `number`, and stays open while the value lives.
     pub unsafe fn new(index: pg_sys::Relation, number: i16) -> Self {
         Self { index, number }
     }
@@ -27,8 +26,8 @@ impl IndexColumn {
         self.number as usize - 1
     }
 
-    /// Returns the class of a column that compares values; None for options out of range, and for a class that
-    /// is none of ours.
+    /// Returns the class of a column that [`Self::is_compared`]. Returns None if the class is not one of ours or its
+    /// options are out of range.
     pub fn class(&self) -> Option<Box<dyn ComparedClass>> {
         let predicate = self.predicate().fn_addr;
         if is_at(&predicate, near_dup_key_near_wrapper) {
@@ -38,17 +37,17 @@ impl IndexColumn {
         unsafe { Kind::of_address(&predicate)?.class(self.options()) }
     }
 
-    /// Returns the parsed options of its operator class, or NULL.
+    /// Returns the parsed options of the column's operator class, or NULL.
     fn options(&self) -> *mut pg_sys::bytea {
         // SAFETY: the index is open and has the column.
         unsafe { *pg_sys::RelationGetIndexAttOptions(self.index, false).add(self.place()) }
     }
 
-    /// Returns whether another column makes the same keys of the same values.
+    /// Returns whether this column and `other` make the same keys from the same values.
     pub fn is_like(&self, other: &Self) -> bool {
         let [a, b] = [self, other].map(|column| {
             let options = column.options();
-            // SAFETY: a value of variable length, which lives as long as the index is open.
+            // SAFETY: a varlena that lives as long as the index is open.
             (!options.is_null()).then(|| unsafe { varlena_to_byte_slice(options) })
         });
         a == b
@@ -56,7 +55,7 @@ impl IndexColumn {
             && self.type_and_collation() == other.type_and_collation()
     }
 
-    /// Returns its type and its collation.
+    /// Returns the column's type and collation.
     fn type_and_collation(&self) -> (pg_sys::Oid, pg_sys::Oid) {
         // SAFETY: the index is open.
         let type_ = ColumnType::of(unsafe { (*self.index).rd_id }, self.number);
@@ -68,14 +67,14 @@ impl IndexColumn {
         unsafe { *(*self.index).rd_opfamily.add(self.place()) }
     }
 
-    /// Returns whether its class compares values: one with keys.
+    /// Returns whether the column's class compares values, and therefore has keys.
     pub fn is_compared(&self) -> bool {
         // SAFETY: as above, and the access method has that many support functions.
         let found = unsafe { pg_sys::index_getprocid(self.index, self.number, PREDICATE_FUNCTION) };
         found != pg_sys::InvalidOid
     }
 
-    /// Returns whether its class has the equality of its type.
+    /// Returns whether the column's class has the equality operator of the column's type.
     pub fn is_scope(&self) -> bool {
         let (type_, _) = self.type_and_collation();
         let wanted = pg_sys::TYPECACHE_EQ_OPR as i32;
@@ -86,26 +85,26 @@ impl IndexColumn {
         }
     }
 
-    /// Tells PostgreSQL the type of a column of a scope. It prints the values of a violated constraint by
-    /// the class's type, and cannot print any element.
+    /// Tells PostgreSQL the type of a scope column. The values of a violated constraint are printed by the type of the
+    /// operator class, but `anyelement` cannot be printed.
     pub fn declare_type(&self) {
         let (type_, _) = self.type_and_collation();
-        // SAFETY: the cached entry of an open index has a type for each column; for one session alone, and
+        // SAFETY: the cached entry of an open index has a type for each column. Only this session sees the change, and
         // the family has the operators of this type.
         unsafe { *(*self.index).rd_opcintype.add(self.place()) = type_ };
     }
 
-    /// Returns the support function that tells its class, if it [`Self::is_compared`].
+    /// Returns the support function that identifies the class of a column that [`Self::is_compared`].
     pub fn predicate(&self) -> pg_sys::FmgrInfo {
         // SAFETY: the class has the support function.
         unsafe { *pg_sys::index_getprocinfo(self.index, self.number, PREDICATE_FUNCTION) }
     }
 
-    /// Returns the hash of a value to compare with the column, of its own type where none is given; None
-    /// for a value of a type whose values do not hash as the column's do.
+    /// Returns the hash of `value` for comparison with the column. `given` is the type of `value`, or None for the
+    /// column's own type. Returns None if values of this type do not hash like the column's.
     ///
     /// # Safety
-    /// The column is one of a scope, and the value is of that type.
+    /// The column is a scope column, and `value` is of that type.
     pub unsafe fn hash(&self, value: pg_sys::Datum, given: Option<pg_sys::Oid>) -> Option<u64> {
         let (own, collation) = self.type_and_collation();
         let no_salt = pg_sys::Datum::from(0i64);
@@ -129,7 +128,7 @@ impl IndexColumn {
         Some(hash.value() as u64)
     }
 
-    /// Returns a copy of its expression; None for a column of the table.
+    /// Returns a copy of the column's expression, or None for a column of the table.
     pub fn expression(&self) -> Option<*mut pg_sys::Node> {
         // SAFETY: the index is open; its expressions are in the order of its columns.
         unsafe {

@@ -1,8 +1,8 @@
 //! The operator class `near_dup_key_ops`: `%` between constraint keys, for exclusion constraints and for
 //! lookups through their indexes.
 //!
-//! It has the keys of `minhash_ops`, `hamming_ops` or `text_ops` at the bound that the index's expression
-//! states, the same one for every row.
+//! It has the keys of `minhash_ops`, `hamming_ops` or `text_ops` for the bound stated in the index's expression, which
+//! is the same for every row.
 
 use super::{
     ComparedClass, DocumentClass, HammingClass, IndexColumn, KeySearch, Keyed, MinhashClass,
@@ -16,7 +16,7 @@ use crate::pg::error::raise;
 use neardup::bands::{MAX_BLOCKS, USUAL_KEYS};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// The class of the values that the keys of an index hold, at the bound of all of them.
+/// The class of the values in an index's constraint keys, and the bound that they all have.
 pub struct KeyClass {
     class: Box<dyn ComparedClass>,
     bound: Bound,
@@ -56,7 +56,7 @@ impl ComparedClass for KeyClass {
         keyed.unwrap_or_else(|| corrupt("near_dup_key"))
     }
 
-    /// Each of two keys has to be within the other's bound.
+    /// Searches within the stricter of the two bounds, because each key must be within the other's bound.
     unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
         let key = ConstraintKey::from_raw(query);
         let mut center = key.read();
@@ -91,10 +91,10 @@ impl ComparedClass for KeyClass {
     }
 }
 
-/// Returns the constant bound in the expression of an index column, a call that makes a key.
+/// Returns the constant bound in the expression of `column`, a call of `near_dup_key`.
 ///
 /// # Errors
-/// ERROR `invalid_object_definition` if there is none, or one out of range.
+/// ERROR `invalid_object_definition` if there is none, or if it is out of range.
 fn stated_bound(column: &IndexColumn) -> Bound {
     let stated = column.expression().and_then(|expression| {
         // SAFETY: an expression of the index.

@@ -1,7 +1,8 @@
-//! The operator class `text_ops`: `text <@ _ball`, `text %> _ball` and `text <% _ball`, the truth about documents.
+//! The operator class `text_ops`: `text <@ _ball`, `text %> _ball` and `text <% _ball`, which compare documents
+//! exactly.
 //!
-//! Every shingle of a document makes a key, of a long one those of a sample, so that one index serves every threshold.
-//! Candidates are compared by their texts. How many shingles a document has the row table knows.
+//! Every shingle of a document makes a key; for long documents, every shingle of a sample. So one index serves every
+//! threshold. Candidates are compared by their texts. The row table stores the number of shingles of each document.
 
 use super::options::{ClassOptions, DEFAULT, Declared, read_options};
 use super::{CONTAINED, CONTAINS, ComparedClass, KeySearch, Keyed, ValueParameters};
@@ -17,7 +18,7 @@ use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::mem::offset_of;
 
-/// All documents compare.
+/// The parameters of every document: all documents are comparable.
 pub const PARAMETERS: ValueParameters = [0; 16];
 
 /// `text_ops` with the options of an index column.
@@ -27,8 +28,8 @@ pub struct DocumentClass {
 }
 
 impl DocumentClass {
-    /// Returns the class with an index column's options; None if they are out of range, which only a
-    /// damaged catalog can bring about.
+    /// Returns the class with the `options` of an index column, or None if they are out of range, which only a damaged
+    /// catalog can cause.
     ///
     /// # Safety
     /// `options` is NULL or the parsed options of an index column of this class.
@@ -40,19 +41,19 @@ impl DocumentClass {
         Self::new(shingling, stored.keys.try_into().ok()?, stored.seed)
     }
 
-    /// Returns the class with at most `most` keys a document; None for a number out of range.
+    /// Returns the class with at most `most` keys per document, or None if `most` is out of range.
     pub fn new(shingling: Shingling, most: usize, seed: i32) -> Option<Self> {
         let keys = ShingleKeys::new(shingling, most, seed.into())?;
         Some(Self { keys })
     }
 
-    /// Returns the search for documents that contain, are contained in, or resemble a center, by the operator's
-    /// strategy.
+    /// Returns the search for documents that contain, are contained in, or resemble `center`, depending on the
+    /// operator's `strategy`.
     fn search_by(&self, strategy: u16, center: &DocumentCenter) -> KeySearch {
         if center.set.is_empty() {
             return KeySearch::Nothing;
         }
-        // A center cut into other shingles has to be compared with every row.
+        // A center cut into other shingles must be compared with every row.
         if center.shingling != *self.keys.shingling() {
             return KeySearch::Everything;
         }
@@ -152,7 +153,7 @@ fn document_options(mut relopts: Internal) {
             (c"word", Unit::Word as i32),
             (c"char", Unit::Char as i32),
             (c"stop", Unit::Stop as i32),
-            // SQL's grammar takes char without quotes for the name of a type.
+            // SQL's grammar turns an unquoted char into this type name.
             (c"pg_catalog.bpchar", Unit::Char as i32),
         ];
         let folds = [

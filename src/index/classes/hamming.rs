@@ -1,7 +1,7 @@
 //! The operator class `hamming_ops`: `bit <@ _ball`, ordered by `<->`.
 //!
-//! An index for distance d stores the keys of d + 1 blocks of a bit string; keys depend on the
-//! length too, so that strings of all lengths share a column.
+//! An index for distance d stores the keys of d + 1 blocks of a bit string. Keys also depend on the length, so strings
+//! of all lengths can share a column.
 
 use super::options::{ClassOptions, DEFAULT, Declared, read_options};
 use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, shorten};
@@ -22,8 +22,8 @@ pub struct HammingClass {
 }
 
 impl HammingClass {
-    /// Returns the class with an index column's options; None if they are out of range, which only a
-    /// damaged catalog can bring about.
+    /// Returns the class with the `options` of an index column, or None if they are out of range, which only a damaged
+    /// catalog can cause.
     ///
     /// # Safety
     /// `options` is NULL or the parsed options of an index column of this class.
@@ -32,7 +32,7 @@ impl HammingClass {
         Self::new(distance.into()).ok()
     }
 
-    /// Returns the class with the keys for lookups up to `distance`.
+    /// Returns the class with keys for lookups within `distance`.
     ///
     /// # Errors
     /// `Invalid` unless 0 <= distance < 64.
@@ -46,7 +46,7 @@ impl HammingClass {
         self.blocks.distance() as u32
     }
 
-    /// Appends the keys of a bit string and returns its parameters.
+    /// Appends the keys of `bits` to `keys`, and returns its parameters.
     fn push_keys(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.blocks.block_hashes(bits).map(shorten));
         parameters(bits.len())
@@ -89,7 +89,7 @@ impl ComparedClass for HammingClass {
     }
 }
 
-/// Strings of different length do not compare.
+/// Returns the parameters of a string of `bits` bits. Strings of different lengths are not comparable.
 fn parameters(bits: usize) -> ValueParameters {
     (bits as u128).to_le_bytes()
 }
@@ -126,7 +126,7 @@ impl DistanceOrder for HammingOrder {
 /// Declares the options of `hamming_ops`.
 #[pg_extern(immutable, parallel_safe, strict, name = "_hamming_options")]
 fn hamming_options(mut relopts: Internal) {
-    // SAFETY: PostgreSQL calls this with its options; the offset is that of an integer.
+    // SAFETY: PostgreSQL calls this with its options; the field at the offset is an integer.
     unsafe {
         let declared = Declared::begin(&mut relopts);
         declared.integer(

@@ -1,8 +1,8 @@
 //! The operator class `minhash_ops`: `minhash_signature <@ _ball`, ordered by `<=>`.
 //!
-//! An index for threshold t stores the keys of the pigeonhole bands of t. Which bands a value has
-//! depends on its own parameters, so that signatures of all kinds share a column: two comparable
-//! ones have the same bands, and keys of others may meet by chance, which the recheck sorts out.
+//! An index for threshold t stores the keys of the pigeonhole bands for t. The bands of a value depend on its own
+//! parameters, so signatures of all parameters can share a column: comparable signatures have the same bands, and the
+//! recheck removes chance matches between others.
 
 use super::options::{Declared, read_options};
 use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, shorten};
@@ -25,8 +25,8 @@ pub struct MinhashClass {
 }
 
 impl MinhashClass {
-    /// Returns the class with an index column's options; None if they are out of range, which only a
-    /// damaged catalog can bring about.
+    /// Returns the class with the `options` of an index column, or None if they are out of range, which only a damaged
+    /// catalog can cause.
     ///
     /// # Safety
     /// `options` is NULL or the parsed options of an index column of this class.
@@ -34,7 +34,7 @@ impl MinhashClass {
         Self::new(read_options(options).threshold)
     }
 
-    /// Returns None for a threshold out of range.
+    /// Returns the class for `threshold`, or None if it is out of range.
     pub fn new(threshold: f64) -> Option<Self> {
         options::is_threshold(threshold).then_some(Self { threshold })
     }
@@ -44,21 +44,21 @@ impl MinhashClass {
         Bands::for_threshold(slots, u32::from(header.slot_bits), self.threshold)
     }
 
-    /// Returns the keys of a signature, one a band; none if it is empty.
+    /// Returns the unshortened keys of a signature, one per band, or none if it is empty.
     fn hashes(&self, signature: &Signature<'_>) -> Vec<u64> {
         band_hashes(signature, &self.bands(&signature.header)).collect()
     }
 
-    /// Returns how many keys every signature at or above `threshold` shares with one of these
-    /// parameters; None if it may share none.
+    /// Returns how many keys every signature at or above `threshold` shares with a signature with `header`, or None if
+    /// it may share none.
     pub fn occurrence(&self, header: &Header, threshold: f64) -> Option<Occurrence> {
         self.bands(header)
             .occurrence(u32::from(header.slot_bits), threshold)
     }
 
-    /// Returns whether lookups at `threshold` find everything by the keys: those for signatures of
-    /// these parameters or, without any, those for all. A threshold that is lower by a rounding is
-    /// reached by the same numbers of equal slots.
+    /// Returns whether lookups at `threshold` find everything by the keys: lookups for signatures with `header` or, if
+    /// it is None, for any signature. A threshold that is lower only by rounding is reached by the same numbers of
+    /// equal slots.
     pub fn serves(&self, header: Option<&Header>, threshold: f64) -> bool {
         threshold >= self.threshold
             || match header {
@@ -67,7 +67,7 @@ impl MinhashClass {
             }
     }
 
-    /// Appends the keys of a signature and returns its parameters.
+    /// Appends the keys of `signature` to `keys`, and returns its parameters.
     fn push_keys(&self, signature: &Signature<'_>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.hashes(signature).into_iter().map(shorten));
         signature.header.parameters()

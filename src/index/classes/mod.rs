@@ -1,5 +1,5 @@
-//! The operator classes of the access method `neardup`: the keys of a value, how many of a query's
-//! keys a row must have to be a candidate, and how far a row is from a query.
+//! The operator classes of the access method `neardup`. They define the keys of a value, how many of a query's keys a
+//! row must have to be a candidate, and the distance between a row and a query.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 mod column;
@@ -25,31 +25,31 @@ use neardup::bands::{Occurrence, RowSize};
 use neardup::postings::Needed;
 use pgrx::pg_sys;
 
-/// The parameters of a query that compares with no value of the class.
+/// The parameters of a query that is not comparable with any value of the class.
 const OF_OTHER_KIND: ValueParameters = [u8::MAX; 16];
 
-/// The rows that a scan has to look for.
+/// The rows that a scan must look for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum KeySearch {
     /// No row can match.
     Nothing,
-    /// Every match has as many of the keys as are needed.
+    /// Every match has as many of `keys` as `needed` says.
     Keys { keys: Vec<u32>, needed: Needed },
-    /// Rows without any of the keys can match.
+    /// A match may have none of the query's keys.
     Everything,
 }
 
-/// The parameters of a value whose keys have been made, and its size, if that is not the number of keys.
+/// The parameters of a value, and its size unless that is the number of its keys.
 pub type Keyed = (ValueParameters, Option<RowSize>);
 
-/// Returns the part of a key's hash that is stored.
+/// Returns the part of a key's hash that the index stores.
 fn shorten(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
 impl KeySearch {
-    /// Returns the search for rows that share `occurrence` of the keys of bands; without it the index
-    /// reads all rows.
+    /// Returns the search for rows that share as many of `keys`, the keys of bands, as `occurrence` requires. Without
+    /// `occurrence`, the index reads all rows.
     fn of(keys: impl IntoIterator<Item = u64>, occurrence: Option<Occurrence>) -> Self {
         match occurrence {
             None => Self::Everything,
@@ -60,7 +60,7 @@ impl KeySearch {
         }
     }
 
-    /// Returns whether this finds fewer candidates than another search, as far as that can be told.
+    /// Returns whether this search is expected to find fewer candidates than `other`.
     pub fn is_narrower_than(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Nothing, _) | (Self::Keys { .. }, Self::Everything) => true,
@@ -70,50 +70,51 @@ impl KeySearch {
     }
 }
 
-/// The operator class of the compared column, with the options of an index.
+/// The operator class of a compared column, with the column's options.
 pub trait ComparedClass {
-    /// Appends the keys of a value, and returns its parameters and its size, if that is not the number of keys. Two
-    /// values compare by the keys in equal places, or as sets: the [`Needed`] of a search says which.
+    /// Appends the keys of `value` to `keys`. Returns its parameters, and its size unless that is the number of keys.
+    /// Keys are compared by position or as sets, depending on the [`Needed`] of a search.
     ///
     /// # Safety
     /// `value` is a datum of the class's type.
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed;
 
-    /// Does the same for the center of a ball; None where none is of the class's kind.
+    /// Does the same as [`Self::keys`] for the center of a ball. Returns None if the class makes no keys for such a
+    /// center.
     fn keys_of(&self, _center: &Within<'_>, _keys: &mut Vec<u32>) -> Option<Keyed> {
         None
     }
 
-    /// Returns the class of documents, if it is that one: any thread can make their keys.
+    /// Returns the class itself if it is the class of documents, whose keys any thread can make.
     fn documents(&self) -> Option<DocumentClass> {
         None
     }
 
-    /// Returns the search of a scan for a condition of the class, and the parameters of the query.
+    /// Returns the search for a condition of the class, and the parameters of `query`.
     ///
     /// # Safety
-    /// `query` is a datum of the type on the right of the class's operator with this strategy.
+    /// `query` is a datum of the right operand's type, for the class's operator with this `strategy`.
     unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
         let ball = Ball::from_raw(query);
         let search = self.search_for(strategy, &ball.read());
         search.unwrap_or((KeySearch::Nothing, OF_OTHER_KIND))
     }
 
-    /// Returns the search for the values that the operator with this strategy compares with a ball, and the center's
-    /// parameters; None for a center of another kind.
+    /// Returns the search for values that match `ball` by the operator with this `strategy`, and the center's
+    /// parameters. Returns None for a center of another kind.
     fn search_for(&self, strategy: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)>;
 
-    /// Returns the function that tells whether a value conflicts with a query, where the check of a constraint
-    /// must be handed conflicting rows alone: PostgreSQL computes the key of every row that it is handed in
-    /// memory that it frees only at the end. None where that does not matter.
+    /// Returns a function that decides whether a value conflicts with `query`, if a constraint check must return only
+    /// conflicting rows: PostgreSQL computes the key of each returned row in memory that it frees only at the end.
+    /// Returns None if that does not matter.
     ///
     /// # Safety
-    /// `query`, and every value, is a datum of the class's type; the query outlives the result.
+    /// `query` and every value are datums of the class's type. `query` outlives the result.
     unsafe fn decide(&self, _query: pg_sys::Datum) -> Option<Box<dyn Fn(pg_sys::Datum) -> bool>> {
         None
     }
 
-    /// Returns the order of values by their distance from a query; None if the class has none.
+    /// Returns the order of values by their distance from `query`, or None if the class has no distance.
     ///
     /// # Safety
     /// `query` is a datum of the class's type.
@@ -121,32 +122,31 @@ pub trait ComparedClass {
         None
     }
 
-    /// Returns parameters in words.
+    /// Describes `parameters` in words.
     fn describe(&self, parameters: &ValueParameters) -> String;
 }
 
 /// The order of values by their distance from a query.
 pub trait DistanceOrder {
-    /// Returns the search for everything within the index's own bound of the query.
+    /// Returns the search for all values within the index's own bound of the query.
     fn search(&self) -> KeySearch;
 
-    /// Returns the least distance of a value that shares `shared` of the query's keys, by the
-    /// function of the distance operator: it never exceeds the operator's result.
+    /// Returns the minimum distance of values that share `shared` of the query's keys. It never exceeds the result of
+    /// the distance operator.
     fn least_distance(&self, shared: usize) -> f64;
 
-    /// Returns the distance operator's result; None where it fails because the values do not
-    /// compare.
+    /// Returns the result of the distance operator, or None if it would fail because the values are not comparable.
     ///
     /// # Safety
     /// `value` is a datum of the class's type.
     unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64>;
 
-    /// Returns a distance as the operator's result.
+    /// Converts `distance` to the operator's result type.
     fn result(&self, distance: f64) -> pg_sys::Datum;
 }
 
-/// The number of the support function that says whether two values are near each other. It is never
-/// called: it tells which class this is, whatever its name and schema.
+/// The number of the support function that tests whether two values are similar. It is never called; it identifies the
+/// class, whatever its name and schema.
 pub const PREDICATE_FUNCTION: u16 = 1;
 
 /// The number of the support function that declares the options.
@@ -159,17 +159,17 @@ pub const HASH_FUNCTION: u16 = 3;
 /// The number of support functions.
 pub const FUNCTIONS: u16 = 3;
 
-/// The strategy of `<@` of signatures and bit strings, and of `<%`.
+/// The strategy of `<@` for signatures and bit strings, and of `<%`.
 pub const CONTAINED: u16 = 1;
 
-/// The strategy of `=` of scope columns.
+/// The strategy of `=` for scope columns.
 pub const EQUAL: u16 = 4;
 
 /// The strategy of `%>`.
 pub const CONTAINS: u16 = 5;
 
-/// The strategy of `<%>`, and of `<@` of documents.
+/// The strategy of `<%>`, and of `<@` for documents.
 pub const RESEMBLES: u16 = 6;
 
-/// The number of strategies; 2 is that of the distance, FOR ORDER BY, 3 that of `%`.
+/// The number of strategies. Strategy 2 is the distance, FOR ORDER BY; strategy 3 is `%`.
 pub const STRATEGIES: u16 = RESEMBLES;

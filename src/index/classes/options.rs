@@ -1,4 +1,4 @@
-//! The options of an operator class: how they are declared, and read as PostgreSQL has filled them in.
+//! The options of an operator class: declaring them, and reading the values that PostgreSQL filled in.
 
 use crate::pg::encoding::before_nul;
 use neardup::bands::USUAL_KEYS;
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 use std::mem::offset_of;
 
-/// The options of an index column, as PostgreSQL fills them in: those that its class declares.
+/// The options of an index column. PostgreSQL fills in those that the column's class declares.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ClassOptions {
@@ -33,21 +33,21 @@ pub const DEFAULT: ClassOptions = ClassOptions {
     distance: 3,
 };
 
-/// A PostgreSQL function that checks options that have been filled in.
+/// The type of PostgreSQL's functions that check options after they have been filled in.
 type Check =
     unsafe extern "C-unwind" fn(*mut std::ffi::c_void, *mut pg_sys::relopt_value, std::ffi::c_int);
 
-/// Options that are being declared; their names and descriptions are static.
+/// Options being declared. Their names and descriptions are static.
 pub struct Declared(*mut pg_sys::local_relopts);
 
 thread_local! {
-    /// The names of the options that were declared last, and the start of the statement that declared them.
+    /// The start of the statement that last declared options, and the names of these options.
     static NAMES: RefCell<(pg_sys::TimestampTz, Vec<&'static str>)> = const { RefCell::new((0, Vec::new())) };
 }
 
 static mut PREVIOUS: pg_sys::emit_log_hook_type = None;
 
-/// Installs the hook that names the valid options; called once when a session loads the library.
+/// Installs the hook that names the valid options. Called once, when a session loads the library.
 pub fn install() {
     // SAFETY: a backend has one thread.
     unsafe {
@@ -56,8 +56,8 @@ pub fn install() {
     }
 }
 
-/// Adds a hint with the valid options to PostgreSQL's error about one that was not declared. It raises that error after
-/// the options function has returned, so that only a hook for reports can add to it.
+/// Adds a hint with the valid options to PostgreSQL's error about an undeclared option. PostgreSQL raises that error
+/// after the options function has returned, so only `emit_log_hook` can add to it.
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn hint_at_names(report: *mut pg_sys::ErrorData) {
     // PostgreSQL passes the report that it is about to send; strings are NUL-terminated.
@@ -74,7 +74,7 @@ unsafe extern "C-unwind" fn hint_at_names(report: *mut pg_sys::ErrorData) {
     }
 }
 
-/// Returns a hint with the valid options; None if another statement has declared them.
+/// Returns a hint with the valid options, or None if another statement declared them.
 #[allow(clippy::disallowed_methods, reason = "an entry an option")]
 fn valid_names((statement, names): &(pg_sys::TimestampTz, Vec<&'static str>)) -> Option<CString> {
     // SAFETY: reads a variable of the backend.
@@ -84,10 +84,10 @@ fn valid_names((statement, names): &(pg_sys::TimestampTz, Vec<&'static str>)) ->
 }
 
 impl Declared {
-    /// Begins to declare the options of a class.
+    /// Begins declaring the options of a class.
     ///
     /// # Safety
-    /// PostgreSQL passes the argument to an options function.
+    /// `relopts` is the argument that PostgreSQL passes to an options function.
     pub unsafe fn begin(relopts: &mut Internal) -> Self {
         let relopts = relopts
             .get_mut::<pg_sys::local_relopts>()
@@ -97,17 +97,17 @@ impl Declared {
         Self(relopts)
     }
 
-    /// Notes the name of an option for errors.
+    /// Records the name of an option for error hints.
     #[allow(clippy::disallowed_methods, reason = "an entry an option")]
     fn note(&self, name: &'static CStr) {
         NAMES.with_borrow_mut(|(_, names)| names.push(name.to_str().unwrap_or_default()));
     }
 
-    /// Declares `threshold` without limits, which PostgreSQL would print with six decimals, "between 0.000000
-    /// and 1.000000": a function of [`Self::checked_by`] checks it.
+    /// Declares `threshold` without limits, because PostgreSQL would print them with six decimals, "between 0.000000
+    /// and 1.000000". The function passed to [`Self::checked_by`] checks it instead.
     pub fn threshold(&self, description: &'static CStr) {
         self.note(c"threshold");
-        // SAFETY: the offset is that of an f64.
+        // SAFETY: the field at the offset is an f64.
         unsafe {
             pg_sys::add_local_real_reloption(
                 self.0,
@@ -121,10 +121,10 @@ impl Declared {
         }
     }
 
-    /// Declares an integer with its default, least and greatest value.
+    /// Declares an integer option with its default, minimum and maximum.
     ///
     /// # Safety
-    /// The options have an i32 at the offset.
+    /// [`ClassOptions`] has an i32 at `offset`.
     pub unsafe fn integer(
         &self,
         name: &'static CStr,
@@ -144,8 +144,8 @@ impl Declared {
         );
     }
 
-    /// Declares an option whose value is one of some names, each stored as a number; `valid` is the hint of an
-    /// error for another name.
+    /// Declares an option whose value is one of the names in `choices`, each stored as a number. `valid` is the error
+    /// detail for any other name.
     ///
     /// # Safety
     /// The same as for [`Self::integer`].
@@ -185,10 +185,10 @@ impl Declared {
     }
 }
 
-/// Returns parsed options; the defaults if there are none or too few bytes.
+/// Reads parsed options. Returns the defaults if `options` is NULL or too short.
 ///
 /// # Safety
-/// `options` is NULL or a varlena as PostgreSQL makes it of the options of an operator class.
+/// `options` is NULL or a varlena that PostgreSQL made from the options of an operator class.
 pub unsafe fn read_options(options: *mut pg_sys::bytea) -> ClassOptions {
     // The length is checked, and any bytes are valid.
     let is_complete =

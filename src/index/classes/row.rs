@@ -1,4 +1,4 @@
-//! The keys of a row: the keys of its compared value, within the scope of the columns in front.
+//! The keys of a row: the keys of its compared value, within the scope defined by the preceding columns.
 
 use super::{
     ComparedClass, DistanceOrder, DocumentClass, EQUAL, IndexColumn, KeySearch, OF_OTHER_KIND,
@@ -10,7 +10,7 @@ use neardup::bands::{RowSize, Scope};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
-/// The columns of an index as far as they make keys.
+/// The scope columns of an index, and the class of its compared column.
 pub struct RowKeys {
     scope: Vec<IndexColumn>,
     class: Box<dyn ComparedClass>,
@@ -18,11 +18,11 @@ pub struct RowKeys {
 
 impl RowKeys {
     /// # Safety
-    /// The relation is an index of this access method, open as long as the value lives.
+    /// `index` is an index of this access method that stays open while the value lives.
     ///
     /// # Errors
-    /// ERROR `invalid_object_definition` unless its last column alone is compared, and where the
-    /// class of that column cannot be made.
+    /// ERROR `invalid_object_definition` unless the last key column, and no other, is compared, or if the class of that
+    /// column rejects its bound. ERROR `data_corrupted` if the options of that class are out of range.
     pub unsafe fn of_index(index: pg_sys::Relation) -> Self {
         // SAFETY: vouched for by the caller.
         let (count, mut scope) = unsafe {
@@ -46,11 +46,11 @@ impl RowKeys {
         Self { scope, class }
     }
 
-    /// Appends the keys of a row, and returns the parameters of its value, None for NULL, and its size. A row with
-    /// NULL in a scope column has no keys: it equals none.
+    /// Appends the keys of a row to `keys`. Returns the parameters of its compared value, or None if that is NULL, and
+    /// its size. A row with NULL in a scope column has no keys, because NULL equals nothing.
     ///
     /// # Safety
-    /// The values are a row's, one a column of the index.
+    /// `values` and `is_null` hold a row, with one element per column of the index.
     pub unsafe fn keys(
         &self,
         values: &[pg_sys::Datum],
@@ -76,12 +76,12 @@ impl RowKeys {
         (Some(parameters), size)
     }
 
-    /// Returns the class of the compared column if that is one of documents.
+    /// Returns the class of the compared column if it is the class of documents.
     pub fn documents(&self) -> Option<DocumentClass> {
         self.class.documents()
     }
 
-    /// Returns the scope of a row; None if a scope column is NULL.
+    /// Returns the scope of a row, or None if a scope column is NULL.
     ///
     /// # Safety
     /// The same as for [`Self::keys`].
@@ -93,10 +93,10 @@ impl RowKeys {
         })
     }
 
-    /// Returns a row's values, and which are NULL, as slices.
+    /// Returns the values of a row, and which of them are NULL, as slices.
     ///
     /// # Safety
-    /// The arrays hold a row's values, one a column of the index, and outlive the result.
+    /// The arrays hold a row, with one element per column of the index, and outlive the result.
     pub unsafe fn row<'r>(
         &self,
         values: *const pg_sys::Datum,
@@ -107,11 +107,11 @@ impl RowKeys {
         (values, std::slice::from_raw_parts(is_null, columns))
     }
 
-    /// Returns the search for scan keys: of several conditions the most selective, within the scope
-    /// that they name; the others are rechecked. With it the parameters of the query.
+    /// Returns the search for `conditions`, and the parameters of its query. Uses the most selective condition on the
+    /// compared column, within the scope that `conditions` name. All other conditions are rechecked.
     ///
     /// # Safety
-    /// The keys belong to a scan of the index.
+    /// `conditions` are the keys of a scan of the index.
     pub unsafe fn search(
         &self,
         conditions: &[pg_sys::ScanKeyData],
@@ -136,19 +136,19 @@ impl RowKeys {
         (self.search_within(best.0, conditions), best.1)
     }
 
-    /// Returns the search for the rows that match a condition on the compared column, in any scope.
+    /// Returns the search for rows of any scope that match a condition on the compared column.
     ///
     /// # Safety
-    /// `query` is the right operand of such a condition, of the operator with this strategy.
+    /// `query` is the right operand of such a condition, whose operator has this `strategy`.
     pub unsafe fn search_for(&self, strategy: u16, query: pg_sys::Datum) -> KeySearch {
         self.class.search(strategy, query).0
     }
 
-    /// Returns the function that tells whether a row's compared value conflicts with the condition of a
-    /// constraint; None if PostgreSQL does.
+    /// Returns a function that decides whether a row's compared value conflicts with the condition of a constraint, or
+    /// None if that is left to PostgreSQL.
     ///
     /// # Safety
-    /// The conditions belong to a scan of the index that a constraint makes, and outlive the result.
+    /// `conditions` are the keys of a scan of the index by a constraint check, and outlive the result.
     pub unsafe fn decide(
         &self,
         conditions: &[pg_sys::ScanKeyData],
@@ -161,11 +161,11 @@ impl RowKeys {
         self.class.decide(compared.sk_argument)
     }
 
-    /// Returns the order of a scan by the distance from a query, and the search for the nearest; None
-    /// if all distances are NULL.
+    /// Returns the order of a scan by the distance from a query, and the search for the nearest rows. Returns None if
+    /// all distances are NULL.
     ///
     /// # Safety
-    /// The keys belong to a scan of the index.
+    /// `by` and `conditions` are keys of a scan of the index.
     pub unsafe fn order(
         &self,
         by: &pg_sys::ScanKeyData,
@@ -179,10 +179,10 @@ impl RowKeys {
         Some((order, search))
     }
 
-    /// Returns whether a row is in the scope that conditions name.
+    /// Returns whether a row is in the scope that `conditions` name.
     ///
     /// # Safety
-    /// The conditions belong to a scan of the index, the values to a row.
+    /// `conditions` are the keys of a scan of the index; `values` and `is_null` hold a row.
     pub unsafe fn is_within(
         &self,
         conditions: &mut [pg_sys::ScanKeyData],
@@ -209,13 +209,13 @@ impl RowKeys {
             })
     }
 
-    /// Returns the value of the compared column; None for NULL.
+    /// Returns the value of the compared column, or None if it is NULL.
     pub fn compared(&self, values: &[pg_sys::Datum], is_null: &[bool]) -> Option<pg_sys::Datum> {
         let last = self.scope.len();
         (!is_null[last]).then_some(values[last])
     }
 
-    /// Returns parameters in words.
+    /// Describes `parameters` in words.
     pub fn describe(&self, parameters: &ValueParameters) -> String {
         if *parameters == OF_OTHER_KIND {
             return String::from("values of another kind");
@@ -223,11 +223,11 @@ impl RowKeys {
         self.class.describe(parameters)
     }
 
-    /// Returns a search as it is within the scope that conditions name. Unless they name a value for
-    /// every scope column, keys do not help.
+    /// Restricts `search` to the scope that `conditions` name. Unless they name a value for every scope column, keys do
+    /// not help, and all rows are searched.
     ///
     /// # Safety
-    /// The conditions belong to a scan of the index.
+    /// `conditions` are the keys of a scan of the index.
     unsafe fn search_within(
         &self,
         search: KeySearch,
@@ -261,15 +261,14 @@ impl RowKeys {
         }
     }
 
-    /// Changes keys of a value to those that it has within a scope.
+    /// Replaces the keys of a value by the keys that it has within `scope`.
     pub fn within(&self, scope: Scope, keys: &mut [u32]) {
         if !self.scope.is_empty() {
             keys.iter_mut().for_each(|key| *key = scope.key(*key));
         }
     }
 
-    /// Returns the scope of the hashes that a function gives of every scope column; None where one is
-    /// lacking.
+    /// Returns the scope of the hashes that `hash` returns for the scope columns, or None if it returns None for one.
     fn scope(&self, hash: impl Fn(usize, &IndexColumn) -> Option<u64>) -> Option<Scope> {
         let mut scope = Scope::default();
         for (place, column) in self.scope.iter().enumerate() {

@@ -1,8 +1,7 @@
 //! The operator class `set_ops`: `bigint[] %> _ball`, `bigint[] <% _ball` and `bigint[] <%> _ball`.
 //!
-//! Every element makes a key, so that one index serves every threshold: rows that contain a
-//! share of the query share that many of the query's keys, and how many elements rows have themselves
-//! the row table knows.
+//! Every element makes a key, so one index serves every threshold: a row that contains a share of the query has that
+//! share of the query's keys. The row table stores the number of elements of each row.
 
 use super::{CONTAINS, ComparedClass, KeySearch, Keyed, RESEMBLES, ValueParameters};
 use crate::index::ball::Within;
@@ -15,7 +14,7 @@ use pgrx::pg_sys;
 
 pub struct SetClass;
 
-/// All sets compare.
+/// The parameters of every set: all sets are comparable.
 const PARAMETERS: ValueParameters = [0; 16];
 
 fn add_keys(elements: &[i64], keys: &mut Vec<u32>) {
@@ -39,7 +38,7 @@ impl ComparedClass for SetClass {
         };
         let needed = match strategy {
             CONTAINS => Needed::Elements(occurrence.needed()),
-            // Of all that two sets have together a share is at least that share of one of them.
+            // A Jaccard similarity of `share` implies that the row contains at least this share of the query.
             RESEMBLES => Needed::Resembling {
                 similarity: *share,
                 members: elements.len(),
@@ -49,7 +48,7 @@ impl ComparedClass for SetClass {
             _ => Needed::OwnShare {
                 share: *share,
                 members: elements.len(),
-                // No set is sampled.
+                // Sets are not sampled.
                 sampled: 1,
             },
         };
