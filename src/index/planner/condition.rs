@@ -1,8 +1,8 @@
-//! Conditions that two values are near each other, and what follows from them.
+//! Conditions that two values are near each other, and the index conditions that follow from them.
 //!
-//! A comparison of a measure with a bound, `minhash_sim(a, b) >= c` and the like, means `a <@ ball(b, bound)`, or
-//! `a <% ball(b, bound)`. From `near_contained(part, whole, c)`, or `containment(part, whole) >= c`, of documents follows
-//! `shingle_hashes(whole) %> _ball(shingle_hashes(part), c)`, and the like, for an index of sets.
+//! A comparison of a measure with a bound, such as `minhash_sim(a, b) >= c`, implies `a <@ ball(b, bound)` or `a <%
+//! ball(b, bound)`. For documents, `near_contained(part, whole, c)` and `containment(part, whole) >= c` also imply
+//! conditions for an index of sets, such as `shingle_hashes(whole) %> _ball(shingle_hashes(part), c)`.
 
 use crate::index::kind::{Bound, Kind};
 use crate::index::planned_column::PlannedColumn;
@@ -19,11 +19,11 @@ use pgrx::{FromDatum, pg_sys};
 use std::cmp::Ordering;
 use std::ffi::CStr;
 
-/// A condition that two values are near each other, or that a document contains a share of another.
+/// A condition that two values are near each other, or that one contains a share of the other.
 #[derive(Clone, Copy)]
 pub struct NearCondition {
     pub kind: Kind,
-    /// One of the extension's.
+    /// A function of the extension.
     pub function: pg_sys::Oid,
     pub values: [*mut pg_sys::Node; 2],
     pub terms: Terms,
@@ -35,17 +35,16 @@ pub struct NearCondition {
 enum Form {
     /// A call of the kind's predicate.
     Call,
-    /// A comparison with a bound that is excluded itself, if it `is_strict`. `is_distance` is true of a distance; None
-    /// where the bound has to be constant.
+    /// A comparison of a measure with a bound, which is itself excluded if `is_strict`. `is_distance` tells whether the
+    /// measure is a distance, or is None if the bound must be constant.
     Comparison {
         is_distance: Option<bool>,
         is_strict: bool,
     },
 }
 
-/// Returns the kind of values of a function that says how near two of them are, or how much of one is in the
-/// other, and whether it is a distance; None for sets and documents, whose bounds have to be constant. None for any
-/// other function.
+/// Returns the kind that `function` measures, and whether it is a distance: None for sets and documents, whose bounds
+/// must be constant. Returns None for any other function.
 fn measure(function: pg_sys::Oid) -> Option<(Kind, Option<bool>)> {
     use Kind::{Containing, ContainingDocuments, Documents, Hamming, Minhash, Resembling};
     let (near, far) = (Some(false), Some(true));
@@ -68,8 +67,8 @@ fn measure(function: pg_sys::Oid) -> Option<(Kind, Option<bool>)> {
     found.map(|(.., kind, is_distance)| (kind, is_distance))
 }
 
-/// Returns how the left operand of an operator of numbers stands to the right one, where one of them is of a
-/// type, and whether strictly so.
+/// Returns how `operator` compares its left operand with its right one, and whether strictly. Returns None unless it
+/// compares numbers, one of which is of type `type_`.
 fn ordering(operator: pg_sys::Oid, type_: pg_sys::Oid) -> Option<(Ordering, bool)> {
     // SAFETY: cache entries are never freed; looks an operator up.
     let strategy = unsafe {
@@ -87,10 +86,10 @@ fn ordering(operator: pg_sys::Oid, type_: pg_sys::Oid) -> Option<(Ordering, bool
     }
 }
 
-/// Returns a bound as an expression of another type; None for a type without such a bound.
+/// Returns `bound` converted to the type `wanted`, or None if it cannot be converted.
 ///
 /// # Safety
-/// The node is valid.
+/// `bound` is a valid node.
 unsafe fn bound_of_type(
     wanted: pg_sys::Oid,
     bound: *mut pg_sys::Node,
@@ -109,10 +108,10 @@ unsafe fn bound_of_type(
 }
 
 impl NearCondition {
-    /// Returns the nearness that a condition asks for; None of any other condition.
+    /// Returns the condition that `node` states, or None if it states no such condition.
     ///
     /// # Safety
-    /// The node is valid.
+    /// `node` is valid.
     pub unsafe fn of(node: *mut pg_sys::Node) -> Option<Self> {
         if let Some(comparison) = nodes::cast::<pg_sys::OpExpr>(node, pg_sys::NodeTag::T_OpExpr) {
             let operator = (*comparison).opno;
@@ -136,7 +135,8 @@ impl NearCondition {
         })
     }
 
-    /// Returns the comparison of a measure with a bound, where `turned` says how the measure stands to it.
+    /// Returns the condition if `node` is a measure that `operator` compares with `bound`. `turned` converts the
+    /// operator's ordering to that of the measure relative to the bound.
     unsafe fn measured(
         node: *mut pg_sys::Node,
         operator: pg_sys::Oid,
@@ -166,14 +166,15 @@ impl NearCondition {
         })
     }
 
-    /// Returns whether the condition of sets that follows keeps the same rows: PostgreSQL need not check both.
+    /// Returns whether this is a call of the predicate. The condition on sets that follows from a call keeps the same
+    /// rows, so PostgreSQL need not check both.
     pub fn is_call(&self) -> bool {
         self.form == Form::Call
     }
 
-    /// Returns the bound of a ball that holds all that the condition allows, and of signatures also the
-    /// ones exactly at the bound of a strict comparison. None if it is not constant, or everything or nothing
-    /// is within.
+    /// Returns the bound of the ball that contains everything that the condition allows. If the comparison is strict,
+    /// the ball also contains values exactly at the bound, except for Hamming distances. Returns None if the bound is
+    /// not constant, or if everything or nothing is within it.
     pub fn bound(&self) -> Option<Bound> {
         // SAFETY: the function's result, with which the constant is compared, has this type.
         unsafe {
@@ -196,9 +197,9 @@ impl NearCondition {
         }
     }
 
-    /// Returns `column <@ ball(center, bound)`, or the operator for sets, that follows from a comparison, where one of the
-    /// two values is the column, by its place. None if the comparison allows everything, or nothing, and of calls, of
-    /// which [`super::support`] tells PostgreSQL.
+    /// Returns the condition `column <@ ball(center, bound)`, or the like for sets, that follows from a comparison.
+    /// `column` is the position in `values` of the value on the left. Returns None if the comparison allows everything
+    /// or nothing, and for calls, which [`super::support`] handles.
     ///
     /// # Safety
     /// The planner's structures are valid.
@@ -227,8 +228,8 @@ impl NearCondition {
         Some(nodes::new_condition(operator, value, ball))
     }
 
-    /// Returns the condition of sets that follows from a containment of documents, for the value that is a column of a
-    /// table, by its place; None unless the table has an index on the value's shingle hashes.
+    /// Returns the condition on sets that follows from a containment of documents. `column` is the position in `values`
+    /// of the value from `rel`. Returns None unless `rel` has an index on this value's shingle hashes.
     ///
     /// # Safety
     /// The planner's structures are valid.

@@ -1,6 +1,6 @@
-//! Constraint keys in plans. `near_dup_key(a, s) % near_dup_key(b, t)` keeps as many rows as
-//! `a <@ minhash_ball(b, t)`, and the index of a constraint on `near_dup_key(a, s)` serves
-//! `near_dup(a, b, t)` if t is at least s; the same with bit strings and distances.
+//! Constraint keys in plans. `near_dup_key(a, s) % near_dup_key(b, t)` is estimated to keep as many rows as `a <@
+//! _ball(b, t)`. The index of a constraint on `near_dup_key(a, s)` serves `near_dup(a, b, t)` if t is at least s. The
+//! same goes for documents, and for bit strings if the distance is at most that of the constraint.
 
 use super::condition::NearCondition;
 use crate::index::constraint_key::ConstraintKey;
@@ -10,8 +10,8 @@ use crate::pg::catalog::operator_beside;
 use crate::pg::nodes::{self, constant, elements};
 use pgrx::{PgList, pg_sys};
 
-/// Returns the conditions `key % key` that follow from a condition with a constant bound for the indexes of a table with
-/// constraint keys of one of the values, by its place.
+/// Returns the conditions `key % key` that follow from `near`, if its bound is constant, for the indexes of `rel` with
+/// constraint keys of the value at position `column`.
 ///
 /// # Safety
 /// The planner's structures are valid.
@@ -59,8 +59,9 @@ unsafe fn of_key(
     Some(nodes::new_condition(operator, expression, query))
 }
 
-/// Rewrites `key % key` as `value <@ ball`, which keeps as many rows: returns the function and its
-/// operands. None unless an operand is a call that makes a key.
+/// Rewrites `key % key` as `value <@ ball`, which is estimated to keep as many rows. Returns the operator's function
+/// and operands. Returns None unless one operand is a call that makes a key, and the other one a call or a constant of
+/// the same kind.
 ///
 /// # Safety
 /// The planner's structures are valid.

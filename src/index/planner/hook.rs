@@ -1,11 +1,11 @@
-//! `minhash_sim(column, x) >= c`, and the like, through an index, and with the number of rows that
-//! such a comparison keeps; `near_contained` of documents through an index of sets.
+//! Index paths and row estimates for comparisons such as `minhash_sim(column, x) >= c`. Index paths for
+//! `near_contained` of documents through an index of sets.
 //!
-//! Like PostgreSQL itself in orclauses.c, the hook derives a condition that an index serves:
-//! `column <@ ball(x, c)`. It is there only while index paths are added to a table's paths. In the paths the
-//! comparison takes its place; the index serves a weaker form of it, and it stays as a filter, so that
-//! every answer is right, and no plan evaluates both. `near_contained` does not stay: an index of sets keeps the same
-//! rows. Paths that are there before stay, whoever made them; their numbers of rows follow the new estimate.
+//! Like PostgreSQL in orclauses.c, the hook derives a condition that an index serves: `column <@ ball(x, c)`. The
+//! condition exists only while index paths are added to a table's paths. In the finished paths, the comparison takes
+//! its place. The index serves a weaker form of the comparison, which therefore stays as a filter, so that every answer
+//! is right, and no plan evaluates both. `near_contained` does not stay, because an index of sets keeps the same rows.
+//! Existing paths stay, whoever made them, with new row estimates.
 
 use super::condition::NearCondition;
 use super::constraint;
@@ -17,7 +17,7 @@ use pgrx::{PgList, pg_sys};
 
 static mut PREVIOUS: pg_sys::set_rel_pathlist_hook_type = None;
 
-/// Installs the hook; called once when a session loads the library.
+/// Installs the hook. Called once, when a session loads the library.
 pub fn install() {
     // SAFETY: a backend has one thread.
     unsafe {
@@ -32,9 +32,9 @@ struct Derived {
     comparison: *mut pg_sys::RestrictInfo,
     /// For an index on one of the values.
     condition: *mut pg_sys::RestrictInfo,
-    /// An index of the table can serve the condition.
+    /// True if an index of the table can serve the condition.
     is_served: bool,
-    /// The condition keeps the same rows.
+    /// True if the condition keeps the same rows as the comparison.
     is_exact: bool,
 }
 
@@ -63,7 +63,7 @@ unsafe extern "C-unwind" fn make_paths(
     }
 }
 
-/// Returns whether PostgreSQL itself makes the paths of a table, and it is to be read.
+/// Returns whether a table will be read, and by paths that PostgreSQL itself makes.
 unsafe fn has_plain_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) -> bool {
     matches!(
         (*entry).relkind as u8,
@@ -72,8 +72,7 @@ unsafe fn has_plain_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::Rang
         && !pg_sys::is_dummy_rel(rel)
 }
 
-/// Returns the conditions that follow from the comparisons among some conditions, once for each value that belongs
-/// to the table.
+/// Returns the conditions that follow from comparisons in `conditions`, for each compared value that belongs to `rel`.
 unsafe fn derived(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -96,7 +95,7 @@ unsafe fn derived(
             let of_sets = near.of_sets(root, rel, column);
             if let Some(clause) = near.of_ball(root, column) {
                 let is_served = is_served(rel, &near, near.values[1 - column]);
-                // One that no index serves has no estimate of its own.
+                // A condition that no index serves has no estimate of its own.
                 if is_served || of_sets.is_none() {
                     derive(clause, is_served, false);
                 }
@@ -112,7 +111,8 @@ unsafe fn derived(
     all
 }
 
-/// Returns which of two values are made of columns of a table alone, if the other has none of them.
+/// Returns the positions of the values computed from columns of `rel` alone, if the other value uses none of its
+/// columns.
 unsafe fn columns_of(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -126,8 +126,8 @@ unsafe fn columns_of(
     })
 }
 
-/// Returns whether an index of the table finds by its keys the rows that a comparison allows. A bound that is
-/// not known yet may be one that it does not: then the index reads all its rows.
+/// Returns whether an index of `rel` finds by its keys the rows that `comparison` allows. Assumes so if the bound is
+/// not known yet. If the index has no keys for the actual bound, it reads all its rows.
 unsafe fn is_served(
     rel: *mut pg_sys::RelOptInfo,
     comparison: &NearCondition,
@@ -139,7 +139,7 @@ unsafe fn is_served(
     })
 }
 
-/// Has the comparisons keep as many rows, or pairs of rows, as the conditions that follow from them.
+/// Sets the selectivities of the comparisons to those of the conditions that follow from them.
 unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -172,7 +172,7 @@ unsafe fn estimate(
     }
 }
 
-/// Returns whether a condition between some tables is that of a semijoin or an antijoin.
+/// Returns whether a condition on the tables `relids` belongs to a semijoin or an antijoin.
 unsafe fn semijoin(root: *mut pg_sys::PlannerInfo, relids: pg_sys::Relids) -> bool {
     PgList::<pg_sys::SpecialJoinInfo>::from_pg((*root).join_info_list)
         .iter_ptr()
@@ -184,8 +184,8 @@ unsafe fn semijoin(root: *mut pg_sys::PlannerInfo, relids: pg_sys::Relids) -> bo
         })
 }
 
-/// Sets the number of rows of a parent of tables to that of its children, which may have changed
-/// after PostgreSQL added them up.
+/// Sets the row estimate of a parent table to the sum of its children's, which may have changed since PostgreSQL added
+/// them up.
 unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
     let compares = |conditions| {
         PgList::<pg_sys::RestrictInfo>::from_pg(conditions)
@@ -208,8 +208,8 @@ unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelO
     (*rel).rows = pg_sys::clamp_row_est(rows);
 }
 
-/// Adds paths through indexes that serve the derived conditions. The paths that are there, made for a table of `before`
-/// rows, get new numbers of rows.
+/// Adds paths through indexes that serve the derived conditions. Updates the row estimates of the existing paths, which
+/// were made when the table's estimate was `before`.
 unsafe fn add_paths(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -217,7 +217,7 @@ unsafe fn add_paths(
     filters: &[Derived],
     joins: &[Derived],
 ) {
-    // All lists are restored, and whatever refers to a derived condition refers to its comparison in the end.
+    // At the end, all lists are restored, and whatever refers to a derived condition refers to its comparison.
     let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
     let own_filters: Vec<_> = indexes
         .iter_ptr()
@@ -228,8 +228,8 @@ unsafe fn add_paths(
         (*index).indrestrictinfo = with((*index).indrestrictinfo, filters);
     }
     (*rel).joininfo = with(own_joins, joins);
-    // Of the two, the derived condition counts for the rows of a parameterized path: marked as
-    // redundant, the comparison keeps all.
+    // For the rows of a parameterized path, the derived condition counts, and not the comparison: marked as redundant,
+    // it keeps all rows.
     let own_shares: Vec<_> = joins
         .iter()
         .filter(|derived| derived.is_served)
@@ -242,7 +242,7 @@ unsafe fn add_paths(
     if !is_current_row(rel) {
         pg_sys::create_index_paths(root, rel);
     }
-    // Backward, since one comparison may have several conditions.
+    // In reverse order, because one comparison may have several conditions.
     for (share, own) in own_shares.into_iter().rev() {
         *share = own;
     }
@@ -261,10 +261,10 @@ unsafe fn add_paths(
     }
 }
 
-/// A selectivity above 1, which PostgreSQL takes as 1 whatever else it could compute.
+/// A selectivity above 1, for which PostgreSQL uses 1 without computing anything else.
 const REDUNDANT: f64 = 2.0;
 
-/// Returns whether WHERE CURRENT OF names the row that is to be read, which nothing but a TID scan can find.
+/// Returns whether WHERE CURRENT OF names the row to be read, which only a TID scan can find.
 unsafe fn is_current_row(rel: *mut pg_sys::RelOptInfo) -> bool {
     PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo)
         .iter_ptr()
@@ -274,8 +274,8 @@ unsafe fn is_current_row(rel: *mut pg_sys::RelOptInfo) -> bool {
         })
 }
 
-/// Brings the numbers of rows of a table's paths, which were made when it had `before` rows, up to date. The
-/// comparisons between tables are marked as redundant beside their derived conditions.
+/// Updates the row estimates of a table's paths, which were made when the table's estimate was `before`. The
+/// comparisons in `joins` are marked as redundant, because their derived conditions count.
 unsafe fn adopt_rows(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -303,7 +303,7 @@ unsafe fn adopt_rows(
     }
 }
 
-/// Returns a new list with the conditions that an index serves.
+/// Returns a copy of `conditions` to which the derived conditions that an index serves are added.
 unsafe fn with(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys::List {
     all.iter()
         .filter(|derived| derived.is_served)
@@ -312,14 +312,14 @@ unsafe fn with(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys::L
         })
 }
 
-/// Returns a list without the derived conditions.
+/// Removes the derived conditions from `conditions`.
 unsafe fn without(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys::List {
     all.iter().fold(conditions, |list, derived| {
         pg_sys::list_delete_ptr(list, derived.condition.cast())
     })
 }
 
-/// Puts the comparison into the place of the derived condition in a path.
+/// Replaces derived conditions in `path` by their comparisons.
 unsafe fn put_comparisons(path: *mut pg_sys::Path, all: &[Derived]) {
     let parts = match (*path.cast::<pg_sys::Node>()).type_ {
         pg_sys::NodeTag::T_IndexPath => {
@@ -345,7 +345,7 @@ unsafe fn put_comparisons(path: *mut pg_sys::Path, all: &[Derived]) {
     }
 }
 
-/// Returns a condition like another, with another clause.
+/// Returns a restriction like `like`, but with `clause`.
 unsafe fn restriction(
     root: *mut pg_sys::PlannerInfo,
     like: *mut pg_sys::RestrictInfo,

@@ -1,4 +1,4 @@
-//! Answers to the planner: the conditions that an index serves, and the rows that they keep.
+//! Planner support: the conditions that an index serves, and the number of rows that they keep.
 #![allow(
     clippy::disallowed_methods,
     reason = "an entry an index of the table, or a condition"

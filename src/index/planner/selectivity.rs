@@ -1,7 +1,7 @@
-//! Estimates of the rows, or pairs of rows, within a bound: `column <@ ball`.
+//! Estimates of the rows, or pairs of rows, that satisfy `column <@ ball`.
 //!
-//! For a value that is known an index is asked, which looks a few of its keys up. For one that is not, the
-//! index knows how many rows match one of its own, on average.
+//! If the ball is known, an index looks up a few of its keys. If not, the index knows how many rows match one of its
+//! own values on average.
 
 use super::constraint::as_containment;
 use crate::index::am::{self, Mean, planned};
@@ -12,16 +12,16 @@ use crate::pg::nodes::{constant, elements, is_null, pointer};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgList, pg_sys};
 
-/// Share of rows that match where no table is known; PostgreSQL's own for matching operators.
+/// Share of rows that match if no table is known. The same as PostgreSQL's default for matching operators.
 const DEFAULT: f64 = 0.01;
 
-/// The rows that match a value where no index knows anything.
+/// The rows that match a value if no index can tell.
 const UNKNOWN: Mean = Mean {
     rows: 1.0,
     any: 0.5,
 };
 
-/// Implements `RESTRICT` of the operators between values and balls, and of `%`.
+/// Implements `RESTRICT` for the operators between values and balls, and for `%`.
 #[pg_extern(stable, parallel_safe, strict, name = "_near_dup_sel")]
 fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relation: i32) -> f64 {
     // SAFETY: the planner calls this with its structures.
@@ -31,7 +31,7 @@ fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relat
     }
 }
 
-/// Implements `JOIN` of the operators between values and balls, and of `%`.
+/// Implements `JOIN` for the operators between values and balls, and for `%`.
 #[pg_extern(stable, parallel_safe, strict, name = "_near_dup_sel")]
 fn near_dup_balljoinsel(
     root: Internal,
@@ -51,22 +51,22 @@ fn near_dup_balljoinsel(
     }
 }
 
-/// The bound of a search among sets or documents that is not known yet.
+/// The bound assumed for a search of sets or documents whose bound is not known yet.
 const USUAL: Bound = Bound::Share(USUAL_SHARE);
 
-/// The rows of a table that match a value: of a join, the pairs of rows as a share of all.
+/// The rows of a table that match a value or, for a join, the matching pairs relative to all pairs.
 pub struct TableMatches {
     pub mean: Mean,
-    /// The rows of the table.
+    /// The number of rows in the table.
     all: f64,
 }
 
 impl TableMatches {
-    /// Estimates the rows that an operator's function keeps, in the first table whose values are compared and
-    /// whose index knows something; only in `relation` unless that is 0.
+    /// Estimates the rows that an operator's `function` keeps, in the first table whose values are compared and whose
+    /// index can tell. If `relation` is not 0, considers only this table.
     ///
     /// # Safety
-    /// The planner's structures are valid; the arguments belong to the function.
+    /// The planner's structures are valid; `args` are the arguments of `function`.
     pub unsafe fn of(
         root: *mut pg_sys::PlannerInfo,
         function: pg_sys::Oid,
@@ -119,7 +119,7 @@ impl TableMatches {
         })
     }
 
-    /// Estimates the rows of a table, or of the partitions that are to be read, in a ball.
+    /// Estimates the rows of a table, or of its partitions that will be read, in `ball`.
     unsafe fn in_table(
         root: *mut pg_sys::PlannerInfo,
         table: i32,
@@ -167,7 +167,7 @@ impl TableMatches {
 struct BallOperand {
     kind: Kind,
     strategy: u16,
-    /// None unless it is constant.
+    /// The ball, if it is constant.
     datum: Option<pg_sys::Datum>,
     bound: Option<Bound>,
     center: Option<*mut pg_sys::Node>,
@@ -175,7 +175,7 @@ struct BallOperand {
 
 impl BallOperand {
     /// # Safety
-    /// The node is the operand that is a ball.
+    /// `node` is the operand that is a ball.
     unsafe fn of(containment: Containment, node: *mut pg_sys::Node) -> Self {
         let Containment { kind, strategy, .. } = containment;
         let datum = constant(node);
@@ -192,7 +192,7 @@ impl BallOperand {
         }
     }
 
-    /// Returns the column of an index that serves the ball of a value best.
+    /// Returns the index column on `value` that serves the ball best.
     unsafe fn column(
         &self,
         rel: *mut pg_sys::RelOptInfo,
@@ -218,8 +218,8 @@ impl BallOperand {
             .reduce(closest)
     }
 
-    /// Returns how many rows of a table are in the ball; without a constant in the ball of one of its values,
-    /// on average.
+    /// Returns how many rows of `rel` are in the ball or, if that cannot be counted, in a ball around one of the
+    /// table's own values, on average.
     unsafe fn matches(
         &self,
         root: *mut pg_sys::PlannerInfo,
@@ -241,8 +241,7 @@ impl BallOperand {
     }
 }
 
-/// Returns whether the user may learn how many rows of a table there are: he may read the table, and all
-/// its rows.
+/// Returns whether the user may learn how many rows match, which takes the right to read the table and all its rows.
 unsafe fn may_be_counted(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
     let rel = &*rel;
     let top = match rel.top_parent_relids.is_null() {

@@ -1,5 +1,5 @@
-//! Planner support of `near_dup`, `hamming_within` and `near_contained`: how many rows they keep, and the
-//! index condition, `column <@ ball(center, bound)` and the like, that says the same.
+//! Planner support for `near_dup`, `hamming_within` and `near_contained`: how many rows they keep, and the equivalent
+//! index condition, such as `column <@ ball(center, bound)`.
 
 use crate::index::kind::Kind;
 use crate::index::planned_column::PlannedColumn;
@@ -8,11 +8,11 @@ use crate::pg::nodes::{self, constant, pointer};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
-/// Answers a planner's request, or declines it with a null pointer: also one about a function that is
-/// not ours, to which a superuser attached our support.
+/// Answers a request of the planner, or declines it with a null pointer. Declines requests about functions that are not
+/// ours, to which a superuser attached our support.
 ///
-/// A measure, such as `minhash_sim`, has it for no answer: its call loads the library, and with it the
-/// hook, before the paths of a session's first query are made.
+/// A measure, such as `minhash_sim`, also has this support function, but gets no answer. Calling it loads the library,
+/// and with it the hook, before the paths of a session's first query are made.
 #[pg_extern(immutable, parallel_safe, strict, name = "_near_dup_support")]
 pub fn near_dup_support(request: Internal) -> Internal {
     let node = pointer::<pg_sys::Node>(request);
@@ -37,13 +37,12 @@ pub fn near_dup_support(request: Internal) -> Internal {
     Internal::from(Some(answer.unwrap_or(pg_sys::Datum::from(0usize))))
 }
 
-/// Returns the list of the one condition that replaces a call whose argument `indexarg` is a column
-/// of an index of ours, if that index can serve it. The operator keeps exactly the rows that
-/// the function keeps. A bound that is not known yet may be one that the index does not find by its keys: then it
-/// scans all its rows, and the answers are right too.
+/// Returns a list of the one condition that replaces a call whose argument `indexarg` is a column of one of our
+/// indexes, if that index can serve it. The operator keeps exactly the rows that the function keeps. If the index has
+/// no keys for a bound that is not known yet, it scans all its rows, which still gives the right answers.
 ///
 /// # Safety
-/// The request is the planner's.
+/// `request` comes from the planner.
 unsafe fn index_condition(
     request: &mut pg_sys::SupportRequestIndexCondition,
     kind: Kind,
@@ -71,12 +70,12 @@ unsafe fn index_condition(
     Some(nodes::list([clause.cast()]))
 }
 
-/// Sets the share of rows that the condition between a column and a ball keeps, or of pairs that the join of
-/// the first values with the balls of the second keeps. Declines for a bound out of range, about which the
-/// function complains when it is called.
+/// Sets the share of rows that the condition between a column and a ball keeps or, for a join, the share of pairs of a
+/// first value and the ball of a second value. Returns None for a bound out of range, which the function rejects when
+/// it is called.
 ///
 /// # Safety
-/// The request is the planner's.
+/// `request` comes from the planner.
 unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kind) -> Option<()> {
     // The planner's nodes are valid while it plans.
     let (a, b, terms) = Terms::of_call(request.args, kind)?;
