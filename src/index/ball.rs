@@ -1,10 +1,10 @@
-//! The query type `_ball`: a center, and the bound within which values are in the ball, as the right
-//! operand of `<@`, of `%>` and `<%` of documents and sets, and of `<%>` of sets. It prints short, for plans print it: a digest of the
-//! center, and the bound; whole where it is sent to another server.
+//! The query type `_ball`: a center and a bound. A ball is the right operand of `<@`; of `%>` and `<%` for documents
+//! and sets; and of `<%>` for sets. Its text form is short, because plans print it: a digest of the center, and the
+//! bound. When sent to another server, it is complete.
 //!
-//! Layout, little endian: the bound, the center, and the kind of the center in one byte. The bound is an f64, of bit
-//! strings `distance u32 | bits u32`. A document begins with `k u16 | unit u8 | fold u8 | 4 bytes of 0`; it is the
-//! set of its shingles' hashes. The elements of sets, i64, ascend.
+//! Layout, little endian: the bound, the center, and one byte for the kind of the center. The bound is an f64 or, for
+//! bit strings, `distance u32 | bits u32`. A document is stored as `k u16 | unit u8 | fold u8 | 4 bytes of 0`, followed
+//! by the set of its shingle hashes. A set is stored as ascending i64 elements.
 
 use crate::minhash::datum::StoredSignature;
 use crate::options;
@@ -30,24 +30,24 @@ pub struct Ball<'a>(Varlena<'a>);
 
 argument!(Ball, "_ball");
 
-/// The center of a ball, and its bound.
+/// The center and the bound of a ball.
 pub enum Within<'a> {
-    /// With the lowest similarity, which may be [`EVERYTHING`].
+    /// A signature and the minimum similarity, which may be [`EVERYTHING`].
     Signature(Signature<'a>, f64),
-    /// With the greatest distance.
+    /// A bit string and the maximum distance.
     Bits(BitCenter<'a>, u32),
-    /// With the lowest share of one set, or of both.
+    /// A set and the minimum containment or Jaccard similarity.
     Set(Vec<i64>, f64),
-    /// With the lowest resemblance, or share of one document.
+    /// A document and the minimum resemblance or containment.
     Document(DocumentCenter),
 }
 
 impl Within<'_> {
-    /// Returns how near a value is to the center: the similarity, or the number of bits in which bit strings
-    /// differ; None beyond the bound.
+    /// Returns the Jaccard similarity of `value` and the center or, for bit strings, their Hamming distance. Returns
+    /// None outside the bound, and for values that cannot be compared.
     ///
     /// # Safety
-    /// The value is of the center's type.
+    /// `value` is of the center's type.
     pub unsafe fn nearness(&self, value: pg_sys::Datum) -> Option<f64> {
         let jaccard = |center: &[i64], set: &[i64], least| {
             jaccard_at_least(set, center, least, &mut check_interrupts)
@@ -72,7 +72,7 @@ impl Within<'_> {
         }
     }
 
-    /// Returns the text of a ball: a digest of its center, which tells centers apart, and the bound.
+    /// Returns the short text form: a digest that identifies the center, and the bound.
     pub fn text(&self) -> String {
         match self {
             Self::Signature(center, threshold) => {
@@ -110,14 +110,14 @@ fn digest_of_set(set: &[i64]) -> String {
     format!("{digest:016x}")
 }
 
-/// The set of a center document, and the resemblance or the share that documents of the ball reach.
+/// The set of a center document, and the minimum resemblance or containment of documents in the ball.
 pub struct DocumentCenter {
     pub threshold: f64,
     pub shingling: Shingling,
     pub set: Vec<i64>,
 }
 
-/// A bit string: its bytes, and the number of its bits.
+/// The bytes of a bit string, and its length in bits.
 #[derive(Clone, Copy)]
 pub struct BitCenter<'a> {
     pub bytes: &'a [u8],
@@ -135,8 +135,8 @@ const OF_BITS: u8 = 1;
 const OF_SET: u8 = 2;
 const OF_DOCUMENT: u8 = 3;
 
-/// The threshold of a ball that holds all signatures, comparable ones or not. Only the planner makes
-/// such balls, of bounds that it does not know.
+/// The threshold of a ball that contains every signature, comparable or not. Occurs only in conditions that the planner
+/// derives from bounds that it does not know.
 pub const EVERYTHING: f64 = 0.0;
 
 impl Ball<'_> {
@@ -146,19 +146,19 @@ impl Ball<'_> {
         Self(Varlena::detoast(datum))
     }
 
-    /// Returns center and bound.
+    /// Returns the center and the bound.
     ///
     /// # Errors
-    /// ERROR `data_corrupted` if the bytes are no ball.
+    /// ERROR `data_corrupted` if the bytes are not a ball.
     pub fn read(&self) -> Within<'_> {
         read(&self.0)
     }
 }
 
-/// Returns center and bound of a ball's bytes.
+/// Returns the center and the bound of the ball stored in `bytes`.
 ///
 /// # Errors
-/// ERROR `data_corrupted` if the bytes are no ball.
+/// ERROR `data_corrupted` if the bytes are not a ball.
 pub fn read(bytes: &[u8]) -> Within<'_> {
     parse(bytes).unwrap_or_else(|| corrupt("_ball"))
 }
@@ -198,7 +198,7 @@ fn parse(bytes: &[u8]) -> Option<Within<'_>> {
     }
 }
 
-/// Returns the elements of a set; None unless they are whole, and ascend.
+/// Returns the elements of a set, or None unless `bytes` are whole elements in ascending order.
 fn read_elements(bytes: &[u8]) -> Option<Vec<i64>> {
     let (elements, rest) = bytes.as_chunks();
     let elements = elements.iter().map(|element| i64::from_le_bytes(*element));
@@ -207,7 +207,7 @@ fn read_elements(bytes: &[u8]) -> Option<Vec<i64>> {
 }
 
 /// # Errors
-/// ERROR `data_corrupted`: the stored bytes are no value of the type `name`.
+/// Always ERROR `data_corrupted`: the stored bytes are not a value of type `name`.
 pub fn corrupt(name: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
@@ -243,7 +243,7 @@ impl NewBall {
         Self::with_elements(head.as_flattened(), &set, OF_DOCUMENT)
     }
 
-    /// Returns a ball of a head, the elements of a set, and the kind of the center.
+    /// Returns a ball that consists of `head`, the elements of `set`, and the `kind` of the center.
     fn with_elements(head: &[u8], set: &[i64], kind: u8) -> Self {
         let mut bytes = with_room(head.len() + size_of_val(set) + 1).or_raise();
         bytes.try_extend_from_slice(head).or_raise();
@@ -266,13 +266,13 @@ fn _ball_in(text: &CStr) -> NewBall {
 }
 
 /// # Errors
-/// ERROR `feature_not_supported`: values of the type `name` are made, not written.
+/// Always ERROR `feature_not_supported`: values of type `name` are made by functions, not read from text.
 pub fn reject_text(name: &str, hint: &str) -> ! {
     unsupported(&format!("cannot accept a value of type {name}"), hint)
 }
 
-/// Returns a short text for people, or one that [`_ball_in`] reads where values are sent to another server:
-/// postgres_fdw and pg_dump then ask for all digits of floats, too.
+/// Returns a short text for people or, if it is sent to another server, one that [`_ball_in`] reads. postgres_fdw and
+/// pg_dump are recognized by `extra_float_digits`, which they set to print floats exactly.
 #[pg_extern(immutable, parallel_safe, strict, name = "_out")]
 fn ball_out(ball: Ball<'_>) -> CString {
     // SAFETY: reads a setting of the backend.

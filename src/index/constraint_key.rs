@@ -1,9 +1,9 @@
-//! The type `near_dup_key`: a value with the bound within which no other may be, as exclusion
-//! constraints compare it. Like pg_trgm's gtrgm it is made by expressions and never stored in a table, so
-//! that it can print short: a violation prints two of them.
+//! The type `near_dup_key`, which exclusion constraints compare: a value, and the bound within which no other value may
+//! be. Keys are made by expressions and, like pg_trgm's `gtrgm`, never stored in a table, so their text form can be
+//! short: a violation prints two of them.
 //!
-//! A key is the ball of everything within its bound, then its label, then the label's length in one byte.
-//! The label, an expression over the row such as its id, is all that a violation prints.
+//! A key consists of the ball of everything within its bound, its label, and the label's length in one byte. If it has
+//! a label, an expression over the row such as its id, a violation prints only that.
 
 use crate::index::ball::{self, NewBall, Within, corrupt};
 use crate::minhash::datum::StoredSignature;
@@ -19,7 +19,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 
-/// The bytes of a label at most: more are cut off.
+/// Maximum bytes of a label. Longer ones are truncated.
 const LONGEST_LABEL: usize = 200;
 
 const NAME: &str = "near_dup_key";
@@ -47,12 +47,12 @@ impl ConstraintKey<'_> {
     /// Returns the value and the bound.
     ///
     /// # Errors
-    /// ERROR `data_corrupted` if the bytes are no key.
+    /// ERROR `data_corrupted` if the bytes are not a key.
     pub fn read(&self) -> Within<'_> {
         ball::read(self.split().0)
     }
 
-    /// Returns a new datum of the ball that the key holds.
+    /// Returns the key's ball as a new datum.
     pub fn ball(&self) -> pg_sys::Datum {
         new_varlena(self.split().0)
     }
@@ -68,11 +68,11 @@ impl Label<'_> {
         Self(Varlena::detoast(datum))
     }
 
-    /// Returns as many whole characters as a key has room for.
+    /// Returns the label, truncated to [`LONGEST_LABEL`] bytes at a character boundary.
     fn clipped(&self) -> &[u8] {
         let length = self.0.len().min(i32::MAX as usize) as i32;
         let start = self.0.as_ptr().cast();
-        // SAFETY: reads that many bytes of text in the database's encoding.
+        // SAFETY: reads `length` bytes of text in the database's encoding.
         let kept = unsafe { pg_sys::pg_mbcliplen(start, length, LONGEST_LABEL as i32) };
         &self.0[..kept as usize]
     }
@@ -93,10 +93,10 @@ impl NewConstraintKey {
     }
 }
 
-/// Returns the key by which an exclusion constraint keeps out signatures at or above `threshold`, which a
-/// violation prints as `label`.
+/// Returns the key for an exclusion constraint that rejects signatures with a similarity of at least `threshold`. A
+/// violation prints the key as `label`.
 ///
-/// Not STRICT: a row without a label has to be compared, too.
+/// Not STRICT, because rows without a label must be compared, too.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -112,8 +112,8 @@ pub fn near_dup_key(
     Some(NewConstraintKey::new(ball, label))
 }
 
-/// Returns the key by which an exclusion constraint keeps out bit strings within `distance`, which a violation
-/// prints as `label`.
+/// Returns the key for an exclusion constraint that rejects bit strings within `distance`. A violation prints the key
+/// as `label`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
@@ -128,11 +128,11 @@ pub fn near_dup_key_of_bits(
     Some(NewConstraintKey::new(ball, label))
 }
 
-/// Returns the key by which an exclusion constraint keeps out documents that resemble each other, which a
-/// violation prints as `label`.
+/// Returns the key for an exclusion constraint that rejects documents with a resemblance of at least `threshold`. A
+/// violation prints the key as `label`.
 ///
 /// # Errors
-/// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for bad shingles.
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for an invalid `k`, `unit` or `fold`.
 #[pg_extern(immutable, parallel_safe, cost = 1000, name = "near_dup_key")]
 pub fn near_dup_key_of_document(
     doc: Option<Text<'_>>,
@@ -147,8 +147,7 @@ pub fn near_dup_key_of_document(
     Some(NewConstraintKey::new(ball, label))
 }
 
-/// Returns whether the value of each of two keys is within the other's bound; not if they are of
-/// different kinds.
+/// Returns whether each key's value is within the other key's bound. Returns false for keys of different kinds.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_near")]
 pub fn near_dup_key_near(a: ConstraintKey<'_>, b: ConstraintKey<'_>) -> bool {
     match (a.read(), b.read()) {

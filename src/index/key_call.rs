@@ -1,4 +1,4 @@
-//! Calls of `near_dup_key` in queries and in the expressions of indexes.
+//! Calls of `near_dup_key` in queries and index expressions.
 
 use crate::index::constraint_key::MAKE;
 use crate::index::kind::Kind;
@@ -16,15 +16,15 @@ pub struct KeyCall {
 }
 
 impl KeyCall {
-    /// Returns the call that an expression is; None for any other expression.
+    /// Parses `expression` as a call of `near_dup_key`. Returns None if it is not one.
     ///
     /// # Safety
-    /// The expression is valid.
+    /// `expression` is a valid node.
     pub unsafe fn of(expression: *mut pg_sys::Node) -> Option<Self> {
         let (function, _) = nodes::call(expression)?;
         let mut kinds = Kind::WITH_KEYS.into_iter();
         let (kind, _) = kinds.find(|(_, make)| is_named_function(function, MAKE, *make))?;
-        // A label may follow.
+        // The label, a further argument, is ignored.
         let (value, terms) = Terms::of_ball(expression, kind)?;
         Some(Self {
             kind,
@@ -34,10 +34,11 @@ impl KeyCall {
         })
     }
 
-    /// Returns a call, without a label, that makes the key of another value.
+    /// Returns a call that makes the key of another `value` with `terms`, without a label. Returns None if there is no
+    /// such function.
     ///
     /// # Safety
-    /// The planner's structures are valid, the value and the terms of the call's kind.
+    /// The planner's structures are valid. `value` and `terms` are of the call's kind.
     #[allow(clippy::disallowed_methods, reason = "types of arguments")]
     pub unsafe fn of_other(
         &self,

@@ -1,5 +1,5 @@
-//! The kinds of similarity: for each the values compared, the bound of a search, the SQL objects
-//! that belong to them, and the keys that near values share. Said here alone.
+//! The kinds of similarity. For each kind: the values that it compares, the bound of a search, its SQL objects, and the
+//! keys that similar values share. Defined only here.
 #![allow(clippy::disallowed_methods, reason = "types of arguments")]
 
 use crate::index::ball::{Ball, NewBall, Within};
@@ -41,13 +41,13 @@ use neardup::shingle::Shingling;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
-/// The name of the query type, and of the functions (value, bound) that make it.
+/// The name of the query type, and of the functions (value, bound...) that make it.
 pub const BALL: &CStr = c"_ball";
 
-/// The threshold that a plan assumes of a search among sets or documents while it is not known.
+/// The threshold that the planner assumes for a search of sets or documents if it is not known.
 pub const USUAL_SHARE: f64 = 0.8;
 
-/// The types of [`Kind::of_type`], as the hint of an error.
+/// The types that [`Kind::of_type`] accepts, as an error hint.
 pub const COLUMN_TYPES: &str = "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[]. A char(n) column becomes one by ALTER COLUMN ... TYPE text.";
 
 /// A kind of values and of similarity.
@@ -67,27 +67,28 @@ pub enum Kind {
     ContainingDocuments,
 }
 
-/// The bound of a ball: the lowest similarity, resemblance or share, or the greatest distance.
+/// The bound of a ball: the minimum similarity, resemblance or share, or the maximum distance.
 #[derive(Debug, Clone, Copy)]
 pub enum Bound {
     Threshold(f64),
     Distance(u32),
     Share(f64),
-    /// Or the share of one document in the other. With how documents are cut into shingles.
+    /// The minimum resemblance, or share of one document in the other, and how documents are cut into shingles.
     Resemblance(f64, Shingling),
 }
 
-/// The function of an operator of ours between a value and a ball.
+/// The meaning of one of our operators between a value and a ball.
 #[derive(Debug, Clone, Copy)]
 pub struct Containment {
     pub kind: Kind,
     pub ball_on_left: bool,
-    /// The strategy of the operator, or of its commutator, that has the value on the left.
+    /// The strategy of the operator with the value on the left, which is this one or its commutator.
     pub strategy: u16,
 }
 
 impl Containment {
-    /// Returns the operator's meaning by its function, whatever its name and schema; None if it is none of ours.
+    /// Returns the meaning of the operator with this `function`, whatever its name and schema. Returns None if it is
+    /// not one of ours.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
         use Kind::{Containing, ContainingDocuments, Documents, Hamming, Minhash, Resembling};
         let ours: [(CFunction, Kind, bool, u16); 16] = [
@@ -139,17 +140,17 @@ impl Containment {
     }
 }
 
-/// The functions, the operator and the types that belong to a kind, in the schema of the extension.
+/// The types and the operator of a kind, and the schema of the extension.
 pub struct Objects {
     schema: pg_sys::Oid,
     pub value_type: pg_sys::Oid,
     pub ball_type: pg_sys::Oid,
-    /// [`Kind::operator`] of argument 0.
+    /// The [`Kind::operator`] for argument 0.
     pub operator: pg_sys::Oid,
 }
 
 impl Kind {
-    /// The kinds that have constraint keys, with the functions `near_dup_key(value, bound... , label)`.
+    /// The kinds that have constraint keys, with their functions `near_dup_key(value, bound... , label)`.
     pub const WITH_KEYS: [(Self, CFunction); 3] = [
         (Self::Minhash, near_dup_key_wrapper),
         (Self::Hamming, near_dup_key_of_bits_wrapper),
@@ -165,8 +166,7 @@ impl Kind {
         Self::ContainingDocuments,
     ];
 
-    /// Returns the kind of a column's values that are near each other; None if it has none. The extension is
-    /// in `schema`.
+    /// Returns the kind for columns of `column_type`, or None if there is none. The extension is in `schema`.
     pub fn of_type(column_type: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Self> {
         // SAFETY: plain catalog lookup.
         match unsafe { pg_sys::getBaseType(column_type) } {
@@ -187,8 +187,7 @@ impl Kind {
         }
     }
 
-    /// Returns the types of the arguments that only functions of the kind have, the last ones: of
-    /// documents k, unit and fold.
+    /// Returns the types of the arguments after the bound: for documents k, unit and fold, for other kinds none.
     pub fn cut_types(self) -> &'static [pg_sys::Oid] {
         match self {
             Self::Documents | Self::ContainingDocuments => {
@@ -198,8 +197,8 @@ impl Kind {
         }
     }
 
-    /// Returns the boolean function (a, b, bound) that means `a operator ball(b, bound)`, with
-    /// [`Self::operator`] for argument 0; for argument 1, `b operator ball(a, bound)`.
+    /// Returns the boolean function (a, b, bound...). It means `a operator ball(b, bound)` with the [`Self::operator`]
+    /// for argument 0, and `b operator ball(a, bound)` with the one for argument 1.
     pub fn predicate(self) -> (&'static CStr, CFunction) {
         match self {
             Self::Minhash => (c"near_dup", near_dup_wrapper),
@@ -211,8 +210,8 @@ impl Kind {
         }
     }
 
-    /// Returns the operator, and its strategy, for the value that is argument `argument` of
-    /// [`Self::predicate`], which is symmetric but for containment: the first in the second.
+    /// Returns the operator that takes argument `argument` of [`Self::predicate`] on the left, and its strategy. The
+    /// predicate is symmetric except for containment, which is of the first argument in the second.
     pub fn operator(self, argument: usize) -> (&'static CStr, u16) {
         match (self, argument) {
             (Self::Minhash | Self::Hamming, _) => (c"<@", CONTAINED),
@@ -223,18 +222,18 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of the predicate that a function is; None if it is none of ours.
+    /// Returns the kind whose predicate is `function`, or None if it is not one of ours.
     pub fn of_predicate(function: pg_sys::Oid) -> Option<Self> {
         Self::of_address(&address_of(function))
     }
 
-    /// Returns the kind of the predicate at an address.
+    /// Returns the kind whose predicate is at `address`.
     pub fn of_address(address: &pg_sys::PGFunction) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|kind| is_at(address, kind.predicate().1))
     }
 
-    /// Returns the operator class with an index column's options; None if they are out of range.
+    /// Returns the operator class with the `options` of an index column, or None if they are out of range.
     ///
     /// # Safety
     /// The same as for [`Self::own_bound`].
@@ -249,8 +248,8 @@ impl Kind {
         })
     }
 
-    /// Returns whether an operator family is the kind's, whatever its name and schema: it has the
-    /// predicate for a support function.
+    /// Returns whether `family` belongs to the kind, whatever its name and schema, judging by its support function
+    /// [`PREDICATE_FUNCTION`].
     pub fn has_family(self, family: pg_sys::Oid, column_type: pg_sys::Oid) -> bool {
         let (_, own) = match self {
             Self::Containing => Self::Resembling.predicate(),
@@ -268,8 +267,8 @@ impl Kind {
         }
     }
 
-    /// Returns the bound that a datum of the bound's type holds; None if it is out of range. Documents are
-    /// cut by `shingling`.
+    /// Converts a datum of [`Self::bound_type`]. Returns None if it is out of range. `shingling` is how documents are
+    /// cut.
     pub fn bound(self, datum: pg_sys::Datum, shingling: Option<Shingling>) -> Option<Bound> {
         // SAFETY: both types are passed by value.
         unsafe {
@@ -289,10 +288,10 @@ impl Kind {
         }
     }
 
-    /// Returns the bound of a ball; None if it is one of another kind, or holds everything.
+    /// Returns the bound of a ball, or None if the ball is of another kind or contains everything.
     ///
     /// # Safety
-    /// The datum is a ball.
+    /// `datum` is a ball.
     pub unsafe fn bound_of_ball(self, datum: pg_sys::Datum) -> Option<Bound> {
         let ball = Ball::from_raw(datum);
         match (self, ball.read()) {
@@ -310,7 +309,7 @@ impl Kind {
         }
     }
 
-    /// Returns the bound for which an index column has its keys; None if it has them for every bound.
+    /// Returns the bound for which an index column has keys, or None if it has keys for every bound.
     ///
     /// # Safety
     /// `options` belong to an index of the kind's operator class of `neardup`, or are NULL.
@@ -328,7 +327,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether an index column has keys for documents that are cut like this; true of other kinds.
+    /// Returns whether an index column has keys for documents cut by `shingling`. Always true for other kinds.
     ///
     /// # Safety
     /// The same as for [`Self::own_bound`].
@@ -348,11 +347,11 @@ impl Kind {
         [self.value_type(schema), type_named(schema, BALL)]
     }
 
-    /// Returns the operator that says whether the value that is argument `column` of a call of `function`, one of
-    /// the extension's, is in a ball, and its operands; the ball is that of the arguments `ball`.
+    /// Returns the operator that tests whether `value` is in the ball made from the arguments `ball`, and its operands.
+    /// `value` is argument `column` of a call of `function`, which belongs to the extension.
     ///
     /// # Safety
-    /// The nodes are the planner's, of the types of the kind.
+    /// The nodes are the planner's, and of the kind's types.
     pub unsafe fn containment(
         self,
         root: *mut pg_sys::PlannerInfo,
@@ -370,7 +369,7 @@ impl Kind {
         Some((operator, [value, ball]))
     }
 
-    /// Returns the objects beside `function`, one of the extension's.
+    /// Returns the objects in the schema of `function`, which belongs to the extension.
     pub fn objects(self, function: pg_sys::Oid) -> Objects {
         // SAFETY: plain catalog lookup.
         let schema = unsafe { pg_sys::get_func_namespace(function) };
@@ -387,7 +386,7 @@ impl Kind {
 }
 
 impl Objects {
-    /// Returns the operator class of scope columns, with its schema.
+    /// Returns the schema-qualified name of the operator class for scope columns.
     pub fn scope_class(&self) -> String {
         names::qualified(self.schema, "scope_ops")
     }
@@ -409,7 +408,7 @@ impl Bound {
         unsafe { nodes::new_constant(self.kind().bound_type(), self.datum()) }
     }
 
-    /// Returns whether everything within this bound of a value is within the other bound of it.
+    /// Returns whether every value within this bound of a center is also within `other`. Always false for shares.
     pub fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Threshold(threshold), Self::Threshold(other)) => threshold >= other,
@@ -421,8 +420,8 @@ impl Bound {
         }
     }
 
-    /// Returns the share of a value's keys that a value has, on average, that is just within the bound, in
-    /// an index with these options of values with these parameters; None if it may have none.
+    /// Returns the average share of a center's keys that a value just within the bound has. The index has `options`,
+    /// and the values have `parameters`. Returns None if the value may have none of these keys.
     ///
     /// # Safety
     /// The same as for [`Self::is_served`].
@@ -445,8 +444,8 @@ impl Bound {
         }
     }
 
-    /// Returns how many keys everything within the bound shares with a value, one of these parameters if it is a
-    /// signature; None if it may share none.
+    /// Returns how many keys all values within the bound share with the center, or None if they may share none. If the
+    /// center is a signature, `header` is its header.
     ///
     /// # Safety
     /// The same as for [`Self::is_served`].
@@ -477,10 +476,10 @@ impl Bound {
         .expect("a number is not NULL")
     }
 
-    /// Returns the ball of everything within the bound of a value.
+    /// Returns the ball of everything within the bound of `value`.
     ///
     /// # Safety
-    /// The value is of the kind's type.
+    /// `value` is of the kind's type.
     pub unsafe fn ball(&self, value: pg_sys::Datum) -> pg_sys::Datum {
         // SAFETY: vouched for by the caller.
         let ball = unsafe {
@@ -501,12 +500,12 @@ impl Bound {
         new_varlena(&ball.0)
     }
 
-    /// Returns whether an index with these options finds everything within the bound of the center,
-    /// or without it of any center, by its keys.
+    /// Returns whether an index with `options` finds by its keys everything within the bound of `center`, or of any
+    /// center if that is None.
     ///
     /// # Safety
-    /// `options` belong to an index of the kind's operator class of the access method, or are NULL;
-    /// the center is of the kind's type.
+    /// `options` belong to an index of the kind's operator class of `neardup`, or are NULL. `center` is of the kind's
+    /// type.
     pub unsafe fn is_served(
         &self,
         options: *mut pg_sys::bytea,
@@ -525,8 +524,8 @@ impl Bound {
         }
     }
 
-    /// Returns the operator class, with its schema and options, of an index that serves the bound.
-    /// The objects are the kind's.
+    /// Returns the operator class, with schema and options, of an index that serves the bound. `objects` belong to the
+    /// bound's kind.
     pub fn operator_class(&self, objects: &Objects) -> String {
         let named = |name| names::qualified(objects.schema, name);
         match self {

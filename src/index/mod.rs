@@ -1,4 +1,4 @@
-//! Index searches: operator classes, balls, planner support, the path hook.
+//! The index access method, its operator classes, and planner support.
 #![allow(
     unsafe_op_in_unsafe_fn,
     reason = "pages, scans and nodes are PostgreSQL's; `# Safety` says what a caller owes"

@@ -3,7 +3,7 @@
 use crate::index::kind::Kind;
 use pgrx::{PgList, pg_sys};
 
-/// The last column of an index that the planner describes: the one that is compared, if the index is of ours.
+/// The last key column of an index. If the index is one of ours, this is the compared column.
 #[derive(Clone, Copy)]
 pub struct PlannedColumn {
     pub index: *mut pg_sys::IndexOptInfo,
@@ -12,16 +12,16 @@ pub struct PlannedColumn {
 
 impl PlannedColumn {
     /// # Safety
-    /// The planner describes the index.
+    /// `index` is the planner's description of an index, and outlives the result.
     pub unsafe fn of(index: *mut pg_sys::IndexOptInfo) -> Self {
         let at = (*index).nkeycolumns as usize - 1;
         Self { index, at }
     }
 
-    /// Returns the columns of a kind by which the indexes of a table compare.
+    /// Returns the compared columns of `kind` in the indexes of `rel`.
     ///
     /// # Safety
-    /// The planner's structures are valid as long as the columns are used.
+    /// The planner's structures stay valid while the columns are used.
     pub unsafe fn all_of(
         rel: *mut pg_sys::RelOptInfo,
         kind: Kind,
@@ -33,9 +33,9 @@ impl PlannedColumn {
         columns.filter(move |column| column.is_of(kind))
     }
 
-    /// Returns the parsed options of its operator class; NULL of a hypothetical index that lacks them.
+    /// Returns the parsed options of the column's operator class, or NULL for a hypothetical index without them.
     pub fn options(&self) -> *mut pg_sys::bytea {
-        // SAFETY: the array, where there is one, has an element for every column.
+        // SAFETY: the array, if any, has an element for every column.
         unsafe {
             match (*self.index).opclassoptions {
                 options if options.is_null() => std::ptr::null_mut(),
@@ -49,12 +49,12 @@ impl PlannedColumn {
         unsafe { *(*self.index).opfamily.add(self.at) }
     }
 
-    /// Returns the first kind that its values are of; None of constraint keys.
+    /// Returns the first kind that the column's values are of, or None, as for constraint keys.
     pub fn kind(&self) -> Option<Kind> {
         Kind::ALL.into_iter().find(|&kind| self.is_of(kind))
     }
 
-    /// Returns whether its values are of a kind.
+    /// Returns whether the column's values are of `kind`.
     pub fn is_of(&self, kind: Kind) -> bool {
         // SAFETY: the array has an element for every column.
         let type_ = unsafe { *(*self.index).opcintype.add(self.at) };

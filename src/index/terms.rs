@@ -1,4 +1,4 @@
-//! The arguments of a condition besides the two values that it compares.
+//! The arguments of a condition other than the two values that it compares.
 
 use crate::index::kind::{Bound, Kind};
 use crate::pg::catalog::function_beside;
@@ -7,7 +7,7 @@ use crate::pg::text::Text;
 use neardup::shingle::Shingling;
 use pgrx::pg_sys;
 
-/// The bound, and of documents how they are cut into shingles: k, unit and fold.
+/// The bound and, for documents, how they are cut into shingles: k, unit and fold.
 #[derive(Clone, Copy)]
 pub struct Terms {
     kind: Kind,
@@ -16,7 +16,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Returns the terms of a kind; None if `cut` are not the arguments that it has after the bound.
+    /// Returns the terms of `kind`, or None if it does not take the arguments `cut` after the bound.
     pub fn new(kind: Kind, bound: *mut pg_sys::Node, cut: &[*mut pg_sys::Node]) -> Option<Self> {
         let cut = match (kind, cut) {
             (Kind::Documents | Kind::ContainingDocuments, &[k, unit, fold]) => {
@@ -29,10 +29,11 @@ impl Terms {
         Some(Self { kind, bound, cut })
     }
 
-    /// Returns the two values that a call (a, b, bound...) compares, and its terms.
+    /// Returns the two values compared by a call with the arguments (a, b, bound...), and its terms. Returns None if
+    /// `args` do not match `kind`.
     ///
     /// # Safety
-    /// A list of expressions, or NULL.
+    /// `args` is a list of expressions, or NULL.
     pub unsafe fn of_call(
         args: *mut pg_sys::List,
         kind: Kind,
@@ -43,10 +44,11 @@ impl Terms {
         }
     }
 
-    /// Returns the center and the terms of a call that makes a ball; None if the expression is another one.
+    /// Returns the center and the terms of a call with the arguments (center, bound...), which makes a ball or a key.
+    /// Returns None if `ball` is not such a call.
     ///
     /// # Safety
-    /// The node is valid.
+    /// `ball` is a valid node.
     pub unsafe fn of_ball(
         ball: *mut pg_sys::Node,
         kind: Kind,
@@ -60,10 +62,10 @@ impl Terms {
         }
     }
 
-    /// Returns the bound of a ball, a constant or a call; None if it is not known yet.
+    /// Returns the bound of `ball`, a constant or a call, or None if it is not known yet.
     ///
     /// # Safety
-    /// The node is valid, of the type of balls.
+    /// `ball` is a valid node of type `_ball`.
     pub unsafe fn bound_of_ball(ball: *mut pg_sys::Node, kind: Kind) -> Option<Bound> {
         match constant(ball) {
             Some(ball) => kind.bound_of_ball(ball),
@@ -71,16 +73,16 @@ impl Terms {
         }
     }
 
-    /// Returns the arguments of the function that makes a ball around a center.
+    /// Returns the arguments of the function that makes the ball around `center`.
     pub fn after(self, center: *mut pg_sys::Node) -> impl Iterator<Item = *mut pg_sys::Node> {
         let cut = self.cut.into_iter().flatten();
         [center, self.bound].into_iter().chain(cut)
     }
 
-    /// Returns [`Kind::containment`] in the ball around a center.
+    /// Returns [`Kind::containment`] for the ball around `center`.
     ///
     /// # Safety
-    /// As there.
+    /// The same as for [`Kind::containment`].
     #[allow(clippy::disallowed_methods, reason = "arguments of a call")]
     pub unsafe fn containment(
         self,
@@ -93,11 +95,11 @@ impl Terms {
         self.kind.containment(root, function, value, &ball)
     }
 
-    /// Returns the sets of hashes of documents that are cut like this, `shingle_hashes(document, k, unit, fold, 0)`; None
-    /// unless the terms are those of documents. `function` is one of the extension's.
+    /// Returns the calls `shingle_hashes(document, k, unit, fold, 0)` for `documents`, or None if the terms are not for
+    /// documents. `function` is any function of the extension.
     ///
     /// # Safety
-    /// The nodes are valid, of type text.
+    /// `documents` are valid nodes of type text.
     pub unsafe fn sets(
         self,
         root: *mut pg_sys::PlannerInfo,
@@ -110,15 +112,16 @@ impl Terms {
         let [k, unit, fold] = self.cut?;
         Some(documents.map(|document| {
             let seed = nodes::new_constant(pg_sys::INT8OID, 0i64.into());
-            // As in the expression of an index on the column, which may have a collation of its own.
+            // The same as in the expression of an index on the column, which may have its own collation.
             let collation = pg_sys::exprCollation(document);
             let arguments = [document, k, unit, fold, seed];
             nodes::new_collated_call(root, shingle_hashes, arguments, collation)
         }))
     }
 
-    /// Returns whether an index column with these options has keys for the terms. A bound that is not known
-    /// yet may be one for which it has none: then the index reads all its rows, and the answers are right too.
+    /// Returns whether an index column with `options` has keys for the terms. Assumes that it has keys for a bound that
+    /// is not known yet. If it has none for the actual bound, the index reads all its rows, which still gives the right
+    /// answers.
     ///
     /// # Safety
     /// The same as for [`Self::bound`] and [`Bound::is_served`].
@@ -135,15 +138,15 @@ impl Terms {
         }
     }
 
-    /// Returns the bound; None unless the terms are constants in range.
+    /// Returns the bound, or None unless the terms are constants in range.
     ///
     /// # Safety
-    /// The nodes are valid, of the types of the kind.
+    /// The nodes are valid and of the kind's types.
     pub unsafe fn bound(&self) -> Option<Bound> {
         self.kind.bound(constant(self.bound)?, self.shingling())
     }
 
-    /// Returns how documents are cut; None unless that is constant and valid, and of other kinds.
+    /// Returns how documents are cut. Returns None for other kinds, and unless the arguments are valid constants.
     ///
     /// # Safety
     /// The same as for [`Self::bound`].
