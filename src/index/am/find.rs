@@ -14,24 +14,23 @@ use crate::pg::settings::work_mem_bytes;
 use neardup::memory::Grow;
 use neardup::postings::{self, KeyQuery, Needed};
 
-/// Bytes for each row whose keys are counted, at most.
+/// Maximum bytes per row whose keys are counted.
 const COUNTED: usize = 16;
 
-/// Rows whose keys are counted together, however little memory there is.
+/// Minimum number of rows whose keys are counted together, however little memory there is.
 const LEAST_COUNTED: usize = 1 << 16;
 
-/// Rows that a search leaves to be looked at.
+/// The rows that a search still has to look up.
 pub enum Remaining {
     /// Candidates, and how many of the query's keys they need.
     Some(SearchCandidates, Box<Needed>),
-    /// All rows from a page of the row table on, up to before a row.
+    /// All rows from `page` of the row table up to, but not including, row `end`.
     All { page: u64, end: u64 },
 }
 
 impl Remaining {
-    /// Looks up the next rows. Calls `visit` with the numbers and entries of those
-    /// that are not known to be dead, and have enough of the query's keys for how many they have
-    /// themselves. Returns false if there are no more.
+    /// Looks up the next rows. Calls `visit` with the number and entry of each that is not known to be dead and has
+    /// enough of the query's keys for its size. Returns false if there are no more rows.
     pub fn look_up(&mut self, table: &mut RowTable, visit: &mut dyn FnMut(u64, RowEntry)) -> bool {
         let (here, needed) = match self {
             Self::Some(candidates, needed) => (candidates.take(), **needed),
@@ -60,8 +59,9 @@ impl Remaining {
     }
 }
 
-/// Finds the rows of a search from a row number on, and maybe earlier ones. With `is_exact`, counts all keys that
-/// they share. Calls `look` with the metapage first. Finds new rows without reading the segments.
+/// Finds the rows of `search` numbered `from` or above, and possibly earlier ones. With `is_exact`, counts all keys
+/// that they share. Calls `look` with the metapage first. Does not read the segments if all rows from `from` are in the
+/// log.
 pub fn find(
     index: Index,
     search: &KeySearch,
@@ -88,8 +88,8 @@ pub fn find(
     })
 }
 
-/// Returns the result of a search, and the metapage that it began with; begins anew where a page that
-/// the metapage names has been reused meanwhile.
+/// Returns the metapage that `search` began with, and its result. Restarts the search if a page that the metapage names
+/// has been reused in the meantime.
 pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Stop>) -> (Meta, R) {
     let mut before: Option<Meta> = None;
     loop {
@@ -106,10 +106,10 @@ pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Sto
     }
 }
 
-/// Returns the rows that share enough of the keys.
+/// Returns the rows that share enough of `keys`.
 ///
 /// # Errors
-/// `Restart` where a page has been reused.
+/// `Restart` if a page has been reused.
 fn candidates(
     index: &Index,
     meta: &Meta,
@@ -118,7 +118,7 @@ fn candidates(
     from: u64,
     is_exact: bool,
 ) -> Result<SearchCandidates, Stop> {
-    // The log is read first, since its pages are the first to be reused.
+    // The log is read first, because its pages are reused first.
     let mut newest = Vec::new();
     let query = needed.log_query(keys)?;
     log::for_each_page(index, meta, |start, log| {

@@ -1,5 +1,5 @@
-//! How many rows match a row of the index: a plan's estimate for a value that is not known yet. It is
-//! measured when the index is built, when VACUUM or ANALYZE comes by, and when the index has doubled.
+//! How many rows match a row of the index: the planner's estimate for a value that is not known yet. Measured when the
+//! index is built, by VACUUM and ANALYZE, and when the index has doubled.
 
 use super::fetch::Fetch;
 use super::hold;
@@ -19,17 +19,17 @@ use pgrx::pg_sys;
 /// Half the number of rows in a sample.
 const HALF: usize = 32;
 
-/// Pages that are read at most to estimate the matches of one row in the segments that are searched together.
+/// Maximum number of pages read to estimate the matches of one row, over all searched groups.
 const PAGES: usize = 40;
 
-/// Groups with a smaller share of all rows are not searched; they are assumed to be like the searched ones.
+/// Groups with a smaller share of all rows are not searched, and are assumed to be like the searched ones.
 const SEARCHED: f64 = 1.0 / 16.0;
 
-/// The share of keys at which long lists are compared.
+/// Long lists are compared in a place with rows that have about this share of the keys.
 const COMPARED: f64 = 0.5;
 
-/// Returns whether a session that inserts measures: the index has twice as many rows in segments as when it was
-/// measured, and no expression, whose functions would be called with the session's rights for other users' rows.
+/// Returns whether an inserting session should measure: whether the index has twice as many rows in segments as when it
+/// was last measured, and no expressions, whose functions would run with this session's rights on other users' rows.
 pub fn is_due(index: &Index, meta: &Meta) -> bool {
     // SAFETY: the index is open.
     let expressions = unsafe { pg_sys::RelationGetIndexExpressions(index.as_ptr()) };
@@ -38,8 +38,8 @@ pub fn is_due(index: &Index, meta: &Meta) -> bool {
         && meta.log_start >= meta.matches.end.saturating_mul(2)
 }
 
-/// Measures and stores how many rows match a row, from a sample whose size does not depend on the index's;
-/// does nothing where there is no snapshot to see rows by.
+/// Measures and stores how many rows match a row, using a sample whose size does not depend on the index's. Does
+/// nothing without an active snapshot.
 pub fn sample(index: &Index) {
     // SAFETY: reads the backend's state.
     if !unsafe { pg_sys::ActiveSnapshotSet() } {
@@ -63,8 +63,8 @@ pub fn sample(index: &Index) {
     }
 }
 
-/// Returns how many rows have each of [`SHARES`] of a row's keys, on average; None if no row of the sample
-/// is seen.
+/// Returns how many rows have each of [`SHARES`] of a row's keys, on average, or None if no row of the sample is
+/// visible.
 fn means(
     index: &Index,
     meta: &Meta,
@@ -116,7 +116,7 @@ fn means(
     Ok((seen > 0.0).then_some(means))
 }
 
-/// Returns a share of a number, at least 1.
+/// Returns `share` of `number`, but at least 1.
 fn part(number: usize, share: f64) -> usize {
     ((number as f64 * share).round() as usize).max(1)
 }
@@ -134,7 +134,7 @@ struct Sampled<'a> {
 impl<'a> Sampled<'a> {
     fn open(index: &Index<'a>, meta: &Meta) -> Self {
         let heap = index.table();
-        // SAFETY: table and index are open; the snapshot sees committed changes, and the transaction's own.
+        // SAFETY: table and index are open. The snapshot sees committed changes, and the transaction's own.
         unsafe {
             let relation = index.as_ptr();
             let snapshot = (&raw const pg_sys::SnapshotSelfData).cast_mut();
@@ -148,7 +148,7 @@ impl<'a> Sampled<'a> {
         }
     }
 
-    /// Returns the keys of a row; None if it is dead.
+    /// Returns the keys of a row, or None if it is dead.
     fn keys(&mut self, row: u64) -> Option<&[u32]> {
         let entry = self.table.live_entry(row)?;
         let (row_keys, keys) = (&self.row_keys, &mut self.keys);
@@ -158,7 +158,7 @@ impl<'a> Sampled<'a> {
             unsafe { row_keys.keys(values, is_null, keys) };
         })?;
         if row_keys.documents().is_some() {
-            // Documents of a level have nothing else in common.
+            // Documents of the same level need have nothing else in common.
             keys.retain(|key| !ShingleKeys::is_of_level(*key));
         }
         Some(keys)

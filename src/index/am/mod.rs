@@ -1,13 +1,11 @@
-//! The access method `neardup`: an index that finds the rows that share at least T keys with a
-//! query.
+//! The access method `neardup`: an index that finds the rows that share at least T keys with a query.
 //!
-//! A new row goes to the row table ([`rows`]), which says where it lies in the heap, and with its
-//! keys to the log ([`log`]). Pages of the log become segments, sorted postings (key, row), and
-//! neighboring segments become one ([`merge`]); a row too large for the log becomes a segment at
-//! once ([`large`]). A scan ([`scan`]) looks for its keys in the log and
-//! in all segments, and then looks up where the rows lie. VACUUM ([`vacuum`]) blanks dead rows in
-//! the row table alone. The metapage ([`meta`]) knows where everything begins; the payloads of
-//! pages are the matter of `neardup::postings`.
+//! A new row goes into the row table ([`rows`]), which maps it to its place in the heap, and with its keys into the log
+//! ([`log`]). Pages of the log become segments, which are sorted postings (key, row), and adjacent segments are merged
+//! ([`merge`]). A row too large for the log becomes a segment at once ([`large`]). A scan ([`scan`]) looks up its keys
+//! in the log and in all segments, and then the places of the rows found. VACUUM ([`vacuum`]) blanks dead rows in the
+//! row table, and drops their postings when there are many. The metapage ([`meta`]) says where everything begins.
+//! `neardup::postings` defines the payloads of the log's and the segments' pages.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -54,7 +52,7 @@ use pgrx::prelude::*;
 /// Returns the handler of the access method.
 ///
 /// # Safety
-/// PostgreSQL calls it.
+/// Only PostgreSQL calls it.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn neardup_handler_wrapper(
@@ -68,7 +66,7 @@ pub unsafe extern "C-unwind" fn neardup_handler_wrapper(
     routine.amoptsprocnum = classes::OPTIONS_FUNCTION;
     routine.amcanorderbyop = true;
     routine.amcanmulticol = true;
-    // Every row is indexed, NULL too: a scan without conditions is complete.
+    // Every row is indexed, even NULL, so a scan without conditions is complete.
     routine.amoptionalkey = true;
     routine.amusemaintenanceworkmem = true;
     routine.amparallelvacuumoptions =
@@ -91,10 +89,10 @@ pub unsafe extern "C-unwind" fn neardup_handler_wrapper(
     pg_sys::Datum::from(routine.into_pg())
 }
 
-/// Returns whether an index is of this access method, whatever its name: it is priced by ours.
+/// Returns whether an index is of this access method, whatever its name, judging by its cost function.
 ///
 /// # Safety
-/// The index is one that the planner describes.
+/// `index` is the planner's description of an index.
 pub unsafe fn is_ours(index: *const pg_sys::IndexOptInfo) -> bool {
     let estimate = (*index).amcostestimate;
     estimate.is_some_and(|estimate| estimate as usize == cost::estimate as *const () as usize)

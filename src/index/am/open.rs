@@ -1,4 +1,4 @@
-//! Indexes named in calls of functions.
+//! Opens indexes that are named in function calls.
 
 use super::build;
 use super::page::Index;
@@ -8,7 +8,7 @@ use crate::pg::relation::Relation;
 use crate::pg::rights::owns;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// The predefined role pg_stat_scan_tables; pg_monitor is a member of it.
+/// The predefined role pg_stat_scan_tables, which pg_monitor is a member of.
 const STAT_SCAN_TABLES: pg_sys::Oid = pg_sys::Oid::from_u32(3377);
 
 /// An index of this access method and its table, open until it is dropped.
@@ -21,8 +21,8 @@ impl Opened {
     /// Opens an index and its table with ACCESS SHARE locks.
     ///
     /// # Errors
-    /// ERROR `wrong_object_type` if it is no index of this access method, `insufficient_privilege`
-    /// unless the caller owns it or is a member of pg_stat_scan_tables.
+    /// ERROR `wrong_object_type` if it is not an index of this access method, `insufficient_privilege` unless the
+    /// caller owns it or is a member of pg_stat_scan_tables.
     pub fn new(oid: pg_sys::Oid) -> Self {
         // SAFETY: looks relations up in the catalog.
         let (table, is_plain) = unsafe {
@@ -32,7 +32,7 @@ impl Opened {
         if table == pg_sys::InvalidOid || !is_plain {
             reject(oid);
         }
-        // The table is locked before its index, as everybody does.
+        // The table is locked before its index, as is the rule in PostgreSQL.
         let table = Relation::open_table(table);
         let index = Relation::open_index(oid);
         // SAFETY: the index is open.
@@ -40,8 +40,7 @@ impl Opened {
         if build.map(|f| f as usize) != Some(build::build as *const () as usize) {
             reject(oid);
         }
-        // Its pages show how many rows there are, also those that row-level security hides.
-        // SAFETY: looks roles up in the catalog.
+        // Its pages show how many rows there are, including those that row-level security hides.
         let may_read = owns(oid)
             || unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), STAT_SCAN_TABLES) };
         if !may_read {

@@ -1,9 +1,9 @@
-//! Ordered scans: rows in the order of their distance from a query, exactly, the nearest first.
+//! Ordered scans: rows in the exact order of their distance from a query, nearest first.
 //!
-//! Candidates come from the keys: one that shares few of them is known to be far. A candidate is read
-//! from the table when nothing nearer is left; where work_mem does not hold those that have been read,
-//! all others are read, too, and sorted. The other rows, the tail, are farther than the index's own bound:
-//! the first of them to be asked for has all of them read and sorted.
+//! Candidates come from the keys: one that shares few keys is known to be far. A candidate is read from the table once
+//! no nearer row is left. If those that have been read do not fit in work_mem, all others are read, too, and sorted.
+//! The remaining rows, the tail, are farther than the index's own bound. When the first of them is needed, all of them
+//! are read and sorted.
 
 use super::candidates::{FoundRow, SearchCandidates};
 use super::fetch::Fetch;
@@ -20,12 +20,12 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashMap};
 
-/// The distance of a row that has none, NULL, or values that do not compare: beyond all others. The
-/// operator itself says which when the row is returned.
+/// The distance of a row without one, because its value is NULL or not comparable. It is greater than all others. When
+/// the row is returned, the operator itself decides between NULL and an error.
 const NONE: f64 = f64::INFINITY;
 
-/// Sorts rows, each with its number or its place, by a distance: by its bits, which are in the order of
-/// distances as none is negative.
+/// Sorts rows, given by number or place, by distance. The keys are the bits of distances, which have the same order,
+/// because no distance is negative.
 struct RowSort(PairSort);
 
 impl RowSort {
@@ -40,7 +40,7 @@ impl RowSort {
     }
 }
 
-/// Rows, each with its number or its place, by a distance.
+/// Rows, given by number or place, sorted by distance.
 struct SortedRows {
     sort: PairSort,
     next: Option<(f64, u64)>,
@@ -54,7 +54,7 @@ impl SortedRows {
         rows
     }
 
-    /// Takes the row with the least distance.
+    /// Takes the row with the smallest distance.
     fn take(&mut self) -> Option<(f64, u64)> {
         let after = self.sort.next();
         let after = after.map(|(bits, row)| (f64::from_bits(bits.value() as u64), row as u64));
@@ -62,27 +62,27 @@ impl SortedRows {
     }
 }
 
-/// Rows that are left to be returned, in order.
+/// The rows still to be returned, in order.
 pub struct Ordered<'a> {
     index: Index<'a>,
     order: Box<dyn DistanceOrder>,
     fetch: Fetch,
     table: RowTable<'a>,
     candidates: SearchCandidates,
-    /// Candidates that have not been read, by the least distance that they can have.
+    /// Unread candidates, by the minimum distance that they can have.
     unread: SortedRows,
-    /// The bits of distances, which are in the order of distances as none is negative, and places of rows that
-    /// have been read.
+    /// Rows that have been read: the bits of their distances, which have the same order, because no distance is
+    /// negative, and their places.
     known: BinaryHeap<Reverse<(u64, u64)>>,
-    /// Places of rows that have been read, in place of `known` once all candidates have been.
+    /// Replaces `known` once all candidates have been read.
     read: Option<SortedRows>,
-    /// The least distance of the tail; None once it has been read, or if it does not match.
+    /// The minimum distance of the tail. None once the tail has been read, or if it does not match.
     tail: Option<f64>,
 }
 
 impl<'a> Ordered<'a> {
-    /// Takes the candidates; `has_bounds` if the order knows their least distances by how many keys they share.
-    /// `tail` is the least distance of all other rows; None if they do not match.
+    /// Takes the candidates. `has_bounds` is true if `order` can tell their minimum distances from the number of keys
+    /// that they share. `tail` is the minimum distance of all other rows, or None if they do not match.
     pub fn new(
         index: Index<'a>,
         order: Box<dyn DistanceOrder>,
@@ -115,10 +115,10 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Returns the next row's place and its distance, NULL if it has none.
+    /// Returns the next row's place and its distance, or None for the distance if it has none.
     ///
     /// # Safety
-    /// The scan is the one that this was made for.
+    /// `keys` and `conditions` belong to the scan for which this value was made.
     pub unsafe fn next(
         &mut self,
         keys: &RowKeys,
@@ -150,7 +150,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Takes the nearest row that has been read, unless it is beyond a distance.
+    /// Takes the nearest row that has been read, unless it is farther than `distance`.
     fn take_within(&mut self, distance: f64) -> Option<(f64, u64)> {
         if let Some(read) = &mut self.read {
             read.next.filter(|(nearest, _)| *nearest <= distance)?;
@@ -174,7 +174,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Reads all candidates that are left, and puts the rows that have been read into a sort.
+    /// Reads all remaining candidates, and puts all rows that have been read into `sort`.
     fn read_candidates(&mut self, keys: &RowKeys, sort: &mut RowSort) {
         for Reverse((bits, tid)) in std::mem::take(&mut self.known) {
             sort.put(f64::from_bits(bits), tid);
@@ -192,7 +192,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Returns the distance and the place of a candidate; None if it is not visible.
+    /// Returns the distance and the place of a candidate, or None if it is not visible.
     fn look_at(&mut self, keys: &RowKeys, row: u64) -> Option<(f64, u64)> {
         let entry = self.table.live_entry(row)?;
         let order = &*self.order;
@@ -202,7 +202,7 @@ impl<'a> Ordered<'a> {
         Some((distance, rows::number_of(&entry.tid)))
     }
 
-    /// Reads all rows that are no candidates, as far as they are in the scope that is asked for.
+    /// Reads all rows that are not candidates, and puts those within the scan's scope into `sort`.
     ///
     /// # Safety
     /// The same as for [`Self::next`].
@@ -219,7 +219,7 @@ impl<'a> Ordered<'a> {
             check_interrupts();
             self.table.read_page(place, &mut others);
             others.retain(|(row, _)| !self.candidates.take_until(*row));
-            // SAFETY: the scan is going on.
+            // SAFETY: the scan is running, so the index is open.
             unsafe { count(self.index.as_ptr(), 0, others.len() as i64) };
             for (_, RowEntry { tid, .. }) in &others {
                 self.table.ensure_in_table(tid);
@@ -235,7 +235,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Releases its sorts and its rows of the table.
+    /// Releases the sorts and the buffers of the table.
     pub fn close(self) {
         self.unread.sort.end();
         if let Some(read) = self.read {
@@ -246,7 +246,7 @@ impl<'a> Ordered<'a> {
 }
 
 fn distance(order: &dyn DistanceOrder, value: Option<pg_sys::Datum>) -> f64 {
-    // SAFETY: the value belongs to the compared column, as the order does.
+    // SAFETY: the value belongs to the compared column, and so does the order.
     let distance = value.and_then(|value| unsafe { order.distance(value) });
     distance.unwrap_or(NONE)
 }

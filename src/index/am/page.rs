@@ -1,9 +1,8 @@
-//! Raw access to the pages of an index: pinned and locked buffers, their contents as byte slices,
-//! and changes that are logged as one record.
+//! Raw access to the pages of an index: pinned and locked buffers, their contents as byte slices, and changes that are
+//! logged as one record.
 //!
-//! A page is a standard page of PostgreSQL: header, payload, free space, and a special space that
-//! says what the page is. A page is recognized by kind and number, so that a reader that comes to a
-//! page that has been reused in the meantime notices it.
+//! A page is a standard page of PostgreSQL: header, payload, free space, and a special space that says what the page
+//! is. Pages are identified by kind and number, so that a reader notices if a page has been reused in the meantime.
 
 use super::recent;
 use crate::pg::encoding::utf8;
@@ -21,16 +20,16 @@ const HEADER_LEN: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
 const SPECIAL_LEN: usize = size_of::<Special>();
 const SPECIAL_START: usize = BLOCK_LEN - SPECIAL_LEN;
 
-/// Bytes of a page that belong to its user.
+/// Bytes of a page that its user can fill.
 pub const PAYLOAD_LEN: usize = SPECIAL_START - HEADER_LEN;
 
-/// Tells our pages from pages of other access methods.
+/// Distinguishes our pages from those of other access methods.
 const PAGE_ID: u16 = 0xFF94;
 
 /// The block of the metapage.
 pub const META_BLOCK: u32 = 0;
 
-/// Never the number of a block that is in use by anything but the metapage.
+/// Stands for no block: only the metapage has this block number.
 pub const NO_BLOCK: u32 = 0;
 
 const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
@@ -42,18 +41,19 @@ const NEW_BLOCK: u32 = pg_sys::InvalidBlockNumber;
 #[repr(u16)]
 pub enum PageType {
     Meta = 1,
-    /// Keys of new rows; its number is that of its first row.
+    /// Keys of new rows. The page number is the number of its first row.
     Log = 2,
     /// The log page to which rows are appended.
     Tail = 3,
-    /// Part of the row table; its number is its place there.
+    /// Part of the row table. The page number is its position in the table.
     Rows = 4,
-    /// Block numbers of row pages, of pages of such numbers; the number is its place on its level.
+    /// Block numbers of pages of the row table. The page number is the position within this level.
     RowsDirectory = 5,
+    /// Block numbers of `RowsDirectory` pages. The page number is the position within this level.
     RowsTop = 6,
-    /// Postings; its number is that of its segment.
+    /// Postings. The page number is the number of the segment.
     Leaf = 7,
-    /// Directory of leaves or of further directories; its number is that of its segment.
+    /// Directory of leaves or of other directory pages. The page number is the number of the segment.
     Directory = 8,
     /// Free for reuse.
     Free = 9,
@@ -83,16 +83,16 @@ pub fn raise_corrupted(index: &Index, block: Option<u32>, reason: &str) -> ! {
 #[derive(Clone, Copy)]
 pub struct Index<'a> {
     relation: pg_sys::Relation,
-    /// Changes are not logged page by page: the index is being built.
+    /// True while the index is being built: changes are not logged page by page.
     unlogged: bool,
-    /// How pages that are read once share buffers; NULL: not.
+    /// The buffer strategy for reading all pages once, or NULL.
     strategy: pg_sys::BufferAccessStrategy,
     open: PhantomData<&'a ()>,
 }
 
 impl<'a> Index<'a> {
     /// # Safety
-    /// The relation is an index of this access method that stays open for `'a`.
+    /// `relation` is an index of this access method that stays open for `'a`.
     pub unsafe fn new(relation: pg_sys::Relation) -> Self {
         Self {
             relation,
@@ -102,7 +102,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns the same index while it is built: its pages are logged at the end.
+    /// Returns the same index for building it: its pages are logged at the end.
     pub fn unlogged(self) -> Self {
         Self {
             unlogged: true,
@@ -110,10 +110,10 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns the same index, to read all of it once.
+    /// Returns the same index for reading all of it once.
     ///
     /// # Safety
-    /// The strategy is NULL, or valid for `'a`.
+    /// `strategy` is NULL, or valid for `'a`.
     pub unsafe fn read_once(self, strategy: pg_sys::BufferAccessStrategy) -> Self {
         Self { strategy, ..self }
     }
@@ -133,7 +133,7 @@ impl<'a> Index<'a> {
         unsafe { relation::blocks(self.relation) }
     }
 
-    /// Returns the result of a look into the page of a block.
+    /// Unwraps what was `found` on the page of `block`.
     ///
     /// # Errors
     /// ERROR `index_corrupted` if the page is damaged.
@@ -141,7 +141,7 @@ impl<'a> Index<'a> {
         found.unwrap_or_else(|Damaged(reason)| raise_corrupted(self, Some(block), reason))
     }
 
-    /// Returns the bytes of a payload in use after something has been appended to it.
+    /// Returns how many bytes of a payload are in use after something has been `appended`.
     ///
     /// # Errors
     /// ERROR `index_corrupted` if the page is damaged, or has less room than it says.
@@ -150,14 +150,14 @@ impl<'a> Index<'a> {
         self.sound(block, appended.and_then(|used| used.ok_or(FULL)))
     }
 
-    /// Opens the index's table, which is locked as long as the index is in use: no lock is taken here, where
-    /// a page may be locked.
+    /// Opens the index's table. Takes no lock, because a page may be locked here, and because the table is locked
+    /// anyway while the index is in use.
     pub fn table(&self) -> Relation {
         // SAFETY: the relation is open.
         Relation::open_locked(unsafe { (*(*self.relation).rd_index).indrelid })
     }
 
-    /// Returns whether changes of the index are to be logged: RelationNeedsWAL.
+    /// Returns whether changes to the index must be logged, as the macro RelationNeedsWAL does.
     pub fn needs_wal(&self) -> bool {
         // SAFETY: the relation is open.
         unsafe {
@@ -173,20 +173,20 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns a page that others may read at the same time.
+    /// Returns a page, locked for shared access.
     pub fn read(&self, block: u32) -> Page<'a> {
         self.locked(block, pg_sys::BUFFER_LOCK_SHARE)
     }
 
-    /// Returns a page that nobody else reads or changes.
+    /// Returns a page, locked for exclusive access.
     pub fn lock(&self, block: u32) -> Page<'a> {
         self.locked(block, pg_sys::BUFFER_LOCK_EXCLUSIVE)
     }
 
-    /// Returns the page as [`Self::lock`] does, unless somebody else has it locked.
+    /// Returns the page as [`Self::lock`] does, or None if somebody else has locked it.
     pub fn try_lock(&self, block: u32) -> Option<Page<'a>> {
         let buffer = self.buffer(block);
-        // SAFETY: the buffer is pinned, and the pin is given back unless a page takes it over.
+        // SAFETY: the buffer is pinned, and the pin is released unless a page takes it over.
         unsafe {
             if pg_sys::ConditionalLockBuffer(buffer) {
                 return Some(Page::new(buffer, block));
@@ -196,8 +196,8 @@ impl<'a> Index<'a> {
         None
     }
 
-    /// Returns the page as [`Self::lock`] does, or for reading, of a block that is remembered from an earlier
-    /// statement; None if the file ends before it now.
+    /// Returns the page, locked in `mode`, of a block remembered from an earlier statement, or None if the file ends
+    /// before it now.
     pub fn remembered(&self, block: u32, mode: u32) -> Option<Page<'a>> {
         // SAFETY: the relation is open.
         let buffer = match unsafe { recent::recall(self.relation, block) } {
@@ -220,8 +220,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns a page that will be read soon; its first cache lines, and those about a place from 0
-    /// to 1, are fetched meanwhile.
+    /// Returns a pinned page that will be read soon. Prefetches its first cache lines, and those around `place`, which
+    /// ranges from 0 to 1.
     pub fn pin(&self, block: u32, place: f32) -> Pinned<'a> {
         let pinned = Pinned {
             buffer: self.buffer(block),
@@ -232,8 +232,8 @@ impl<'a> Index<'a> {
         pinned
     }
 
-    /// Asks the storage for blocks that will be read, without waiting for them. Calls `asked` for each with whether
-    /// it has to be read; not for the rest where none has to be.
+    /// Asks the storage for blocks that will be read, without waiting for them. Calls `asked` for each with whether it
+    /// must be read, but not for the rest if none must be.
     pub fn ask_ahead(&self, blocks: impl Iterator<Item = u32>, mut asked: impl FnMut(bool)) {
         let index = self.relation;
         // SAFETY: the relation is open.
@@ -248,7 +248,7 @@ impl<'a> Index<'a> {
 
     /// Returns the pinned buffer of a block.
     fn buffer(&self, block: u32) -> pg_sys::Buffer {
-        // Beyond the first file PostgreSQL would speak of a missing file.
+        // Beyond the relation's first file, PostgreSQL would report a missing file.
         let is_beyond = block >= pg_sys::RELSEG_SIZE && block >= self.blocks();
         if block == NEW_BLOCK || is_beyond {
             raise_corrupted(self, None, "it refers to no block");
@@ -288,7 +288,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// A pinned page; unpinned when dropped, as a [`Page`] is.
+/// A pinned page. Unpinned when dropped, like a [`Page`].
 pub struct Pinned<'a> {
     buffer: pg_sys::Buffer,
     block: u32,
@@ -296,15 +296,14 @@ pub struct Pinned<'a> {
 }
 
 impl<'a> Pinned<'a> {
-    /// Bytes at the beginning of a page that every reader looks at: its header, and the heads of a
-    /// leaf's blocks.
+    /// Bytes at the beginning of a page that every reader looks at: its header, and the heads of a leaf's blocks.
     const HEADS: usize = 320;
 
-    /// Bytes before where something probably is: it may be at the end of a block, whose beginning is
-    /// read.
+    /// Bytes to prefetch before the estimated position: it may be at the end of a block, which is read from its
+    /// beginning.
     const BEFORE: usize = 320;
 
-    /// Bytes behind it.
+    /// Bytes to prefetch after the estimated position.
     const BEHIND: usize = 128;
 
     pub fn block(&self) -> u32 {
@@ -314,7 +313,7 @@ impl<'a> Pinned<'a> {
     /// Returns the page, locked for reading.
     pub fn read(self) -> Page<'a> {
         let pinned = ManuallyDrop::new(self);
-        // SAFETY: the buffer is pinned, and its pin passes on to the page.
+        // SAFETY: the buffer is pinned, and the page takes over the pin.
         unsafe {
             pg_sys::LockBuffer(pinned.buffer, pg_sys::BUFFER_LOCK_SHARE as _);
             Page::new(pinned.buffer, pinned.block)
@@ -332,7 +331,7 @@ impl<'a> Pinned<'a> {
             .chain([SPECIAL_START]);
         for at in lines {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the address is within the pinned page, and not read.
+            // SAFETY: the address is within the pinned page, and is only prefetched.
             unsafe {
                 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
                 _mm_prefetch::<_MM_HINT_T0>(pg_sys::BufferGetPage(self.buffer).add(at).cast());
@@ -352,8 +351,8 @@ impl Drop for Pinned<'_> {
     }
 }
 
-/// A pinned and locked page; unlocked and unpinned when dropped. After an ERROR that is left to
-/// PostgreSQL, which has reset its counters by then.
+/// A pinned and locked page. Unlocked and unpinned when dropped. After an ERROR, PostgreSQL does this itself, and has
+/// reset its counters by then.
 pub struct Page<'a> {
     buffer: pg_sys::Buffer,
     block: u32,
@@ -383,12 +382,12 @@ impl Page<'_> {
     }
 
     fn special(&self) -> Special {
-        // SAFETY: the special space of our pages lies at the end of the page, any bytes are valid.
+        // SAFETY: the special space of our pages is at the end of the page, and any bytes are valid.
         unsafe { self.start.add(SPECIAL_START).cast::<Special>().read() }
     }
 
     fn header(&self) -> pg_sys::PageHeaderData {
-        // SAFETY: a page begins with its header, any bytes are valid.
+        // SAFETY: a page begins with its header, and any bytes are valid.
         unsafe { self.start.cast::<pg_sys::PageHeaderData>().read() }
     }
 
@@ -397,12 +396,12 @@ impl Page<'_> {
         self.header().pd_upper == 0
     }
 
-    /// Returns whether the page is free for any use, as far as it says itself.
+    /// Returns whether the page itself says that it is free for any use.
     pub fn is_free(&self) -> bool {
         self.is_new() || self.kind() == Some(PageType::Free)
     }
 
-    /// Returns the kind of the page; None if it is not one of ours.
+    /// Returns the kind of the page, or None if it is not one of ours.
     pub fn kind(&self) -> Option<PageType> {
         let header = self.header();
         let lower = usize::from(header.pd_lower);
@@ -417,12 +416,12 @@ impl Page<'_> {
         self.special().number
     }
 
-    /// Returns whether the page is the one that a reader looks for; if not, it has been reused.
+    /// Returns whether the page is the one that a reader looks for. If not, it has been reused.
     pub fn is(&self, kind: PageType, number: u64) -> bool {
         self.kind() == Some(kind) && self.number() == number
     }
 
-    /// Returns the bytes in use; empty if the page is not one of ours.
+    /// Returns the bytes in use, or an empty slice if the page is not one of ours.
     pub fn payload(&self) -> &[u8] {
         let lower = usize::from(self.header().pd_lower);
         self.bytes()
@@ -442,7 +441,7 @@ impl Drop for Page<'_> {
 
 /// Changes of up to four exclusively locked pages that take effect together.
 pub struct PageChanges<'a> {
-    /// NULL without a log.
+    /// NULL if changes are not logged.
     state: *mut pg_sys::GenericXLogState,
     index: PhantomData<&'a ()>,
 }
@@ -461,7 +460,7 @@ impl<'a> PageChanges<'a> {
     }
 
     fn register<'p>(&mut self, page: &'p mut Page, flags: u32) -> Image<'p> {
-        // SAFETY: the buffer is locked exclusively; the state, if there is one, is open.
+        // SAFETY: the buffer is locked exclusively, and the state, if any, is open.
         let start = unsafe {
             if self.state.is_null() {
                 pg_sys::MarkBufferDirty(page.buffer);
@@ -476,19 +475,19 @@ impl<'a> PageChanges<'a> {
         }
     }
 
-    /// Returns the page as it is, to be changed.
+    /// Returns the current contents of the page, to be changed.
     pub fn change<'p>(&mut self, page: &'p mut Page) -> Image<'p> {
         self.register(page, 0)
     }
 
-    /// Returns the page emptied, to be filled.
+    /// Returns an emptied page, to be filled.
     pub fn init<'p>(&mut self, page: &'p mut Page, kind: PageType, number: u64) -> Image<'p> {
         let mut image = self.register(page, pg_sys::GENERIC_XLOG_FULL_IMAGE);
         image.init(kind, number);
         image
     }
 
-    /// Makes and logs the changes.
+    /// Applies and logs the changes.
     pub fn finish(self) {
         if !self.state.is_null() {
             // SAFETY: the state is open.
@@ -521,19 +520,19 @@ impl Image<'_> {
     }
 
     pub fn set_kind(&mut self, kind: PageType) {
-        // SAFETY: as of `init`.
+        // SAFETY: as in `init`.
         unsafe {
             (*self.start.add(SPECIAL_START).cast::<Special>()).kind = kind as u16;
         }
     }
 
-    /// Returns all bytes of the payload, those in use and those behind them.
+    /// Returns all bytes of the payload, in use or not.
     pub fn payload(&mut self) -> &mut [u8] {
         // SAFETY: the image is a page, and borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(HEADER_LEN), PAYLOAD_LEN) }
     }
 
-    /// Returns the number of bytes of the payload in use.
+    /// Returns how many bytes of the payload are in use.
     pub fn used(&self) -> usize {
         // SAFETY: the image is a page.
         let lower = unsafe { (*self.start.cast::<pg_sys::PageHeaderData>()).pd_lower };

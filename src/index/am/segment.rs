@@ -1,4 +1,4 @@
-//! Segments: reading their pages, and writing them leaf by leaf.
+//! Reading the pages of segments, and grouping segments that are searched as one.
 
 use super::ahead::PageReader;
 use super::meta::{Meta, StoredMerge, StoredSegment};
@@ -12,7 +12,7 @@ use neardup::postings::{
     SegmentGroup,
 };
 
-/// The pages of a search: those of segments, and the row table.
+/// The pages that a search reads: pages of segments, and of the row table.
 pub struct SearchPages<'a> {
     reader: PageReader<'a>,
     rows: RowTable<'a>,
@@ -85,8 +85,8 @@ impl RowSizes for SearchPages<'_> {
     }
 }
 
-/// Returns the first posting of a leaf, or of the leaves below a directory page; None of other pages, and without
-/// one.
+/// Returns the first posting of a leaf, or of the leaves below a directory page. Returns None for other pages, and for
+/// a directory page without entries.
 pub fn first_posting(kind: PageType, payload: &[u8]) -> Result<Option<Posting>, Damaged> {
     Ok(match kind {
         PageType::Leaf => Some(Leaf::parse(payload)?.first()),
@@ -108,21 +108,21 @@ impl From<&StoredSegment> for postings::Segment {
     }
 }
 
-/// Returns segments without the fields that only the access method needs.
+/// Returns `segments` without the fields that only the access method needs.
 pub fn plain(segments: &[StoredSegment]) -> Vec<postings::Segment> {
     segments.iter().map(Into::into).collect()
 }
 
 /// Segments that are searched as one.
 pub struct SearchedGroup {
-    /// The numbers of its rows, dead ones among them.
+    /// The number of rows in its ranges, including dead ones.
     pub rows: f64,
     inputs: Vec<postings::Segment>,
     output: Option<MergeOutput>,
 }
 
 impl SearchedGroup {
-    /// Returns the levels of directory pages of the highest tree.
+    /// Returns the number of directory levels of the deepest tree.
     pub fn depth(&self) -> usize {
         let output = self.output.map(|output| output.segment);
         let depth = self
@@ -141,19 +141,19 @@ impl SearchedGroup {
     }
 }
 
-/// Returns the groups, those with the most rows first.
+/// Returns the groups of an index, in descending order of rows.
 pub fn by_size(index: &Index, meta: &Meta) -> Vec<SearchedGroup> {
     let mut groups = groups(index, meta);
     groups.sort_unstable_by(|a, b| b.rows.total_cmp(&a.rows));
     groups
 }
 
-/// Returns how many rows groups have together.
+/// Returns the total number of rows of `groups`.
 pub fn rows_of(groups: &[SearchedGroup]) -> f64 {
     groups.iter().map(|group| group.rows).sum()
 }
 
-/// Returns the groups of an index, the newest, which are the smallest, first.
+/// Returns the groups of an index, from the newest to the oldest.
 pub fn groups(index: &Index, meta: &Meta) -> Vec<SearchedGroup> {
     let segments = meta.segments();
     let mut output_of = vec![None; segments.len()];

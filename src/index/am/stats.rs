@@ -1,4 +1,4 @@
-//! `near_dup_index_stats`: the contents of an index in numbers.
+//! `near_dup_index_stats`: statistics about the contents of an index.
 
 use super::log;
 use super::meta::Meta;
@@ -15,7 +15,8 @@ use pgrx::prelude::*;
 /// Implements `near_dup_index_stats(index)`. Reads the row table.
 ///
 /// # Errors
-/// `wrong_object_type` if it is no neardup index.
+/// `wrong_object_type` if it is not a neardup index, `insufficient_privilege` unless the caller owns it or is a member
+/// of pg_stat_scan_tables.
 #[pg_extern(sql = false)]
 fn near_dup_index_stats(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
