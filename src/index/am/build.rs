@@ -1,5 +1,5 @@
-//! Building an index: postings are collected in memory, sorted and written as segments, which are
-//! merged into one. Pages are logged at the end, all at once.
+//! Builds an index: postings are collected in memory, sorted, and written as segments, which are merged into one. Pages
+//! are logged at the end, all at once.
 
 use super::matches;
 use super::merge::{Merging, store, write_segment};
@@ -16,16 +16,16 @@ use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
 use std::ops::Range;
 
-/// Leaves written between two checks of the list of merges.
+/// Leaves written between two looks at the list of merges.
 const LEAVES_AT_ONCE: usize = 1024;
 
-/// The phases of a build, as [`phase_name`] names them.
+/// The phases of a build, by the numbers that [`phase_name`] takes.
 const SCAN: i64 = 2;
 const SORT: i64 = 3;
 const MERGE: i64 = 4;
 const LOG: i64 = 5;
 
-/// Shows a number of a build in pg_stat_progress_create_index.
+/// Reports a progress value of a build in pg_stat_progress_create_index.
 fn report(number: u32, value: i64) {
     // SAFETY: writes to the backend's own entry.
     unsafe { pg_sys::pgstat_progress_update_param(number as i32, value) };
@@ -45,8 +45,7 @@ pub unsafe extern "C-unwind" fn phase_name(phase: i64) -> *mut c_char {
     name.as_ptr().cast_mut()
 }
 
-/// Implements `ambuildempty`: writes the metapage of an unlogged table's index, from which it
-/// begins anew after a crash.
+/// Implements `ambuildempty`: writes the metapage of an unlogged table's index, to which it is reset after a crash.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn build_empty(relation: pg_sys::Relation) {
     // PostgreSQL calls this with an open index of this access method.
@@ -55,7 +54,7 @@ pub unsafe extern "C-unwind" fn build_empty(relation: pg_sys::Relation) {
     pg_sys::log_newpage_range(relation, fork, META_BLOCK, META_BLOCK + 1, true);
 }
 
-/// Adds the metapage to a fork.
+/// Adds the metapage to `fork`.
 fn write_meta(index: &Index, fork: pg_sys::ForkNumber::Type) {
     let mut page = index.extend(fork);
     let mut changes = PageChanges::start(index);
@@ -100,21 +99,21 @@ pub unsafe extern "C-unwind" fn build(
     result
 }
 
-/// An index that is being built.
+/// An index being built.
 struct Build<'a> {
     index: Index<'a>,
-    /// Postings that fit into maintenance_work_mem.
+    /// The number of postings that fit in maintenance_work_mem.
     most_postings: usize,
     postings: Vec<u64>,
-    /// The first row of the postings.
+    /// The first row of `postings`.
     start: u64,
-    /// Rows of the postings that have keys.
+    /// The number of rows with keys since `start`.
     rows_with_keys: u64,
     /// The number of the next row.
     row: u64,
-    /// Entries of the last page of the row table, which is not written yet.
+    /// Entries of the last page of the row table, which has not been written yet.
     entries: Vec<RowEntry>,
-    /// The metapage as far as parameters go.
+    /// A metapage of which only the parameters are used.
     meta: Meta,
 }
 
@@ -162,7 +161,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Doubles the memory where it does not suffice for more postings, up to its limit.
+    /// Doubles the memory, up to its limit, if it does not suffice for `more` postings.
     fn reserve(&mut self, more: usize) {
         let (len, capacity) = (self.postings.len(), self.postings.capacity());
         if len + more > capacity {
@@ -203,7 +202,7 @@ impl<'a> Build<'a> {
         self.rows_with_keys = 0;
     }
 
-    /// Merges the segments that `choose` returns until it returns none.
+    /// Merges the segments that `choose` returns until it returns None.
     fn merge(&self, choose: impl Fn(&[postings::Segment]) -> Option<Range<usize>>) {
         while let Some(range) = choose(&plain(Meta::read(&self.index).segments())) {
             report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, MERGE);

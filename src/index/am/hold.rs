@@ -1,5 +1,5 @@
-//! Points between the reads of a session and the lock under which it acts on them, where tests hold
-//! sessions so that others come in between.
+//! Points between a session's reads and the lock under which it acts on them, where tests hold sessions so that others
+//! can intervene.
 
 #[cfg(feature = "holds")]
 pub use with_feature::point;
@@ -16,18 +16,18 @@ mod with_feature {
     use std::path::{Path, PathBuf};
     use std::sync::LazyLock;
 
-    /// The directory that `NEARDUP_HOLDS` in the server's environment names.
+    /// The directory named by `NEARDUP_HOLDS` in the server's environment.
     static DIRECTORY: LazyLock<Option<PathBuf>> =
         LazyLock::new(|| std::env::var_os("NEARDUP_HOLDS").map(PathBuf::from));
 
-    /// Waits while a test holds this session at a point. The session has no page locked.
+    /// Waits while a test holds this session at the point `name`. The session must not have any page locked.
     pub fn point(name: &str) {
         if let Some(directory) = &*DIRECTORY {
             wait(directory, name);
         }
     }
 
-    /// Waits while there is a file `PID.NAME`. Other sessions see the wait event `Extension`, by which tests know that the
+    /// Waits while a file `PID.NAME` exists. Other sessions see the wait event `Extension`, which tells tests that the
     /// session is held.
     fn wait(directory: &Path, name: &str) {
         const MILLISECOND: i64 = 1;

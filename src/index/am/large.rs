@@ -1,7 +1,7 @@
-//! Insertion of a row of more keys than a page of the log holds: it becomes a segment of its own.
+//! Insertion of a row with more keys than fit on a page of the log. It becomes a segment of its own.
 //!
-//! Segments are in the order of their rows, and all rows of the log come after them: when the new
-//! segment is switched in, the rows that the log has until then become segments before it.
+//! Segments are in the order of their rows, and all rows of the log come after them. So when the new segment is
+//! switched in, all rows in the log at that time become segments before it.
 
 use super::hold;
 use super::log;
@@ -14,10 +14,10 @@ use neardup::memory::collected;
 use neardup::postings::policy::{MAX_SEGMENTS, SEGMENTS_WITH_ROW};
 use neardup::postings::{Posting, sort_distinct};
 
-/// Attempts to switch a segment in before others fill one more page of the log.
+/// Maximum number of attempts to switch in a segment. An attempt fails if others fill another page of the log first.
 const TRIES: usize = SEGMENTS_WITH_ROW - 2;
 
-/// Inserts a row, and does the share of the merging that falls to the pages of its segment.
+/// Inserts a row, and does the share of merging due for the leaves of its segment.
 pub fn insert(index: &Index, entry: &RowEntry, keys: &[u32]) {
     while !try_insert(index, entry, keys) {
         check_interrupts();
@@ -39,7 +39,7 @@ fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
             return true;
         }
     }
-    // Others have filled pages all the while; VACUUM frees the pages of the segment.
+    // Others have filled pages all along. VACUUM frees the pages of the segment.
     false
 }
 
@@ -50,8 +50,8 @@ fn write(index: &Index, keys: &[u32]) -> StoredSegment {
     write_segment(index, 0..1, 1, &mut postings).2
 }
 
-/// Draws the row's number, makes it visible with its segment, and ends the log's tail; false if there
-/// are full pages of the log before that.
+/// Assigns the row's number, makes it visible together with its segment, and ends the log's tail. Returns false if the
+/// log has full pages before the tail.
 fn switch_in(index: &Index, entry: &RowEntry, own: StoredSegment) -> bool {
     let (mut meta_page, mut meta) = Meta::lock(index);
     if meta.log().len() > 1 {
@@ -78,7 +78,7 @@ fn switch_in(index: &Index, entry: &RowEntry, own: StoredSegment) -> bool {
     let rest = meta.push_free(&freed);
     let mut changes = PageChanges::start(index);
     if let Some(tail) = &mut tail {
-        // Whoever still takes it for the tail looks for the new one.
+        // A session that still takes it for the tail will look for the new one.
         changes.change(tail).set_kind(PageType::Log);
     }
     rows::put(&mut changes.change(&mut row_page), row, entry);
@@ -89,7 +89,7 @@ fn switch_in(index: &Index, entry: &RowEntry, own: StoredSegment) -> bool {
     true
 }
 
-/// Writes the segment of the rows of the tail, which is locked, as is the metapage.
+/// Writes the segment of the tail's rows. The tail and the metapage are locked.
 fn tail_segment(
     index: &Index,
     meta_page: &mut Page,

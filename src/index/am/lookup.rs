@@ -1,5 +1,4 @@
-//! Candidates with their row numbers, for a search that looks at rows in the order of their
-//! insertion.
+//! Candidates with their row numbers, for searches that visit rows in the order of their insertion.
 
 use super::cache;
 use super::find::find;
@@ -12,19 +11,19 @@ use crate::index::classes::{IndexColumn, KeySearch, RowKeys};
 use crate::pg::spool::NumberPairs;
 use pgrx::pg_sys;
 
-/// A row that an index finds.
+/// A row found by an index.
 #[derive(Clone, Copy)]
 pub struct NumberedRow {
-    /// Grows with every row of the index: of two rows, a search for the later one finds the earlier.
+    /// Grows with every row of the index: of two rows, a search for the later one finds the earlier one.
     pub number: u64,
     pub tid: pg_sys::ItemPointerData,
 }
 
-/// Rows that an index finds, in the order of their numbers. Those beyond work_mem are in a temporary file.
+/// Rows found by an index, in the order of their numbers. Rows that exceed work_mem are in a temporary file.
 pub struct Looked(NumberPairs);
 
 impl Looked {
-    /// Goes through all rows.
+    /// Iterates over all rows.
     pub fn iter(&mut self) -> impl Iterator<Item = NumberedRow> {
         (0..self.0.len()).map(|place| {
             let [number, tid] = self.0.get(place);
@@ -37,7 +36,7 @@ impl Looked {
 /// Returns a number that no row of the index has reached yet.
 ///
 /// # Safety
-/// The relation is an open index of this access method.
+/// `relation` is an open index of this access method.
 pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
     let index = Index::new(relation);
     let remembered = cache::recall(&index, None);
@@ -49,11 +48,10 @@ pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
     log::end(&index, &meta)
 }
 
-/// Returns whether two indexes make the same keys of the same values, so that a search of one is a search of the
-/// other.
+/// Returns whether two indexes make the same keys from the same values, so that a search can be used for both.
 ///
 /// # Safety
-/// The relations are open indexes of this access method.
+/// `a` and `b` are open indexes of this access method.
 pub unsafe fn make_same_keys(a: pg_sys::Relation, b: pg_sys::Relation) -> bool {
     let [count, other] = [a, b].map(|index| (*(*index).rd_index).indnkeyatts);
     let column = |index, number| IndexColumn::new(index, number);
@@ -61,19 +59,19 @@ pub unsafe fn make_same_keys(a: pg_sys::Relation, b: pg_sys::Relation) -> bool {
     count == other && (1..=count).all(is_like)
 }
 
-/// Returns the search of a scan with these keys.
+/// Returns the search for a scan with `keys`.
 ///
 /// # Safety
-/// The relation is an open index of this access method, and the keys belong to a scan of it.
+/// `relation` is an open index of this access method, and `keys` belong to a scan of it.
 pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -> KeySearch {
     RowKeys::of_index(relation).search(keys).0
 }
 
-/// Returns the candidates of a search, in the order of their numbers, all from a number on among them; earlier
-/// ones may be left out.
+/// Returns the candidates of `search` in the order of their numbers: all those numbered `from` or above, and possibly
+/// some earlier ones.
 ///
 /// # Safety
-/// The relation is an open index of this access method.
+/// `relation` is an open index of this access method.
 pub unsafe fn candidates(relation: pg_sys::Relation, search: &KeySearch, from: u64) -> Looked {
     // SAFETY: vouched for by the caller.
     let index = unsafe {

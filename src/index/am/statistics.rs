@@ -1,12 +1,12 @@
-//! Scans in the cumulative statistics of an index, pg_stat_all_indexes.
+//! Counts scans in the cumulative statistics of an index, pg_stat_all_indexes.
 
 use pgrx::pg_sys;
 
-/// Counts scans of an index, and rows that they read beside those that they return, as the macros
-/// pgstat_count_index_scan and pgstat_count_index_tuples do.
+/// Counts scans of an index, and rows that they read in addition to those that they return, like the macros
+/// pgstat_count_index_scan and pgstat_count_index_tuples.
 ///
 /// # Safety
-/// The relation is open.
+/// `relation` is open.
 pub unsafe fn count(relation: pg_sys::Relation, scans: i64, rows: i64) {
     let relation = &mut *relation;
     if !relation.pgstat_enabled {

@@ -1,5 +1,5 @@
-//! VACUUM: blanks dead rows in the row table; drops their postings where they are many; merges;
-//! frees pages that nothing refers to.
+//! VACUUM: blanks dead rows in the row table, drops their postings if there are many, merges segments, and frees pages
+//! that nothing refers to.
 
 use super::hold;
 use super::matches;
@@ -26,8 +26,8 @@ pub unsafe extern "C-unwind" fn bulk_delete(
     callback: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,
 ) -> *mut pg_sys::IndexBulkDeleteResult {
-    // VACUUM calls this with an open index of this access method; so does the validation of CREATE INDEX
-    // CONCURRENTLY, whose callback wants every row.
+    // VACUUM calls this with an open index of this access method. So does the validation of CREATE INDEX CONCURRENTLY,
+    // whose callback wants to see every row.
     let index = Index::new((*info).index);
     let stats = or_new(stats);
     let is_dead =
@@ -40,7 +40,7 @@ pub unsafe extern "C-unwind" fn bulk_delete(
 }
 
 /// # Safety
-/// The result is NULL or valid.
+/// `stats` is NULL or valid.
 unsafe fn or_new(stats: *mut pg_sys::IndexBulkDeleteResult) -> *mut pg_sys::IndexBulkDeleteResult {
     if stats.is_null() {
         // SAFETY: all zeros are a valid result.
@@ -50,7 +50,7 @@ unsafe fn or_new(stats: *mut pg_sys::IndexBulkDeleteResult) -> *mut pg_sys::Inde
     }
 }
 
-/// Blanks the dead rows, and returns how many live and how many were blanked.
+/// Blanks the dead rows. Returns how many rows are live, and how many were blanked.
 fn blank_rows(
     index: &Index,
     mut is_dead: impl FnMut(&mut pg_sys::ItemPointerData) -> bool,
@@ -124,7 +124,8 @@ pub unsafe extern "C-unwind" fn cleanup(
     stats
 }
 
-/// The dead rows of a range, as bits for one row or more each.
+/// The live and the dead rows of a range. Each bit stands for one row or several adjacent ones, and is set if any is
+/// live.
 pub struct Dead {
     lo: u64,
     rows_per_bit: u64,
@@ -132,8 +133,8 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// Reads the row table. Within maintenance_work_mem, so that of a very large range only groups
-    /// of dead rows are known.
+    /// Reads the row table for the rows of `segment`, and returns how many live ones have keys. Uses at most
+    /// maintenance_work_mem, so in a very large range only groups of dead rows are known.
     pub fn read(index: &Index, meta: &Meta, segment: &StoredSegment) -> (Self, u64) {
         // SAFETY: reads a setting of the backend.
         let most_bits = unsafe { pg_sys::maintenance_work_mem } as u64 * 1024 * 8;
@@ -160,8 +161,7 @@ impl Dead {
         (dead, live)
     }
 
-    /// Returns whether a row may be live. Of rows outside the range, as a damaged page has them, nothing
-    /// is known.
+    /// Returns whether a row may be live. Returns true for rows outside the range, which occur on damaged pages.
     fn is_live(&self, row: u64) -> bool {
         let bit = row.wrapping_sub(self.lo) / self.rows_per_bit;
         let word = self.live.get((bit / 64) as usize);
@@ -169,16 +169,16 @@ impl Dead {
     }
 }
 
-/// Ends the merges in progress, merges segments that are crowded, and rewrites segments with many dead rows.
-/// Dead rows lose their postings.
+/// Finishes the merges in progress, merges segments that are crowded, and rewrites segments with many dead rows.
+/// Postings of dead rows are dropped.
 fn tidy(index: &Index) {
     Merging::wait(index).flush(1);
-    // Rows that come meanwhile are left to the next VACUUM, or this one might not end.
+    // Rows added in the meantime are left to the next VACUUM, or this one might never end.
     let end = Meta::read(index).log_start;
     let mut looked_at = HashSet::new();
     loop {
         let meta = Meta::read(index);
-        // Merges of newer rows may leave no room for one that has to be begun.
+        // Merges of newer rows may leave no room for a merge that must begin.
         let is_full = meta.merges().len() == MAX_MERGES;
         let mut merges = meta.merges().iter();
         if let Some(merge) = merges.find(|merge| is_full || merge.output.lo < end) {
@@ -205,7 +205,7 @@ fn tidy(index: &Index) {
     }
 }
 
-/// Begins a merge that nobody else goes on with, unless its inputs are being merged already.
+/// Begins a merge that inserting sessions leave to VACUUM, unless `inputs` are already being merged.
 fn begin(index: &Index, inputs: &[StoredSegment]) {
     let merging = Merging::wait(index);
     let meta = Meta::read(index);
@@ -224,7 +224,7 @@ fn begin(index: &Index, inputs: &[StoredSegment]) {
     }
 }
 
-/// Goes on with a merge to its end, a few leaves at a time, without the postings of dead rows.
+/// Runs a merge to its end, a few leaves at a time, without the postings of dead rows.
 fn drive(index: &Index, merge: &StoredMerge) {
     let number = merge.output.number;
     let (dead, live) = Dead::read(index, &Meta::read(index), &merge.output);
@@ -244,7 +244,7 @@ fn drive(index: &Index, merge: &StoredMerge) {
     }
 }
 
-/// Returns about how many pages are free: those that are not known to be in use.
+/// Returns the approximate number of free pages: pages not known to be in use.
 fn free_pages(index: &Index) -> u32 {
     let meta = Meta::read(index);
     let merged = meta.merges().iter().map(|merge| &merge.output);
@@ -257,8 +257,8 @@ fn free_pages(index: &Index) -> u32 {
     index.blocks().saturating_sub(used)
 }
 
-/// Finds pages that nothing refers to, such as a crash leaves behind, and frees them. Puts all free pages on the map
-/// of free space, which may have lost them in a crash.
+/// Finds and frees pages that nothing refers to, such as those left behind by a crash. Records all free pages in the
+/// free space map, which may have lost them in a crash.
 fn reclaim(index: &Index) {
     meta::release_kept(index);
     let mut block = META_BLOCK + 1;
@@ -283,7 +283,7 @@ fn reclaim(index: &Index) {
     }
 }
 
-/// Frees the pages that are still orphans now that nobody can take pages or write a segment.
+/// Frees those of `blocks` that are still orphans while nobody else can take pages or write a segment.
 fn reclaim_pages(index: &Index, blocks: &[u32]) {
     let _merging = Merging::wait(index);
     let (_page, meta) = Meta::lock(index);
@@ -292,7 +292,7 @@ fn reclaim_pages(index: &Index, blocks: &[u32]) {
     meta::release(index, &orphans);
 }
 
-/// Returns whether nothing refers to a page that is not free. This is also true of the pages of a segment that is
+/// Returns whether nothing refers to a page that is not free. This is also true for the pages of a segment that is
 /// being written, unless the caller keeps others from writing segments.
 fn is_orphan(page: &Page, meta: &Meta) -> bool {
     let number = page.number();
