@@ -1,22 +1,22 @@
-//! Pages that are read one after the other: the storage is asked for all of them before the first is waited
-//! for, and the next ones come into the processor's cache meanwhile.
+//! Reads pages one after the other. The storage is asked for all of them before the first is waited for, and the next
+//! ones are fetched into the processor's cache in the meantime.
 
 use super::page::{Index, Page, Pinned};
 use neardup::memory::Grow;
 use neardup::postings::PageAhead;
 use std::collections::VecDeque;
 
-/// Pages that are pinned at a time, to be fetched while the pages before them are read. A backend that pins
-/// more than 8 keeps track of them in a hash table.
+/// Pages pinned at a time, to be fetched while earlier ones are read. A backend that pins more than 8 tracks them in a
+/// hash table.
 const PINNED: usize = 6;
 
-/// Reads pages, those announced quickly.
+/// Reads pages, and announced ones faster.
 pub struct PageReader<'a> {
     index: Index<'a>,
-    /// Pages that are read next, and those behind them, the last first.
+    /// The next pages. The pages after them are in `announced`, in reverse order.
     pinned: VecDeque<Pinned<'a>>,
     announced: Vec<PageAhead>,
-    /// Whether each page asked for had to be read.
+    /// Whether each requested page must be read from storage.
     is_read: Vec<bool>,
 }
 
@@ -30,10 +30,10 @@ impl<'a> PageReader<'a> {
         }
     }
 
-    /// Announces the pages that are read next, in this order.
+    /// Announces the pages that will be read next, in this order.
     ///
     /// # Errors
-    /// Too little memory.
+    /// `OutOfMemory`.
     pub fn announce_pages(
         &mut self,
         pages: impl ExactSizeIterator<Item = PageAhead>,
@@ -47,11 +47,11 @@ impl<'a> PageReader<'a> {
         Ok(())
     }
 
-    /// Announces the pages that are read next. If some have to be read from storage, the pages already in memory are
-    /// put first, before they are evicted.
+    /// Announces the pages that will be read next. If some must be read from storage, moves pages already in memory to
+    /// the front, so that they are read before they are evicted.
     ///
     /// # Errors
-    /// Too little memory.
+    /// `OutOfMemory`.
     pub fn announce_in_any_order<T>(
         &mut self,
         pages: &mut [T],

@@ -1,4 +1,4 @@
-//! The cost of a scan.
+//! Estimates the cost of a scan.
 #![allow(
     unsafe_op_in_unsafe_fn,
     reason = "every operation on the planner's nodes is unsafe"
@@ -13,26 +13,26 @@ use crate::pg::nodes::{self, constant, elements};
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
-/// Operators that PostgreSQL's own access methods charge for the way down to a page, as
-/// `DEFAULT_PAGE_CPU_MULTIPLIER` in selfuncs.h.
+/// Operators that PostgreSQL's own access methods charge for descending to a page, like `DEFAULT_PAGE_CPU_MULTIPLIER`
+/// in selfuncs.c.
 const OPERATORS_PER_PAGE: f64 = 50.0;
 
-/// The way in which an index answers a path.
+/// How an index answers a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// Nothing.
+    /// Not at all: there is neither a condition nor an order.
     Nothing,
-    /// The keys of a condition.
+    /// By the keys of a condition.
     Matches,
-    /// The keys of the value ordered by; all other rows if its candidates do not suffice.
+    /// By the keys of the value ordered by, and by all other rows if its candidates do not suffice.
     Nearest,
-    /// No keys: all rows are read.
+    /// By reading all rows, without keys.
     Everything,
 }
 
 impl Reading {
     /// # Safety
-    /// The path is the planner's.
+    /// `path` comes from the planner.
     unsafe fn of(root: *mut pg_sys::PlannerInfo, path: &pg_sys::IndexPath) -> Self {
         let last = (*path.indexinfo).nkeycolumns - 1;
         let clauses = PgList::<pg_sys::IndexClause>::from_pg(path.indexclauses);
@@ -74,7 +74,8 @@ pub unsafe extern "C-unwind" fn estimate(
             *total_cost = f64::INFINITY;
             *selectivity = 0.0;
             *pages = 0.0;
-            // Infinite costs do not suffice where disabled plans are counted first.
+            // Since version 18, PostgreSQL compares the numbers of disabled nodes before costs, so infinite costs do
+            // not suffice.
             #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
             {
                 (*path).path.disabled_nodes = 2;
@@ -103,7 +104,7 @@ pub unsafe extern "C-unwind" fn estimate(
             Reading::Everything => (f64::from((*info).pages), rows),
             _ => lookup(root, info, share_of_lists(info, (*path).indexclauses)),
         };
-        // Each of several scans rereads the pages that the others have evicted.
+        // Each of several scans rereads the pages evicted by the others.
         *pages = match loop_count > 1.0 {
             true => {
                 let size = (*info).pages;
@@ -139,10 +140,10 @@ pub unsafe extern "C-unwind" fn estimate(
     }
 }
 
-/// Returns whether one of the conditions can be answered by keys, as far as that is known.
+/// Returns whether keys can answer one of the conditions. Assumes so if that is not known yet.
 ///
 /// # Safety
-/// The planner holds a lock on the index; the conditions are operators with the column on the left.
+/// The planner holds a lock on the index. `clauses` are operators with the column on the left.
 unsafe fn has_keys(
     root: *mut pg_sys::PlannerInfo,
     info: *mut pg_sys::IndexOptInfo,
@@ -176,7 +177,8 @@ unsafe fn has_keys(
     })
 }
 
-/// Returns about how many documents are compared because they are sampled, whatever they share with a condition's ball.
+/// Returns the estimated number of documents that are compared only because they are sampled, whatever they share with
+/// a condition's ball.
 ///
 /// # Safety
 /// The same as for [`has_keys`].
@@ -213,7 +215,7 @@ unsafe fn sampled(
 /// Returns the cost of fetching a row and comparing it.
 ///
 /// # Safety
-/// The conditions are the planner's, on the index.
+/// `quals` are the planner's conditions on the index.
 unsafe fn comparison_cost(
     root: *mut pg_sys::PlannerInfo,
     info: *mut pg_sys::IndexOptInfo,
@@ -226,10 +228,11 @@ unsafe fn comparison_cost(
     cost.per_tuple + pg_sys::cpu_tuple_cost + pages.min(1.0) * pg_sys::random_page_cost
 }
 
-/// Returns the share of a value's lists that a lookup reads: of elements, all but those that a match may lack.
+/// Returns the share of a value's lists that a lookup reads. If a match must have a share of the value's elements, this
+/// is the share that it may lack; otherwise, it is 1.
 ///
 /// # Safety
-/// The planner describes the index, and the conditions are operators with the column on the left.
+/// `info` is the planner's description of the index, and `clauses` are operators with the column on the left.
 unsafe fn share_of_lists(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) -> f64 {
     let compared = PlannedColumn::of(info);
     let Some(kind) = compared.kind() else {
@@ -258,7 +261,8 @@ unsafe fn share_of_lists(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::
     share
 }
 
-/// Returns the pages that a lookup reads, and the operators that it computes. It reads a share of a value's lists.
+/// Returns the number of pages that a lookup reads, and the number of operators that it computes. `share_of_lists` is
+/// the share of a value's lists that it reads.
 ///
 /// # Safety
 /// The planner holds a lock on the index.
@@ -281,11 +285,11 @@ unsafe fn lookup(
     (pages, pages * OPERATORS_PER_PAGE + meta.rows_in_log())
 }
 
-/// Returns how many rows are expected to be within the index's own bound of the value ordered by, as the operator
-/// `<@` has it.
+/// Returns the estimated number of rows within the index's own bound of the value ordered by, as the operator `<@`
+/// estimates it.
 ///
 /// # Safety
-/// The path is the planner's, and ordered by `column distance center`.
+/// `path` comes from the planner, and is ordered by `column distance center`.
 unsafe fn rows_nearest(
     root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::IndexPath,
@@ -307,9 +311,9 @@ unsafe fn rows_nearest(
 /// Returns the cost of reading every row of a table and sorting them by distance.
 ///
 /// # Safety
-/// The index is one that the planner describes.
+/// `index` is the planner's description of an index.
 unsafe fn tail_cost(index: *const pg_sys::IndexOptInfo) -> f64 {
-    /// Operators that a comparison of two values costs.
+    /// The cost of comparing two values, in operators.
     const DISTANCE: f64 = 10.0;
     // SAFETY: vouched for by the caller; reads settings of the backend.
     unsafe {
@@ -321,11 +325,11 @@ unsafe fn tail_cost(index: *const pg_sys::IndexOptInfo) -> f64 {
     }
 }
 
-/// Returns whether enough rows are within the index's own bound of a query, in a scope that keeps the given
-/// share of the table.
+/// Returns whether the `nearest` rows, within the index's own bound of the query, suffice for the query's LIMIT.
+/// `scope` is the share of the table that is in the scan's scope.
 ///
 /// # Safety
-/// The index is one that the planner describes.
+/// `index` is the planner's description of an index.
 unsafe fn are_enough(
     root: *const pg_sys::PlannerInfo,
     index: &pg_sys::IndexOptInfo,

@@ -1,5 +1,5 @@
-//! The log: the newest rows, on a few pages that every lookup reads whole. The lock of its last page,
-//! the tail, makes a row visible and draws its number.
+//! The log: the newest rows, on a few pages that every lookup reads completely. The lock on its last page, the tail,
+//! assigns a row's number and makes the row visible.
 
 use super::ahead::PageReader;
 use super::cache::NextPlaces;
@@ -12,7 +12,7 @@ use neardup::memory::Grow;
 use neardup::postings::{Damaged, Log, PageAhead, Posting, log};
 use pgrx::pg_sys;
 
-/// Appends a row; None where a page has no room for it.
+/// Appends a row. Returns None if `places` are outdated or the tail has no room for it.
 pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]) -> Option<()> {
     if places.tail == NO_BLOCK || places.rows_block == NO_BLOCK {
         return None;
@@ -39,7 +39,7 @@ pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]
     Some(())
 }
 
-/// Returns the number of the row that is appended next, and whether a row of `keys` keys fits.
+/// Returns the number of the row to be appended next, and whether a row with `keys` keys fits.
 pub fn next_row(index: &Index, tail: &Page, keys: usize) -> (u64, bool) {
     let log = parse(index, tail);
     let fits = log.used() + log::row_len(keys) <= PAYLOAD_LEN;
@@ -50,11 +50,11 @@ pub fn parse<'p>(index: &Index, page: &'p Page) -> Log<'p> {
     index.sound(page.block(), Log::parse(page.payload()))
 }
 
-/// Adds the postings of a page's rows, the first of them with the offset `first`, and returns how
-/// many rows have some.
+/// Adds the postings of a page's rows to `postings`. The first row has the offset `first`. Returns how many rows have
+/// postings.
 ///
 /// # Errors
-/// Damaged rows.
+/// Fails if a row is damaged.
 pub fn add_postings(log: &Log, first: u32, postings: &mut Vec<u64>) -> Result<u64, Damaged> {
     let mut rows = 0;
     for (offset, row) in (first..).zip(log.iter()) {
@@ -66,7 +66,7 @@ pub fn add_postings(log: &Log, first: u32, postings: &mut Vec<u64>) -> Result<u6
     Ok(rows)
 }
 
-/// Returns the number of the next row to be inserted if a block is the log's last page.
+/// Returns the number of the next row to be inserted, or None if `block` is not the log's last page.
 pub fn end_at(index: &Index, block: u32) -> Option<u64> {
     let page = index.remembered(block, pg_sys::BUFFER_LOCK_SHARE)?;
     let is_tail = page.kind() == Some(PageType::Tail);
@@ -100,11 +100,11 @@ pub enum LogRoom {
     Made,
     /// A row can be appended, and the log has one more page.
     NewPage,
-    /// The log has as many pages as it can have.
+    /// The log has the maximum number of pages.
     Full,
 }
 
-/// Adds the pages of the log and of the row table that are missing to append a row.
+/// Adds the pages of the log and of the row table that are needed to append a row with `keys` keys.
 pub fn make_room(index: &Index, keys: usize) -> LogRoom {
     let (mut meta_page, mut meta) = Meta::lock(index);
     let mut made = LogRoom::Made;
@@ -142,7 +142,7 @@ pub fn make_room(index: &Index, keys: usize) -> LogRoom {
 /// Calls `look` with every page of the log and the number of its first row.
 ///
 /// # Errors
-/// `Restart` where a page has been reused.
+/// `Restart` if a page has been reused; `Damaged`, `OutOfMemory`, and the errors of `look`.
 pub fn for_each_page(
     index: &Index,
     meta: &Meta,

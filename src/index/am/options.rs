@@ -1,4 +1,4 @@
-//! Options of an index, and the validation of operator classes.
+//! Index options, and the validation of operator classes.
 
 use crate::index::classes::PREDICATE_FUNCTION;
 use crate::pg::catalog;
@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 /// Implements `amoptions`: rejects every parameter.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value`.
+/// ERROR `invalid_parameter_value` if there are any.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn options(
     options: pg_sys::Datum,
@@ -23,7 +23,8 @@ pub unsafe extern "C-unwind" fn options(
     std::ptr::null_mut()
 }
 
-/// Implements `amvalidate`: a class compares values, or is one of equality, for any element.
+/// Implements `amvalidate`: a class either has the predicate, to compare values, or is for equality, with type
+/// `anyelement`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL calls this with an existing class.

@@ -1,5 +1,5 @@
-//! What a plan reads of indexes: at most [`PAGES`] pages of all indexes of a table, each once; and the searches for its
-//! constants, each made once.
+//! What the planner reads from indexes. For a plan, it reads at most [`PAGES`] pages of all indexes of a table, each
+//! only once, and makes the searches for the plan's constants.
 #![allow(
     unsafe_op_in_unsafe_fn,
     reason = "every operation on the planner's nodes is unsafe"
@@ -29,46 +29,46 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::rc::Rc;
 
-/// Pages of the indexes of a table that a plan reads at most.
+/// Maximum number of pages of a table's indexes read for a plan.
 const PAGES: usize = 16;
 
-/// Groups of segments that a plan looks into.
+/// Maximum number of groups of segments searched for a plan.
 const GROUPS: usize = 4;
 
-/// Pages of the row table on which a plan looks at the sizes of rows, at most, and those that lead there.
+/// Maximum number of pages of the row table on which the sizes of rows are read, and of pages that lead there.
 const SIZES: usize = 2;
 const TO_SIZES: usize = 2;
 
-/// The probability below which rows are not looked at.
+/// Rows with a lower probability of having enough keys are not looked at.
 const UNLIKELY: f64 = 0.05;
 
-/// The pages on which a plan looks for keys of levels, as a multiple of those on the way to one of them.
+/// Number of pages read for the keys of levels, as a multiple of the pages on the way to one key.
 const TO_LEVELS: usize = 2;
 
-/// Leaves of each but the largest that a plan reads at least: groups of rows that came lately are there.
+/// Minimum number of leaves read from each group but the largest. Recent sets of similar rows are there.
 const LEAVES: usize = 2;
 
-/// The pages that have been read for a plan, and the counts made of them.
+/// The metapages read for a plan, and what was counted for it.
 struct PlanPages {
     of: *mut pg_sys::PlannerGlobal,
     metas: HashMap<pg_sys::Oid, Rc<Meta>>,
-    /// The last operand that was searched for.
+    /// The searches for the last operand.
     searched: Option<Searched>,
-    /// The index and the search of each table for which the pages have been read that may be read besides
-    /// metapages, and what was counted.
+    /// For each table, the index and the search for which pages other than metapages have been read, and what was
+    /// counted. There is only one search per table.
     counted: HashMap<pg_sys::Oid, (pg_sys::Oid, Rc<KeySearch>, Counted)>,
 }
 
-/// About how many rows a search finds.
+/// The estimated number of rows that a search finds.
 #[derive(Clone, Copy, Default)]
 struct Counted {
-    /// Those that match.
+    /// Rows that match.
     matching: Option<f64>,
-    /// Documents that are compared because they are sampled, whatever they share with the query.
+    /// Documents compared only because they are sampled, whatever they share with the query.
     sampled: f64,
 }
 
-/// The searches of indexes for the right operand of an operator with a strategy: a ball, or a constraint key.
+/// The searches of indexes for an operator with this strategy and right operand, which is a ball or a constraint key.
 struct Searched {
     strategy: u16,
     operand: Vec<u8>,
@@ -86,7 +86,7 @@ unsafe extern "C-unwind" fn forget(plan: *mut c_void) {
     });
 }
 
-/// Calls `look` with the pages and counts known for a plan.
+/// Calls `look` with what is known for a plan.
 ///
 /// # Safety
 /// The planner's structures are valid.
@@ -117,21 +117,21 @@ unsafe fn with_plan<R>(
     })
 }
 
-/// Returns the indexes of the access method on an index's table.
+/// Returns the indexes of this access method on the table of `info`.
 ///
 /// # Safety
-/// The planner describes the index.
+/// `info` is the planner's description of an index.
 unsafe fn on_table(info: *const pg_sys::IndexOptInfo) -> Vec<pg_sys::Oid> {
     let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*(*info).rel).indexlist);
     let ours = indexes.iter_ptr().filter(|index| super::is_ours(*index));
     ours.map(|index| (*index).indexoid).collect()
 }
 
-/// Returns the metapage of an index; None of a hypothetical one, and where a table has more indexes than
-/// pages may be read.
+/// Returns the metapage of an index. Returns None for a hypothetical index, and for all but the first [`PAGES`] indexes
+/// of a table.
 ///
 /// # Safety
-/// The planner describes the index, of this access method, and holds a lock on it.
+/// `info` is the planner's description of an index of this access method, and the planner holds a lock on the index.
 pub unsafe fn meta(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
@@ -149,11 +149,11 @@ pub unsafe fn meta(
     Some(meta)
 }
 
-/// Returns the search of an index for a condition on its compared column, of the operator with this strategy and right
-/// operand. It is made once a plan.
+/// Returns the search of an index for a condition on its compared column, given by the operator's `strategy` and right
+/// `operand`. Remembers the searches for the last operand.
 ///
 /// # Safety
-/// The same as for [`meta`]; the operand is of the type that the operator takes.
+/// The same as for [`meta`]; `operand` is of the operator's right-hand type.
 pub unsafe fn search(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
@@ -187,9 +187,9 @@ pub unsafe fn search(
     search
 }
 
-/// Returns about how many rows match a condition on the index's column, of the operator with this strategy
-/// and right operand. None if the keys do not find them, a page has been reused, or the table's pages have
-/// been read for another condition.
+/// Returns the estimated number of rows that match a condition on the index's column, given by the operator's
+/// `strategy` and right `operand`. Returns None if the keys do not find them, a page has been reused, or the table's
+/// pages have been read for another condition.
 ///
 /// # Safety
 /// The same as for [`search`]; the index's only column is of the operand's kind.
@@ -225,8 +225,8 @@ pub unsafe fn count(
     }
 }
 
-/// Returns about how many documents a condition on the index's column compares because they are sampled, whatever they
-/// share with the right operand; 0 unless [`count`] has counted it.
+/// Returns the estimated number of documents that a condition on the index's column compares only because they are
+/// sampled, whatever they share with `operand`. Returns 0 unless [`count`] has counted them.
 ///
 /// # Safety
 /// The same as for [`search`].
@@ -241,10 +241,11 @@ pub unsafe fn sampled(
     counted.unwrap_or_default().sampled
 }
 
-/// Returns what has been counted on the index's table, inside if it is of this index and search.
+/// Returns what has been counted on the index's table: None if nothing has been, Some(None) if it was for another index
+/// or search.
 ///
 /// # Safety
-/// The planner describes the index.
+/// `info` is the planner's description of an index.
 unsafe fn counted(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
@@ -260,7 +261,7 @@ unsafe fn counted(
 /// Returns the table of an index.
 ///
 /// # Safety
-/// The planner describes the index.
+/// `info` is the planner's description of an index.
 unsafe fn table_of(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
@@ -269,8 +270,8 @@ unsafe fn table_of(
     (**(*root).simple_rte_array.add(rel)).relid
 }
 
-/// Calls `count` with the pages that may still be read of a table's indexes, for one search of each table;
-/// returns what it counted for that search.
+/// Returns what `count` counted for `search`. Calls `count` with the number of pages of a table's indexes that may
+/// still be read, but only for one search per table. Returns nothing for other searches.
 unsafe fn once(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
@@ -290,7 +291,7 @@ unsafe fn once(
     }
 }
 
-/// Estimates the number of documents that match, and of those that are compared because they are sampled.
+/// Estimates the number of documents that match, and the number of documents compared only because they are sampled.
 fn documents(
     index: &Index,
     meta: &Meta,
@@ -304,7 +305,7 @@ fn documents(
     let of_shingles = collected(of_shingles).or_raise();
     let mut repeated = collected(keys.iter().filter(|key| is_of_level(key)).copied()).or_raise();
     repeated.sort_unstable();
-    // With the keys of other levels, a document needs keys of shingles as well.
+    // Documents of other levels also need keys of shingles.
     let levels = repeated
         .chunk_by(|a, b| a == b)
         .filter(|same| same.len() >= needed.least());
@@ -320,8 +321,8 @@ fn documents(
     }
 }
 
-/// Estimates the number of documents of some levels from the largest group of segments; returns it with the pages that
-/// may have been read.
+/// Estimates the number of documents of `levels` from the largest group of segments. Also returns the number of pages
+/// that may have been read.
 fn of_levels(
     index: &Index,
     meta: &Meta,
@@ -337,14 +338,14 @@ fn of_levels(
     let mut reader = SearchPages::new(*index, meta);
     let estimate = Estimate::new(&mut reader, &largest.group(), levels, pages, share).ok();
     let all = meta.rows_in_log() + rows_of(&groups);
-    // A document is of one level: there are as many as postings.
+    // Each document has one level, so there are as many documents as postings.
     let in_all = |estimate: Estimate| estimate.rows(0.0, 0.0) * all / largest.rows.max(1.0);
     let found = estimate.map(in_all);
     (found, pages)
 }
 
-/// Estimates the number of rows that have as many of the keys as are needed, from the log and the largest
-/// groups of segments. Each is given pages in proportion to its rows, and a few at least.
+/// Estimates the number of rows that have as many of `keys` as `needed` says, from the log and the largest groups of
+/// segments. The pages to read are divided in proportion to rows, but each part gets at least a few.
 fn rows(
     index: &Index,
     meta: &Meta,
@@ -378,7 +379,7 @@ fn rows(
     };
     let greatest = needed.greatest_share(keys.len(), own);
     let mut fitting = 1.0;
-    // The largest gets the rest, half of the pages at least.
+    // The largest group gets the remaining pages, which are at least half of all.
     for (place, group) in largest.iter().enumerate().rev() {
         let in_proportion = (pages_of(group.rows) as usize).max(group.depth() + LEAVES);
         let pages = if place == 0 {
@@ -407,8 +408,8 @@ fn rows(
     (seen > 0.0).then(|| (found_in_log + found * fitting) * all / seen)
 }
 
-/// Returns the share of the rows with enough of a query's keys for the smallest match that also have enough for their
-/// own size, by those on a few pages of the row table.
+/// Returns the share of rows that have enough keys for their own size, among the rows that have enough for the smallest
+/// match. Looks at the rows on a few pages of the row table.
 fn of_fitting_size(
     pages: &mut SearchPages,
     estimate: &Estimate,
@@ -418,7 +419,7 @@ fn of_fitting_size(
     let least = needed.least();
     let rows = estimate.sharing(|shared| likelihood.of(shared, least) >= UNLIKELY);
     let rows: Vec<(u64, u32)> = rows.collect();
-    // Pages are drawn in proportion to the matches that are likely on them.
+    // Pages are chosen in proportion to the likely matches on them.
     let weight = |&(_, shared): &(u64, u32)| likelihood.of(shared, least);
     let of_page = rows.iter().map(weight).sum::<f64>() / SIZES as f64;
     let (mut chosen, mut left) = (Vec::new(), of_page / 2.0);
@@ -443,7 +444,7 @@ fn of_fitting_size(
     Ok(if enough > 0.0 { fitting / enough } else { 1.0 })
 }
 
-/// Estimates how many rows of the log have enough of the keys, from some of its pages.
+/// Estimates how many rows of the log have enough of `keys`, from at most `most_pages` of its pages.
 fn in_log_pages(
     index: &Index,
     meta: &Meta,
@@ -463,7 +464,7 @@ fn in_log_pages(
             let row = row.map_err(Stop::at(block))?;
             let shared = query.shared(row);
             found += u32::from(match needed {
-                // A row of the log may have keys of a sample alone, so that this is its least size.
+                // A row of the log may have only the keys of a sample, so this is its minimum size.
                 Needed::Resembling { levels: None, .. } => {
                     needed.is_reached(shared as usize, RowSize::new(0, row.len()))
                 }
@@ -474,7 +475,7 @@ fn in_log_pages(
             });
         }
     }
-    // The first may be the only one: the row that the value is of.
+    // The first row found may be the only one: the row that the value came from.
     Ok(match found.checked_sub(1) {
         Some(others) => 1.0 + f64::from(others) * step as f64,
         None => 0.0,

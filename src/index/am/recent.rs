@@ -1,14 +1,14 @@
-//! In which buffers this session has found pages of indexes lately: a lookup reads dozens, and finding
-//! one in PostgreSQL's table of buffers takes longer than reading a part of it.
+//! Remembers the buffers in which this session recently found pages of indexes. A lookup reads dozens of pages, and
+//! finding one in PostgreSQL's buffer table takes longer than reading a part of it.
 
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 
-/// Pages that are remembered, 8 bytes each.
+/// Number of pages remembered, at 8 bytes each.
 const PAGES: usize = 1 << 15;
 
-/// Reads after which a page is looked up all the same, for only that counts as use when PostgreSQL
-/// decides which pages to keep in memory.
+/// Once in this many reads, a page is looked up even if it is remembered, because only that counts as use when
+/// PostgreSQL decides which pages to keep in memory.
 const LOOKED_UP: u32 = 16;
 
 thread_local! {
@@ -18,16 +18,16 @@ thread_local! {
 
 #[derive(Clone, Copy, Default)]
 struct RecentBuffer {
-    /// Tells most pages of one place apart; PostgreSQL compares the rest.
+    /// Distinguishes most pages with the same place. PostgreSQL checks the rest.
     tag: u32,
-    /// 0: none.
+    /// 0 if there is none.
     buffer: pg_sys::Buffer,
 }
 
-/// Pins the buffer of a block of an index, reading it if need be, as ReadBuffer does.
+/// Pins the buffer of a block of an index, reading the page if necessary, as ReadBuffer does.
 ///
 /// # Safety
-/// The relation is open.
+/// `relation` is open.
 pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buffer {
     // Buffers of temporary relations, which are not shared, are never remembered.
     if let Some(buffer) = recall(relation, block) {
@@ -38,10 +38,11 @@ pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buf
     buffer
 }
 
-/// Pins the buffer of a block of an index if it is remembered and still there.
+/// Pins the buffer of a block of an index if it is remembered and still holds the block. Returns None otherwise, and
+/// for every [`LOOKED_UP`]th read.
 ///
 /// # Safety
-/// The relation is open.
+/// `relation` is open.
 pub unsafe fn recall(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> {
     let reads = READS.get().wrapping_add(1);
     READS.set(reads);
@@ -49,10 +50,11 @@ pub unsafe fn recall(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::B
     (!is_looked_up).then(|| pin(relation, block)).flatten()
 }
 
-/// Asks the storage for a block that will be read, unless its buffer is known; returns whether it has to be read.
+/// Asks the storage for a block that will be read, unless its buffer is known. Returns whether the block must be read
+/// from storage.
 ///
 /// # Safety
-/// The relation is open, and its file has the block.
+/// `relation` is open, and its file contains `block`.
 pub unsafe fn ask_ahead(relation: pg_sys::Relation, block: u32) -> bool {
     if let Some(buffer) = pin(relation, block) {
         pg_sys::ReleaseBuffer(buffer);
@@ -66,7 +68,7 @@ pub unsafe fn ask_ahead(relation: pg_sys::Relation, block: u32) -> bool {
 }
 
 /// # Safety
-/// The relation is open.
+/// `relation` is open.
 unsafe fn pin(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> {
     #[cfg(feature = "pg15")]
     let file = (*relation).rd_node;
@@ -82,7 +84,7 @@ unsafe fn pin(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> 
 }
 
 /// # Safety
-/// The relation is open.
+/// `relation` is open.
 unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
     #[cfg(feature = "pg15")]
     let number = (*relation).rd_node.relNode;
@@ -92,13 +94,13 @@ unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
 }
 
 /// # Safety
-/// The relation is open.
+/// `relation` is open.
 unsafe fn is_shared(relation: pg_sys::Relation) -> bool {
     (*(*relation).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_TEMP as i8
 }
 
 /// # Safety
-/// The relation is open.
+/// `relation` is open.
 unsafe fn remember(relation: pg_sys::Relation, block: u32, buffer: pg_sys::Buffer) {
     let (is_shared, file) = (is_shared(relation), file_number(relation));
     if !is_shared {
@@ -106,7 +108,7 @@ unsafe fn remember(relation: pg_sys::Relation, block: u32, buffer: pg_sys::Buffe
     }
     let (place, tag) = place_of(file, block);
     BUFFERS.with_borrow_mut(|buffers| {
-        // Without memory for it nothing is remembered.
+        // Without memory, nothing is remembered.
         if buffers.is_empty() && buffers.try_reserve_exact(PAGES).is_ok() {
             buffers.resize(PAGES, RecentBuffer::default());
         }
@@ -116,7 +118,7 @@ unsafe fn remember(relation: pg_sys::Relation, block: u32, buffer: pg_sys::Buffe
     });
 }
 
-/// Returns the place of a block; neighboring blocks lie in neighboring places.
+/// Returns the place and the tag of a block. Adjacent blocks have adjacent places.
 fn place_of(file: u32, block: u32) -> (usize, u32) {
     let mixed = file.wrapping_mul(0x9E37_79B1);
     let place = mixed.rotate_left(16).wrapping_add(block) as usize % PAGES;

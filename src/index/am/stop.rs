@@ -7,9 +7,10 @@ use neardup::postings::Damaged;
 /// Why a search or a merge ended early.
 #[derive(Debug)]
 pub enum Stop {
-    /// The page of a block is not the one that the metapage leads to: reused meanwhile, or damaged.
+    /// The page of this block is not the one that the metapage leads to: it has been reused in the meantime, or is
+    /// damaged.
     Restart(u32),
-    /// A page is damaged; which one, if known.
+    /// A page is damaged. Its block is given if it is known.
     Damaged(Option<u32>, &'static str),
     OutOfMemory,
 }
@@ -20,7 +21,7 @@ impl From<Damaged> for Stop {
     }
 }
 
-/// A reader of pages has too little memory.
+/// Page readers fail only for lack of memory.
 impl From<neardup::Error> for Stop {
     fn from(_: neardup::Error) -> Self {
         Self::OutOfMemory
@@ -28,7 +29,7 @@ impl From<neardup::Error> for Stop {
 }
 
 impl Stop {
-    /// Returns a function that says that damage is on the page of a block.
+    /// Returns a function that adds `block` to errors about damaged pages.
     pub fn at<E: Into<Self>>(block: u32) -> impl Fn(E) -> Self {
         move |stop| match stop.into() {
             Self::Damaged(None, reason) => Self::Damaged(Some(block), reason),
@@ -36,7 +37,7 @@ impl Stop {
         }
     }
 
-    /// Ends the statement. A `Restart` is an error here, because nobody has reused a page.
+    /// Ends the statement. `Restart` is reported as damage: the caller knows that nobody has reused a page.
     pub fn raise(self, index: &Index) -> ! {
         match self {
             Self::Restart(block) => {
