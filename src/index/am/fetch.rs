@@ -7,19 +7,18 @@ use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
 
-/// Reads the values that a row has in the columns of an index.
+/// Reads the values of rows in the columns of an index.
 pub struct Fetch {
     versions: Versions,
     info: *mut pg_sys::IndexInfo,
     state: *mut pg_sys::EState,
-    /// For each row anew: the memory of expressions.
+    /// The memory for expressions, which is reset for each row.
     context: *mut pg_sys::ExprContext,
 }
 
 impl Fetch {
     /// # Safety
-    /// Table, index and snapshot are there until [`Self::close`], or an ERROR; so is the current memory
-    /// context.
+    /// `table`, `index`, `snapshot` and the current memory context remain valid until [`Self::close`] or an ERROR.
     pub unsafe fn open(
         table: pg_sys::Relation,
         index: pg_sys::Relation,
@@ -35,7 +34,7 @@ impl Fetch {
         }
     }
 
-    /// Calls `look` with the values of a row, valid during the call; None if the snapshot does not
+    /// Calls `look` with the values of a row, which are valid during the call. Returns None if the snapshot does not
     /// see the row.
     pub fn row<R>(
         &mut self,
@@ -46,8 +45,8 @@ impl Fetch {
         Some(self.look_at(slot, look))
     }
 
-    /// Does [`Self::row`]; returns None also if values of the row are removed before they are read, as
-    /// they may be under a snapshot of VACUUM, and, with a WARNING, if they are lost.
+    /// Does the same as [`Self::row`]. Also returns None if values of the row are removed before they are read, which
+    /// the snapshot of a VACUUM does not prevent, and, with a WARNING, if values are lost.
     pub fn row_that_stays<R>(
         &mut self,
         tid: pg_sys::ItemPointerData,
@@ -55,14 +54,14 @@ impl Fetch {
     ) -> Option<R> {
         let slot = self.versions.seen(tid)?;
         hold::point("fetch_sees_row");
-        // SAFETY: the slot has a row; the copy takes its place.
+        // SAFETY: the slot has a row, and the copy takes its place.
         unsafe {
             let (mut is_copy, descriptor) = (false, (*slot).tts_tupleDescriptor);
             let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, &mut is_copy);
             let fetched = match flattened(tuple, descriptor) {
                 Ok(fetched) => fetched,
                 Err(lack) => {
-                    // The values of a row that is still there are removed by nobody.
+                    // Nobody removes the values of a row that is still visible.
                     if self.versions.seen(tid).is_some() {
                         let message = format!("the estimate of an index leaves out a row: {lack}");
                         let hint = "The TOAST table is damaged; restore the row from a backup.";
@@ -103,7 +102,7 @@ impl Fetch {
         }
     }
 
-    /// Releases its memory and its rows of the table.
+    /// Releases the memory and the buffers of the table.
     pub fn close(self) {
         self.versions.close();
         // SAFETY: it is not used again.
@@ -111,17 +110,17 @@ impl Fetch {
     }
 }
 
-/// Returns a copy of a row with the values that its TOAST table has; the message of PostgreSQL's ERROR if it lacks
-/// chunks of them. That error is raised between the reads of two chunks, where no page is locked or being read: what
-/// has been opened and pinned is all that is to be released. Any other error goes on.
+/// Returns a copy of a row that includes the values from its TOAST table, or the message of PostgreSQL's ERROR if
+/// chunks of them are missing. This error is raised between the reads of two chunks, where no page is locked or being
+/// read, so only what has been opened and pinned must be released. Rethrows any other error.
 ///
 /// # Safety
-/// The row is valid and has this descriptor.
+/// `row` is valid, and `descriptor` describes it.
 unsafe fn flattened(
     row: pg_sys::HeapTuple,
     descriptor: pg_sys::TupleDesc,
 ) -> Result<pg_sys::HeapTuple, String> {
-    // The owner is a child of the current one, which releases it if an error goes on.
+    // The owner is a child of the current one, which releases it if an error is rethrown.
     let (outer, context) = (pg_sys::CurrentResourceOwner, pg_sys::CurrentMemoryContext);
     let own = pg_sys::ResourceOwnerCreate(outer, c"pg_neardup".as_ptr());
     pg_sys::CurrentResourceOwner = own;
@@ -151,7 +150,8 @@ unsafe fn flattened(
     done
 }
 
-/// Returns the message of an error that says that chunks of a value are not there. PostgreSQL does not translate it.
+/// Returns the message of an error that reports missing chunks of a value, or None for other errors. PostgreSQL does
+/// not translate this message.
 #[allow(clippy::disallowed_methods, reason = "the text of a message")]
 fn lacking_chunks(error: &CaughtError) -> Option<String> {
     let CaughtError::PostgresError(report) = error else {
@@ -165,7 +165,7 @@ fn lacking_chunks(error: &CaughtError) -> Option<String> {
 }
 
 unsafe extern "C-unwind" {
-    /// Copies a row, with the values that its TOAST table has.
+    /// Copies a row, including the values from its TOAST table.
     fn toast_flatten_tuple(
         row: pg_sys::HeapTuple,
         descriptor: pg_sys::TupleDesc,

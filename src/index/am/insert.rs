@@ -39,12 +39,12 @@ pub unsafe extern "C-unwind" fn insert(
     false
 }
 
-/// Returns the function of a row's keys, which is kept for the statement.
+/// Returns the [`RowKeys`] of the index, cached for the duration of the statement.
 ///
 /// # Safety
-/// PostgreSQL inserts rows with this description of the open index.
+/// PostgreSQL inserts rows into the open index `relation` with the description `info`.
 unsafe fn row_keys<'i>(relation: pg_sys::Relation, info: *mut pg_sys::IndexInfo) -> &'i RowKeys {
-    // The description's context lives as long as it does, and the index stays open meanwhile.
+    // The context of `info` lives as long as `info`, and the index stays open in the meantime.
     let info = &mut *info;
     if info.ii_AmCache.is_null() {
         let keys = RowKeys::of_index(relation);

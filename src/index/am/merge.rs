@@ -1,8 +1,8 @@
-//! Merging: the log becomes a segment, neighboring segments become one. In bounded steps, each of
-//! them logged as a whole, so that it can end after any: the metapage says how far it has come.
+//! Merging: the log becomes a segment, and adjacent segments become one. Merges run in bounded steps, each logged as a
+//! whole, and can stop after any step: the metapage records how far they have come.
 //!
-//! Whoever merges holds a lock for it, the heavyweight lock of the metapage; nobody else changes
-//! segments. Sessions that insert only try for it, unless the log is full. The lock is given up after each
+//! Merging requires a lock, the heavyweight lock of the metapage; nobody else changes segments. An inserting session
+//! does not wait for the lock to begin, unless the log is full or its row is large. The lock is released after every
 //! [`LEAVES_AT_ONCE`] leaves.
 
 use super::hold;
@@ -30,15 +30,15 @@ pub struct Merging<'a> {
 impl<'a> Merging<'a> {
     const MODE: i32 = pg_sys::ExclusiveLock as i32;
 
-    /// Returns the right unless somebody else has it.
+    /// Returns the right, or None if somebody else has it.
     pub fn attempt(index: &Index<'a>) -> Option<Self> {
         // SAFETY: the relation is open.
         let locked = unsafe { pg_sys::ConditionalLockPage(index.as_ptr(), META_BLOCK, Self::MODE) };
         locked.then(|| Self { index: *index })
     }
 
-    /// Waits for the right. `lock_timeout` does not count here: it is for locks that others hold until their
-    /// transactions end, and nobody holds this one for more than a few leaves.
+    /// Waits for the right. Ignores `lock_timeout`, which is for locks that others hold until their transactions end:
+    /// nobody holds this one for more than a few leaves.
     pub fn wait(index: &Index<'a>) -> Self {
         Self::attempt(index).unwrap_or_else(|| {
             let settings = Settings::begin();
@@ -60,7 +60,7 @@ impl Drop for Merging<'_> {
     }
 }
 
-/// Does the share of the merging that falls to a session that has filled a page of the log.
+/// Does the share of merging due for one filled page of the log, unless somebody else is merging.
 pub fn help(index: &Index) {
     if let Some(merging) = Merging::attempt(index) {
         merging.share(1);
@@ -70,8 +70,8 @@ pub fn help(index: &Index) {
     }
 }
 
-/// Makes room in a log that has as many pages as it can have. Where others have made it meanwhile, merging is left
-/// to those who fill pages, unless it is behind: each share adds to the wait of all who wait for the same.
+/// Makes room in a full log. If others have made room in the meantime, leaves merging to the sessions that fill pages,
+/// unless merging is behind: each share of merging prolongs the wait of all sessions that wait for room.
 pub fn wait_for_room(index: &Index) {
     let merging = Merging::wait(index);
     let meta = Meta::read(index);
@@ -81,8 +81,8 @@ pub fn wait_for_room(index: &Index) {
 }
 
 impl Merging<'_> {
-    /// Does the share of the merging that falls to a session that has filled `pages` pages of the log. Gives the
-    /// right up after each [`LEAVES_AT_ONCE`] leaves, to those who wait for it.
+    /// Does the share of merging due for `pages` filled pages of the log. Releases the right after every
+    /// [`LEAVES_AT_ONCE`] leaves, for sessions that wait for it.
     pub fn share(self, pages: usize) {
         let index = self.index;
         self.flush(FLUSHED_PAGES);
@@ -96,7 +96,7 @@ impl Merging<'_> {
         let mut leaves = LEAVES_PER_PAGE * pages * meta.merges().len();
         while leaves > 0 {
             let merging = Self::wait(&index);
-            // The merge that is nearest to its end first: with it go the most segments.
+            // The merge closest to its end comes first, because it removes segments with the least work.
             let Some(place) = nearest(&index, &Meta::read(&index)) else {
                 return;
             };
@@ -106,7 +106,7 @@ impl Merging<'_> {
         }
     }
 
-    /// Makes a segment of the full pages of the log if there are at least `pages`.
+    /// Turns the full pages of the log into a segment if there are at least `pages`.
     pub fn flush(&self, pages: usize) {
         let index = &self.index;
         let mut meta = Meta::read(index);
@@ -149,8 +149,8 @@ impl Merging<'_> {
         }
     }
 
-    /// Begins to merge neighbors that are in no other merge. Sessions that insert leave a merge that
-    /// `purges` alone, and it may be of one segment.
+    /// Begins to merge the adjacent segments `range`, which are in no other merge. Inserting sessions leave a merge
+    /// that `purges` to VACUUM. Such a merge may have a single input.
     pub fn begin_merge(&self, range: std::ops::Range<usize>, purges: bool) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let inputs = &meta.segments[range.clone()];
@@ -167,8 +167,8 @@ impl Merging<'_> {
         meta.store(&self.index, &mut page);
     }
 
-    /// Keeps sessions that insert from going on with a merge, whose output is to have only the
-    /// `live` live rows from here on.
+    /// Keeps inserting sessions from continuing the merge to segment `output`, to which only the postings of the `live`
+    /// live rows will be written from now on.
     pub fn take_over(&self, output: u64, live: u64) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let Some(place) = meta.merge_to(output) else {
@@ -183,8 +183,8 @@ impl Merging<'_> {
         meta.store(&self.index, &mut page);
     }
 
-    /// Writes up to `leaves` leaves of a merge; rows that `keep` rejects lose their postings.
-    /// Returns how many leaves it did not need if the merge is done.
+    /// Writes up to `leaves` leaves of the merge at `place`, without the postings of rows that `keep` rejects. Returns
+    /// how many leaves were not needed if the merge is done, or else None.
     pub fn advance(
         &self,
         place: usize,
@@ -260,9 +260,9 @@ impl Merging<'_> {
     }
 }
 
-/// Returns the place of the merge, of those that sessions that insert go on with, that has the
-/// fewest postings left. Those of VACUUM, which may have been canceled, are among them only where
-/// the number of segments would keep rows from being inserted before the next VACUUM.
+/// Returns the place of the merge with the fewest postings left, among the merges that inserting sessions continue.
+/// These include VACUUM's merges, in case it has been canceled, only if the number of segments could otherwise block
+/// inserts before the next VACUUM.
 fn nearest(index: &Index, meta: &Meta) -> Option<usize> {
     let left = |merge: &StoredMerge| {
         postings_of_inputs(index, meta, merge).saturating_sub(merge.output.postings)
@@ -279,7 +279,7 @@ fn postings_of_inputs(index: &Index, meta: &Meta, merge: &StoredMerge) -> u64 {
     inputs.iter().map(|input| input.postings).sum()
 }
 
-/// Puts the output of a merge in the place of its inputs.
+/// Replaces the inputs of a finished merge by its output.
 fn finish_merge(
     meta: &mut Meta,
     place: usize,
@@ -299,7 +299,7 @@ fn finish_merge(
     meta.merge_count -= 1;
 }
 
-/// Returns the neighbors to be merged next, if there is one more merge to be begun.
+/// Returns the adjacent segments to merge next, or None if no merge is due, or no more can begin.
 fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
     if meta.merges().len() == MAX_MERGES {
         return None;
@@ -322,15 +322,15 @@ fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
     None
 }
 
-/// Adds `freed` to the free pages and writes the metapage. Releases pages that its list has no room for.
+/// Adds `freed` to the list of free pages and writes the metapage. Releases the pages that do not fit in the list.
 pub fn store(index: &Index, page: &mut Page, meta: &mut Meta, freed: &[u32]) {
     let rest = meta.push_free(freed);
     meta.store(index, page);
     meta::release(index, &rest);
 }
 
-/// Sorts the postings of `rows`, `with_keys` of which have keys, and writes them as a segment that nothing
-/// refers to yet. Returns the metapage, locked, to enter the segment in, and the segment.
+/// Sorts the postings of `rows` and writes them as a segment that nothing refers to yet. `with_keys` is the number of
+/// rows that have keys. Returns the metapage, locked so that the caller can add the segment, and the segment.
 pub fn write_segment<'a>(
     index: &Index<'a>,
     rows: std::ops::Range<u64>,
@@ -351,7 +351,7 @@ pub fn write_segment<'a>(
     (page, meta, segment)
 }
 
-/// Calls `write` with leaves of sorted postings.
+/// Calls `write` with the leaves of `postings`, which are sorted.
 pub fn for_each_leaf(postings: &[u64], mut write: impl FnMut(&mut LeafBuilder)) {
     let mut leaf = LeafBuilder::new(PAYLOAD_LEN).or_raise();
     for &posting in postings {
@@ -365,8 +365,8 @@ pub fn for_each_leaf(postings: &[u64], mut write: impl FnMut(&mut LeafBuilder)) 
     }
 }
 
-/// Writes a leaf behind the others of a segment, in one record with the change of the metapage, which
-/// is locked.
+/// Appends a leaf to a segment. Logs it in one record with the changes to the metapage, which is locked, including
+/// those that `change` makes.
 pub(super) fn add_leaf(
     index: &Index,
     meta_page: &mut Page,
@@ -415,8 +415,8 @@ pub(super) fn add_leaf(
     changes.finish();
 }
 
-/// The directory of a segment that is written. New pages are written at once, since nothing leads
-/// to them; the one page that is appended to is kept for the leaf's record.
+/// The directory of a segment being written. New pages are written at once, because nothing refers to them yet. The one
+/// page that is appended to is kept for the leaf's record.
 struct SegmentTree<'t, 'a> {
     index: &'t Index<'a>,
     meta: &'t mut Meta,

@@ -1,8 +1,8 @@
-//! The row table: for every row of the index, in the order of insertion, where it lies in the heap
-//! and its size: how many elements it has, of which all or a sample make keys.
+//! The row table: for every row of the index, in the order of insertion, its place in the heap and its size. The size
+//! is the number of its elements, all or a sample of which make keys, and its level.
 //!
-//! Row numbers only grow. A row whose place is blank is dead, and stays so. Pages of the table are
-//! found through a directory of two levels, whose highest pages the metapage knows.
+//! Row numbers only grow. A row whose place is blank is dead, and stays dead. Pages of the table are found through a
+//! directory with two levels. The metapage lists the pages of the upper level.
 
 use super::ahead::PageReader;
 use super::hold;
@@ -21,7 +21,7 @@ const ENTRY_LEN: usize = size_of::<RowEntry>();
 /// Rows on one page.
 pub const ROWS_PER_PAGE: u64 = (PAYLOAD_LEN / ENTRY_LEN) as u64;
 
-/// Blocks on one page of the directory.
+/// Block numbers on one page of the directory.
 const FANOUT: u64 = (PAYLOAD_LEN / size_of::<u32>()) as u64;
 
 /// Returns the place of a row's page in the table.
@@ -29,14 +29,14 @@ pub fn page_of(row: u64) -> u64 {
     row / ROWS_PER_PAGE
 }
 
-/// Returns the place of a row in the heap as a number, in the same order.
+/// Converts a row's place in the heap to a number with the same order.
 pub fn number_of(tid: &pg_sys::ItemPointerData) -> u64 {
     u64::from(tid.ip_blkid.bi_hi) << 32
         | u64::from(tid.ip_blkid.bi_lo) << 16
         | u64::from(tid.ip_posid)
 }
 
-/// Returns the place that [`number_of`] made a number of.
+/// Converts a number made by [`number_of`] back to a place in the heap.
 pub fn tid_of(number: u64) -> pg_sys::ItemPointerData {
     pg_sys::ItemPointerData {
         ip_blkid: pg_sys::BlockIdData {
@@ -47,7 +47,7 @@ pub fn tid_of(number: u64) -> pg_sys::ItemPointerData {
     }
 }
 
-/// Returns the block of the table that a row is in.
+/// Returns the block of the heap that contains a row.
 pub fn block_of(tid: &pg_sys::ItemPointerData) -> u32 {
     u32::from(tid.ip_blkid.bi_hi) << 16 | u32::from(tid.ip_blkid.bi_lo)
 }
@@ -66,7 +66,7 @@ pub struct RowEntry {
 }
 
 impl RowEntry {
-    /// Returns the entry of a row of this size at a place of the heap.
+    /// Returns the entry of a row of this `size` at the place `tid` in the heap.
     pub fn new(tid: pg_sys::ItemPointerData, size: RowSize) -> Self {
         let bits = size.to_bits();
         let size = [bits as u16, (bits >> 16) as u16];
@@ -79,16 +79,16 @@ impl RowEntry {
     }
 
     fn read(bytes: &[u8; ENTRY_LEN]) -> Self {
-        // SAFETY: any bytes are five numbers of two bytes.
+        // SAFETY: any bytes form five two-byte integers.
         unsafe { std::mem::transmute(*bytes) }
     }
 
     fn write(self) -> [u8; ENTRY_LEN] {
-        // SAFETY: there is no padding between five numbers of two bytes.
+        // SAFETY: there is no padding between five two-byte integers.
         unsafe { std::mem::transmute(self) }
     }
 
-    /// Returns the entry of a row that is dead.
+    /// Returns the entry that replaces this one when the row is dead.
     pub fn blank(self) -> Self {
         Self {
             tid: pg_sys::ItemPointerData::default(),
@@ -101,12 +101,12 @@ impl RowEntry {
     }
 }
 
-/// Returns the entries of a page of the table; an entry that was never written is blank.
+/// Returns the entries of a page of the table. Entries that were never written are blank.
 pub fn entries(payload: &[u8]) -> impl ExactSizeIterator<Item = RowEntry> {
     payload.as_chunks().0.iter().map(RowEntry::read)
 }
 
-/// Returns the entry of a row on the page that it is on; None if it is blank.
+/// Returns the entry of `row` on its `page`, or None if it is blank.
 pub fn live_entry(page: &Page, row: u64) -> Option<RowEntry> {
     let (all, _) = page.payload().as_chunks();
     all.get(place_of(row))
@@ -122,13 +122,13 @@ pub fn put(image: &mut Image, row: u64, entry: &RowEntry) {
     image.set_used(used);
 }
 
-/// Reads the row table. Pages of the directory stay where they are, so their blocks are remembered.
+/// Reads the row table. Directory pages never move, so their blocks are remembered.
 pub struct RowTable<'a> {
     index: Index<'a>,
     tops: [u32; TOPS],
-    /// A page of the directory: its place and its block.
+    /// The place and the block of a directory page.
     directory: Option<(u64, u32)>,
-    /// The table's length, as far as it had to be known.
+    /// The length of the heap in blocks, assumed to be a whole file until a greater block is found.
     table_blocks: u32,
 }
 
@@ -142,8 +142,8 @@ impl<'a> RowTable<'a> {
         }
     }
 
-    /// Raises `index_corrupted` for a place beyond the table. Within the table's first file, whose end
-    /// is not looked up, PostgreSQL reports a block that cannot be read.
+    /// Raises `index_corrupted` for a place beyond the end of the heap. The end is not looked up for places within its
+    /// first file, where PostgreSQL reports a block that it cannot read.
     pub fn ensure_in_table(&mut self, tid: &pg_sys::ItemPointerData) {
         let block = block_of(tid);
         if block < self.table_blocks {
@@ -155,13 +155,13 @@ impl<'a> RowTable<'a> {
         }
     }
 
-    /// Finds the block of a page of the table; None if there is none, or none any more.
+    /// Returns the block of page `page` of the table, or None if there is no such page, or no longer.
     fn find(&mut self, page: u64) -> Option<u32> {
         let directory = self.directory_of(page)?;
         self.block_on(directory, PageType::RowsDirectory, page)
     }
 
-    /// Does [`Self::find`] for pages, ascending, looking once into each page of the directory.
+    /// Does [`Self::find`] for `pages`, which ascend. Looks into each directory page only once.
     fn find_all(&mut self, pages: &[u64]) -> Vec<Option<u32>> {
         let mut found = Vec::with_capacity(pages.len());
         for pages in pages.chunk_by(|a, b| a / FANOUT == b / FANOUT) {
@@ -179,7 +179,7 @@ impl<'a> RowTable<'a> {
         found
     }
 
-    /// Returns the block of the page of the directory that leads to a page of the table.
+    /// Returns the block of the directory page that leads to page `page` of the table.
     fn directory_of(&mut self, page: u64) -> Option<u32> {
         let place = page / FANOUT;
         if let Some((_, block)) = self.directory.filter(|(known, _)| *known == place) {
@@ -191,13 +191,13 @@ impl<'a> RowTable<'a> {
         Some(block)
     }
 
-    /// Finds the block that a page of the directory names for a page of the level below.
+    /// Returns the block that the directory page in block `parent` lists for page `below` of the next lower level.
     fn block_on(&self, parent: u32, kind: PageType, below: u64) -> Option<u32> {
         let parent = (parent != NO_BLOCK).then(|| self.index.read(parent))?;
         place_on(&self.index, &parent, kind, below)
     }
 
-    /// Returns the places of the pages that the table has at this moment.
+    /// Returns the places of the table's pages at the time of `meta`.
     pub fn places(&self, meta: &Meta) -> std::ops::Range<u64> {
         let has_pages = meta.last_rows_block != NO_BLOCK;
         0..meta.last_rows_page + u64::from(has_pages)
@@ -216,8 +216,9 @@ impl<'a> RowTable<'a> {
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 
-    /// Calls `look` with the number of every row, ascending, whose page is there, and the page, locked for reading.
-    /// No two rows are on the same page. The storage is asked for all pages before the first is waited for.
+    /// Calls `look` for each row whose page exists, in order, with the position of the row in `rows` and the page,
+    /// locked for reading. `rows` ascend, and no two of them are on the same page. The storage is asked for all pages
+    /// before the first is waited for.
     pub fn for_each_page(&mut self, rows: &[u64], look: &mut dyn FnMut(&mut Self, usize, &Page)) {
         let places: Vec<u64> = rows.iter().map(|row| page_of(*row)).collect();
         let found = self.find_all(&places);
@@ -244,13 +245,13 @@ impl<'a> RowTable<'a> {
         }
     }
 
-    /// Returns the page of the table at a place, locked for reading; None if all its rows are dead.
+    /// Returns the page of the table at `place`, locked for reading, or None if all its rows are dead.
     pub fn page(&mut self, place: u64) -> Option<Page<'a>> {
         self.page_at(place, Index::read)
     }
 
-    /// Reads the rows of the table's page at a place that are not blank, and their entries, into `live`;
-    /// false if the page is gone, all its rows being dead.
+    /// Reads the rows on the table's page at `place` that are not blank, with their entries, into `live`. Returns false
+    /// if the page is gone because all its rows are dead.
     pub fn read_page(&mut self, place: u64, live: &mut Vec<(u64, RowEntry)>) -> bool {
         live.clear();
         let Some(page) = self.page(place) else {
@@ -261,7 +262,7 @@ impl<'a> RowTable<'a> {
         true
     }
 
-    /// Returns the entry of a row; None if it is blank.
+    /// Returns the entry of a row, or None if it is blank.
     ///
     /// # Errors
     /// See [`Self::ensure_in_table`].
@@ -271,13 +272,13 @@ impl<'a> RowTable<'a> {
         Some(entry)
     }
 
-    /// Returns the page as [`Self::page`] does, locked for a change.
+    /// Returns the page as [`Self::page`] does, locked exclusively.
     pub fn lock_page(&mut self, place: u64) -> Option<Page<'a>> {
         self.page_at(place, Index::lock)
     }
 
-    /// Looks anew once where a page is not there any more: VACUUM removes it in one record with the page that leads
-    /// to it.
+    /// Returns the page at `place`, locked by `lock`. If the page is no longer there, looks for it once more: VACUUM
+    /// removes a page and the reference to it in one record.
     fn page_at(&mut self, place: u64, lock: fn(&Index<'a>, u32) -> Page<'a>) -> Option<Page<'a>> {
         let mut before = None;
         loop {
@@ -295,8 +296,8 @@ impl<'a> RowTable<'a> {
     }
 }
 
-/// Adds the page of the table at `place` unless the table ends with it. The metapage is locked
-/// exclusively, and `meta` its contents.
+/// Adds the page of the table at `place`, unless it is already the table's last page. `meta_page` is the metapage,
+/// locked exclusively, and `meta` its contents.
 pub fn ensure_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: u64) {
     let last = meta.last_rows_block;
     if last == NO_BLOCK || meta.last_rows_page != place {
@@ -306,7 +307,7 @@ pub fn ensure_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: 
     }
 }
 
-/// Adds a page of the table or of its directory, with the pages above it that lack.
+/// Adds a page of the table or of its directory, and the missing pages above it.
 fn add<'a>(
     index: &Index<'a>,
     meta_page: &mut Page,
@@ -336,7 +337,7 @@ fn add<'a>(
     page
 }
 
-/// Returns a page of the directory, locked; made if there is none.
+/// Returns a page of the directory, locked exclusively. Adds the page if there is none.
 fn ensure<'a>(
     index: &Index<'a>,
     meta_page: &mut Page,
@@ -358,7 +359,8 @@ fn ensure<'a>(
     }
 }
 
-/// Frees a page of the table if all its rows are dead, unless it is the last, to which rows may still come.
+/// Frees the page of the table at `place` if all its rows are dead, unless it is the last page, to which rows may still
+/// be added.
 pub fn remove_page(index: &Index, place: u64) {
     let (meta_page, meta) = Meta::lock(index);
     if place == meta.last_rows_page {
@@ -370,7 +372,7 @@ pub fn remove_page(index: &Index, place: u64) {
     };
     let mut directory = known_page(index, parent, PageType::RowsDirectory, place / FANOUT);
     let mut page = index.lock(block);
-    // When the caller looked it may have been the last.
+    // When the caller looked, it may have been the last page.
     if !page.is(PageType::Rows, place) || entries(page.payload()).any(|entry| !entry.is_blank()) {
         return;
     }
@@ -387,7 +389,7 @@ pub fn remove_page(index: &Index, place: u64) {
     unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), block) };
 }
 
-/// Lets a page of the directory lead to a block.
+/// Writes a block number into a directory page.
 fn put_block(image: &mut Image, place: u64, block: u32) {
     let start = place as usize * size_of::<u32>();
     let end = start + size_of::<u32>();
@@ -396,7 +398,7 @@ fn put_block(image: &mut Image, place: u64, block: u32) {
     image.set_used(used);
 }
 
-/// Finds the block that a page of the directory names for a page of the level below.
+/// Returns the block that the directory page `parent` lists for page `below` of the next lower level.
 fn place_on(index: &Index, parent: &Page, kind: PageType, below: u64) -> Option<u32> {
     ensure_directory(index, parent, kind, below / FANOUT);
     Some(block_at(parent, below % FANOUT)).filter(|block| *block != NO_BLOCK)
