@@ -3,20 +3,20 @@
 use crate::pg::spool::NumberPairs;
 use std::cmp::Ordering;
 
-/// A candidate: its row number and how many keys it shares.
+/// A candidate: its row number, and how many of the query's keys it shares.
 #[derive(Clone, Copy)]
 pub struct FoundRow {
     pub row: u64,
     pub shared: u32,
 }
 
-/// Candidates that are looked up together: the storage is asked for all of their pages.
+/// Maximum number of candidates looked up together: the storage is asked for all of their pages.
 const TOGETHER: usize = 64;
 
-/// Candidates in ascending order. Those beyond work_mem are in a temporary file.
+/// Candidates in ascending order. Candidates that exceed work_mem are in a temporary file.
 pub struct SearchCandidates {
     pairs: NumberPairs,
-    /// The number of those taken.
+    /// The number of candidates taken.
     taken: usize,
 }
 
@@ -28,19 +28,19 @@ impl SearchCandidates {
         }
     }
 
-    /// Adds a candidate whose row number is above all others.
+    /// Adds a candidate, whose row number must be greater than all others.
     pub fn push(&mut self, found: FoundRow) {
         self.pairs.push([found.row, found.shared.into()]);
     }
 
-    /// Returns the candidate at a place; None behind the last.
+    /// Returns the candidate at `place`, or None after the last one.
     pub fn get(&mut self, place: usize) -> Option<FoundRow> {
         let [row, shared] = (place < self.pairs.len()).then(|| self.pairs.get(place))?;
         let shared = shared as u32;
         Some(FoundRow { row, shared })
     }
 
-    /// Takes the next candidates, at most [`TOGETHER`]; none if there are no more.
+    /// Takes the next candidates, at most [`TOGETHER`], or none if there are no more.
     pub fn take(&mut self) -> Vec<FoundRow> {
         let mut here = Vec::new();
         while here.len() < TOGETHER
@@ -52,7 +52,7 @@ impl SearchCandidates {
         here
     }
 
-    /// Takes the candidates before a row, and returns whether the row is one.
+    /// Skips the candidates before `row`, and returns whether `row` is a candidate.
     pub fn take_until(&mut self, row: u64) -> bool {
         while let Some(found) = self.get(self.taken) {
             match found.row.cmp(&row) {

@@ -1,14 +1,13 @@
-//! `near_dup_index_check`: an index against itself and against its table, as amcheck does for
-//! B-trees, while others write.
+//! `near_dup_index_check`: checks an index against itself and against its table, as amcheck does for B-trees, while
+//! others write.
 //!
-//! The keys that the rows of a snapshot have in the table are added up, and the keys that they have in the
-//! index are subtracted: if the sum is not 0, they differ. Merges move postings, but keep their order by key
-//! and row, so that the index is read in that order, a part at a time, each part as of one metapage and
-//! without a lock, as lookups do. The log is read first, all of it at once; its rows are looked for nowhere
-//! else.
+//! For the rows that a snapshot sees, hashes of their keys in the table are added up, and hashes of their keys in the
+//! index are subtracted: if the sum is not 0, they differ. Merges move postings, but keep their order by key and row.
+//! So the index is read in this order, a part at a time. Each part is read with one version of the metapage and without
+//! a lock, as lookups do. The log is read first, all of it at once, and its rows are not looked for anywhere else.
 //!
-//! Where there is not enough memory for a sum for each row, neighboring rows share a sum, and a second pass
-//! has a sum for each row under a sum that is not 0.
+//! If there is not enough memory for one sum per row, adjacent rows share a sum, and another pass checks only the rows
+//! of the first sum that is not 0, until each row has its own sum.
 
 use super::find::with_meta;
 use super::log;
@@ -33,30 +32,30 @@ use neardup::postings::{KeyAndRow, sweep};
 use pgrx::prelude::*;
 use std::ops::Range;
 
-/// Postings that are read as of one metapage.
+/// Postings read with one version of the metapage.
 const POSTINGS_AT_ONCE: usize = 1 << 16;
 
-/// Rows that an error names.
+/// Maximum number of rows that an error names.
 const NAMED: usize = 10;
 
-/// Checks an index: that its pages are in order, and that every row of the table is in the index, with
-/// its keys and no others. Returns nothing, or ends with an ERROR.
+/// Checks that the pages of an index are in order, and that every row of the table is in the index, with its keys and
+/// no others. Returns nothing, or ends with an ERROR.
 ///
-/// Reads index and table once, and once more to name rows that differ in a large index. Uses
-/// maintenance_work_mem and a bit for each row; holds no lock that writers wait for.
+/// Reads the index and the table once, and again to name rows that differ in a large index. Uses maintenance_work_mem
+/// and one bit per row. Holds no lock that writers wait for.
 ///
 /// # Errors
-/// `index_corrupted`; `wrong_object_type` if it is no neardup index; `insufficient_privilege` unless
-/// the caller owns it or is a member of pg_stat_scan_tables.
+/// `index_corrupted` if the check fails; `wrong_object_type` if it is not a neardup index; `insufficient_privilege`
+/// unless the caller owns it or is a member of pg_stat_scan_tables.
 #[pg_extern(sql = false)]
 pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
     let opened = Opened::new(call.oid(0, "index"));
-    // The index's expressions may call functions of the owner's.
+    // The index's expressions may call functions, which must run with the owner's rights.
     let rights = OwnerRights::assume(opened.table.owner());
-    // SAFETY: whatever this snapshot sees is in the index by now, and cannot be removed from it. One of a
-    // transaction that is older than the index would also see rows that the index need not have.
+    // SAFETY: whatever this snapshot sees is already in the index, and cannot be removed from it. The snapshot of a
+    // transaction older than the index might also see rows that need not be in the index.
     unsafe {
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot());
         check(&opened, snapshot);
@@ -66,7 +65,7 @@ pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
 }
 
 /// # Safety
-/// The snapshot is registered.
+/// `snapshot` is registered.
 unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
     let index = opened.index();
     let end = log::end(&index, &Meta::read(&index));
@@ -103,13 +102,13 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
     }
 }
 
-/// Returns half of maintenance_work_mem, in kB: for the sort, and for sums.
+/// Returns half of maintenance_work_mem, in kB. One half is for the sort, the other for the sums.
 fn half_of_memory() -> i32 {
     // SAFETY: reads a setting of the backend.
     unsafe { pg_sys::maintenance_work_mem / 2 }
 }
 
-/// Sums of the hashes of keys and rows, each for some neighboring rows.
+/// Sums of the hashes of keys and rows, each for `rows_each` adjacent rows.
 struct KeySums {
     rows: Range<u64>,
     rows_each: u64,
@@ -143,7 +142,7 @@ impl KeySums {
         *sum = sum.wrapping_sub(hash(key, row));
     }
 
-    /// Returns the rows of the sums that are not 0.
+    /// Returns the ranges of rows whose sums are not 0.
     fn differing(&self) -> impl Iterator<Item = Range<u64>> {
         let starts = self.rows.clone().step_by(self.rows_each as usize);
         let differing = starts.zip(&self.sums).filter(|(_, sum)| **sum != 0);
@@ -151,14 +150,14 @@ impl KeySums {
     }
 }
 
-/// Returns a hash of a key and a row, whose sums tell sets of them apart.
+/// Returns a hash of a key and a row. Sums of these hashes distinguish sets of keys and rows.
 fn hash(key: u32, row: u64) -> u128 {
     let low = split_mix(row.wrapping_mul(GOLDEN).wrapping_add(u64::from(key)));
     let high = split_mix(low ^ u64::from(key) << 32);
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// A bit for each row of the row table that still has a page, set if the table's scan has seen the row.
+/// One bit for each row of the row table that still has a page, set if the scan of the table has seen the row.
 #[derive(Default)]
 struct Seen {
     /// The places of the pages, ascending.
@@ -172,7 +171,8 @@ impl Seen {
         self.bits.try_push([0; _]).or_raise();
     }
 
-    /// Returns the place in `pages` of a row's page: as a rule no page is missing before it.
+    /// Returns the place in `pages` of a row's page. First guesses that no page is missing before it, which is usually
+    /// true.
     fn page_of(&self, row: u64) -> Option<usize> {
         let place = rows::page_of(row);
         let guess = place.wrapping_sub(*self.pages.first()?) as usize;
@@ -196,8 +196,7 @@ impl Seen {
     }
 }
 
-/// Returns the pages of the row table, and its rows in a range that are not blank, sorted by their places in
-/// the table.
+/// Returns the pages of the row table for `rows`, and the rows that are not blank, sorted by their places in the table.
 fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, PairSort) {
     let mut table = RowTable::new(*index, &Meta::read(index));
     let mut seen = Seen::default();
@@ -229,7 +228,7 @@ struct KnownRow {
     size: u16,
 }
 
-/// Returns a digest of a size, which leaves room for a row number.
+/// Returns a digest of a size, short enough to leave room for a row number.
 fn digest(size: RowSize) -> u16 {
     (split_mix(size.to_bits().into()) >> 48) as u16
 }
@@ -261,7 +260,7 @@ impl Entries {
         })
     }
 
-    /// Returns the row at a place of the table. Calls ask for blocks in ascending order.
+    /// Returns the row at the place `tid` of the table. Calls must ask for blocks in ascending order.
     fn find(&mut self, index: &Index, tid: u64) -> Option<&KnownRow> {
         if self
             .block
@@ -285,29 +284,29 @@ impl Entries {
     }
 }
 
-/// The state of the table's scan.
+/// The state of the scan of the table.
 struct TableComparison<'a> {
     index: Index<'a>,
     entries: Entries,
-    /// The entries are of all rows, not of a range.
+    /// True if the entries cover all rows, not just a range.
     is_whole: bool,
     seen: Seen,
     sums: KeySums,
     progress: Progress,
 }
 
-/// Adds the keys of every row that a snapshot sees to the sums.
+/// Adds the keys of every row that `snapshot` sees to the sums.
 ///
 /// # Safety
-/// The snapshot is registered, and older than the reading of the row table.
+/// `snapshot` is registered, and was taken before the row table was read.
 unsafe fn scan_table(
     opened: &Opened,
     comparison: &mut TableComparison,
     snapshot: pg_sys::Snapshot,
 ) {
     let index = opened.index();
-    // SAFETY: the relations are open. As amcheck does it: a concurrent build's scan, of the rows that the
-    // snapshot sees.
+    // SAFETY: the relations are open. Like amcheck, this scans as a concurrent build does, which reads the rows that
+    // the snapshot sees.
     unsafe {
         let info = pg_sys::BuildIndexInfo(index.as_ptr());
         (*info).ii_Concurrent = true;
@@ -337,7 +336,7 @@ unsafe fn scan_table(
 }
 
 impl TableComparison<'_> {
-    /// Adds a row with its keys.
+    /// Checks that a row is in the index with its size, and adds its keys to the sums.
     fn take(&mut self, tid: pg_sys::ItemPointerData, keys: &mut [u32], size: RowSize) {
         self.progress.step();
         let place = rows::number_of(&tid);
@@ -361,13 +360,13 @@ impl TableComparison<'_> {
     }
 }
 
-/// Returns a place of the table in the form of `ctid`.
+/// Formats a place of the table like `ctid`.
 fn at(tid: &pg_sys::ItemPointerData) -> String {
     let number = rows::number_of(tid);
     format!("({},{})", number >> 16, number & 0xffff)
 }
 
-/// Subtracts the keys of the log, and returns the number of its first row.
+/// Subtracts the keys of rows in the log from the sums. Returns the number of the log's first row.
 fn subtract_log(index: &Index, seen: &Seen, sums: &mut KeySums) -> u64 {
     let (meta, mut places) = with_meta(*index, &mut |meta| {
         check_segments(meta)?;
@@ -393,7 +392,8 @@ fn subtract_log(index: &Index, seen: &Seen, sums: &mut KeySums) -> u64 {
     meta.log_start
 }
 
-/// Returns an error if the metapage has impossible segments: of one number, or with overlapping rows.
+/// Returns an error if the metapage has impossible segments: with the same or a future number, or with overlapping
+/// rows.
 fn check_segments(meta: &Meta) -> Result<(), Stop> {
     let damaged = |reason| Err(Stop::Damaged(Some(META_BLOCK), reason));
     let outputs = meta.merges().iter().map(|merge| &merge.output);
@@ -420,7 +420,7 @@ fn check_segments(meta: &Meta) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Subtracts the keys of the rows before `end`, which segments hold.
+/// Subtracts the keys of the rows before `end`, which are in segments, from the sums.
 fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut KeySums) {
     let meta = Meta::read(index);
     let postings: u64 = meta.segments().iter().map(|segment| segment.postings).sum();
@@ -437,7 +437,8 @@ fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut KeySums) {
     }
 }
 
-/// Returns the keys of rows that have been seen among some postings of segments, and the posting after these.
+/// Reads the next postings of segments, starting with `from`. Returns the ones whose rows have been seen, and the
+/// posting to continue with.
 fn read_part(
     index: &Index,
     meta: &Meta,

@@ -12,18 +12,18 @@ use std::mem::offset_of;
 const MAGIC: u32 = u32::from_le_bytes(*b"ndup");
 const VERSION: u32 = 4;
 
-/// Highest pages of the row table's directory at the same time: room for 10^12 row numbers.
+/// Maximum number of pages on the upper level of the row table's directory: room for 10^12 row numbers.
 pub const TOPS: usize = 256;
 
 pub const MAX_LOG_PAGES: usize = 80;
 pub const MAX_FREE: usize = 128;
 pub const MAX_PARAMETERS: usize = 64;
 
-/// Sorted postings of the rows from `lo` to before `hi`.
+/// Sorted postings of the rows `lo..hi`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoredSegment {
-    /// Never used twice; its pages bear it.
+    /// Never reused, and stored on every page of the segment.
     pub number: u64,
     pub lo: u64,
     pub hi: u64,
@@ -31,42 +31,43 @@ pub struct StoredSegment {
     /// Rows that have postings here.
     pub rows: u64,
     pub root: u32,
-    /// Levels of directory pages above the leaves; without a root there is nothing.
+    /// Levels of directory pages above the leaves. Without postings, `root` and `depth` have no meaning.
     pub depth: u32,
     pub leaves: u32,
     pub directory_pages: u32,
 }
 
-/// Neighboring segments that are being replaced by one. Postings before the split are found in the
-/// output, the others in the inputs.
+/// Adjacent segments that are being replaced by one. Postings before `split` are in the output, all others in the
+/// inputs.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoredMerge {
     pub output: StoredSegment,
-    /// Number of the first input.
+    /// The number of the first input.
     pub first_input: u64,
-    /// The first posting that is not in the output, which counts offsets from the output's `lo`.
+    /// The first posting that is not in the output. Its offset counts from the output's `lo`.
     pub split: u64,
-    /// The number of segments, from the first input on, that are inputs.
+    /// The number of inputs, which are consecutive segments.
     pub inputs: u32,
-    /// Not 0: VACUUM has begun it to drop the postings of dead rows, and goes on with it alone.
+    /// Not 0 if VACUUM runs the merge, without the postings of dead rows. Inserting sessions then continue it only if
+    /// there are too many segments.
     pub purges: u32,
 }
 
-/// The shares of a row's keys for which the index knows how many rows have them.
+/// Shares of a row's keys. For each, the index knows how many rows have at least this share.
 pub const SHARES: [f64; 8] = [0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0];
 
-/// How many rows match a row of the index, from a sample of its rows.
+/// How many rows match a row of the index, estimated from a sample of its rows.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowMatches {
-    /// The number of the first row after those among which a sample was drawn last.
+    /// The end of the range of rows from which the last sample was drawn.
     pub end: u64,
-    /// For each of [`SHARES`].
+    /// One for each of [`SHARES`].
     levels: [MatchLevel; SHARES.len()],
 }
 
-/// Two numbers, as their bits: plain bytes compare.
+/// A [`Mean`], as the bits of two f32, so that it compares as plain bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct MatchLevel {
@@ -74,11 +75,11 @@ struct MatchLevel {
     any: u32,
 }
 
-/// The rows that match a row, itself among them.
+/// How many rows match a row, including itself, on average.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mean {
     pub rows: f64,
-    /// The share of rows that others match, too.
+    /// The share of rows that match at least one other row.
     pub any: f64,
 }
 
@@ -91,8 +92,7 @@ impl RowMatches {
         });
     }
 
-    /// Returns how many rows have at least a share of the keys of a row, on average; None if it has not been
-    /// measured.
+    /// Returns how many rows have at least `share` of a row's keys, on average, or None if that has not been measured.
     pub fn at(&self, share: f64) -> Option<Mean> {
         let above = SHARES.partition_point(|known| *known < share);
         let (low, high) = (above.saturating_sub(1), above.min(SHARES.len() - 1));
@@ -118,25 +118,25 @@ pub struct Meta {
     version: u32,
     /// The number of the next segment.
     pub next_segment: u64,
-    /// Place of the last page of the row table, and its block.
+    /// The place of the last page of the row table. Its block is `last_rows_block`.
     pub last_rows_page: u64,
     pub last_rows_block: u32,
     pub log_pages: u32,
-    /// Number of the first row in the log; of the next row where the log is empty.
+    /// The number of the first row in the log, or of the next row if the log is empty.
     pub log_start: u64,
     pub segment_count: u32,
     pub merge_count: u32,
     pub free_count: u32,
-    /// Above `MAX_PARAMETERS` if there were more than can be kept.
+    /// Greater than `MAX_PARAMETERS` if there were too many to keep.
     pub parameters_count: u32,
     pub matches: RowMatches,
-    /// Blocks of the highest pages of the row table's directory, used as a ring.
+    /// Blocks of the pages on the upper level of the row table's directory.
     pub row_tops: [u32; TOPS],
-    /// Blocks of the log, oldest first; the last is the tail.
+    /// Blocks of the log, oldest first. The last one is the tail.
     pub log: [u32; MAX_LOG_PAGES],
     pub segments: [StoredSegment; MAX_SEGMENTS],
     pub merges: [StoredMerge; MAX_MERGES],
-    /// Blocks that are free for reuse; their pages still have their old contents.
+    /// Blocks that are free for reuse. Their pages still have their old contents.
     pub free: [u32; MAX_FREE],
     pub parameters: [ValueParameters; MAX_PARAMETERS],
 }
@@ -156,12 +156,12 @@ impl Meta {
         }
     }
 
-    /// Returns the contents of the metapage at this moment.
+    /// Returns the current contents of the metapage.
     pub fn read(index: &Index) -> Self {
         Self::parse(index, &index.read(META_BLOCK))
     }
 
-    /// Returns the metapage, locked for a change, and its contents.
+    /// Returns the metapage, locked exclusively, and its contents.
     pub fn lock<'a>(index: &Index<'a>) -> (Page<'a>, Self) {
         let page = index.lock(META_BLOCK);
         let meta = Self::parse(index, &page);
@@ -190,7 +190,7 @@ impl Meta {
         if payload.len() != size_of::<Self>() {
             raise_corrupted(index, Some(META_BLOCK), "the metapage has another length");
         }
-        // SAFETY: the length is that of `Self`, for which any bytes are valid.
+        // SAFETY: the length is the size of `Self`, for which any bytes are valid.
         let meta = unsafe { payload.as_ptr().cast::<Self>().read_unaligned() };
         let valid = meta.log_pages as usize <= MAX_LOG_PAGES
             && meta.segment_count as usize <= MAX_SEGMENTS
@@ -202,7 +202,7 @@ impl Meta {
         meta
     }
 
-    /// Writes the contents as part of a change.
+    /// Writes the contents into `image`, as part of a change.
     pub fn write(&self, image: &mut Image) {
         // SAFETY: plain numbers without padding between them, read as bytes.
         let bytes = unsafe {
@@ -211,7 +211,7 @@ impl Meta {
         image.fill(bytes);
     }
 
-    /// Replaces the metapage alone.
+    /// Writes the metapage as a change of its own.
     pub fn store(&self, index: &Index, page: &mut Page) {
         let mut changes = PageChanges::start(index);
         self.write(&mut changes.change(page));
@@ -241,7 +241,7 @@ impl Meta {
         &self.free[..self.free_count as usize]
     }
 
-    /// Returns the mean number of keys of the rows that have any; without segments a usual one.
+    /// Returns the mean number of keys of rows that have any, or a typical number if there are no segments.
     pub fn keys_per_row(&self) -> f64 {
         let sum = |of: fn(&StoredSegment) -> u64| self.segments().iter().map(of).sum::<u64>();
         match sum(|segment| segment.rows) {
@@ -250,7 +250,7 @@ impl Meta {
         }
     }
 
-    /// Returns about how many rows the log has.
+    /// Returns the approximate number of rows in the log.
     pub fn rows_in_log(&self) -> f64 {
         let row_len = log::row_len(self.keys_per_row() as usize);
         (f64::from(self.log_pages) - 0.5).max(0.0) * (PAYLOAD_LEN / row_len.max(1)) as f64
@@ -262,14 +262,14 @@ impl Meta {
         self.log_pages += 1;
     }
 
-    /// Removes the oldest `count` pages from the log, whose next row then is `start`.
+    /// Removes the oldest `count` pages from the log, which now begins with row `start`.
     pub fn shift_log(&mut self, count: usize, start: u64) {
         self.log.copy_within(count.., 0);
         self.log_pages -= count as u32;
         self.log_start = start;
     }
 
-    /// Returns a new segment, without postings, for the rows `lo..hi`; `rows` of them have keys.
+    /// Returns a new segment, without postings, for the rows `lo..hi`. `rows` is the number of rows with keys.
     pub fn new_segment(&mut self, lo: u64, hi: u64, rows: u64) -> StoredSegment {
         self.next_segment += 1;
         StoredSegment {
@@ -289,7 +289,7 @@ impl Meta {
         self.segment_count += 1;
     }
 
-    /// Returns the place of the merge whose output has a number.
+    /// Returns the place of the merge whose output has this `number`.
     pub fn merge_to(&self, number: u64) -> Option<usize> {
         let mut merges = self.merges().iter();
         merges.position(|merge| merge.output.number == number)
@@ -311,7 +311,7 @@ impl Meta {
             })
     }
 
-    /// Keeps blocks for reuse; returns those for which there is no room.
+    /// Keeps `blocks` for reuse. Returns the blocks for which there is no room.
     pub fn push_free(&mut self, blocks: &[u32]) -> Vec<u32> {
         let room = MAX_FREE - self.free_count as usize;
         let (kept, rest) = blocks.split_at(blocks.len().min(room));
@@ -322,15 +322,15 @@ impl Meta {
         rest.to_vec()
     }
 
-    /// Takes all blocks that are kept for reuse.
+    /// Removes and returns all blocks that are kept for reuse.
     pub fn take_free(&mut self) -> Vec<u32> {
         let blocks = self.free().to_vec();
         self.free_count = 0;
         blocks
     }
 
-    /// Takes a page for a new use, locked exclusively: a free one or one at the end of the file.
-    /// The metapage is locked meanwhile, so that nobody else takes the same.
+    /// Returns a page for a new use, locked exclusively: a free one, or one added at the end of the file. The caller
+    /// must have locked the metapage, so that nobody else takes the same page.
     pub fn allocate<'a>(&mut self, index: &Index<'a>) -> Page<'a> {
         if let Some(&block) = self.free().last() {
             self.free_count -= 1;
@@ -342,7 +342,7 @@ impl Meta {
             if block == pg_sys::InvalidBlockNumber {
                 return index.extend(pg_sys::ForkNumber::MAIN_FORKNUM);
             }
-            // The map is a hint, and after a crash an old one: the page may be one that is locked here.
+            // The map is only a hint, and may be outdated after a crash: the page may be one that is locked here.
             if block < index.blocks()
                 && let Some(page) = index.try_lock(block)
                 && page.is_free()
@@ -352,7 +352,7 @@ impl Meta {
         }
     }
 
-    /// Remembers the parameters of a value; tells whether they are new.
+    /// Records the parameters of a value. Returns whether they are new.
     pub fn add_parameters(&mut self, parameters: &ValueParameters) -> bool {
         let count = self.parameters_count as usize;
         if count > MAX_PARAMETERS || self.parameters[..count].contains(parameters) {
@@ -365,20 +365,20 @@ impl Meta {
         true
     }
 
-    /// Returns whether parameters are among those that are kept, or cannot be kept any more.
+    /// Returns whether `parameters` are recorded, or there are too many to record any more.
     pub fn knows(&self, parameters: &ValueParameters) -> bool {
         self.parameters()
             .is_none_or(|known| known.contains(parameters))
     }
 
-    /// Returns the parameters of the indexed values; None if there were too many to be kept.
+    /// Returns the parameters of the indexed values, or None if there were too many to record.
     pub fn parameters(&self) -> Option<&[ValueParameters]> {
         self.parameters.get(..self.parameters_count as usize)
     }
 }
 
-/// Ends the statement because an index has as many segments as it can have, and their rows are numbered too
-/// far apart to be merged, after some 10^11 inserts; or its row table is full, after some 10^12.
+/// Ends the statement because an index is full. Either it has the maximum number of segments, and their row numbers are
+/// too far apart to merge them, after about 10^11 inserts; or its row table is full, after about 10^12.
 pub fn raise_full(index: &Index) -> ! {
     too_large(
         &format!("index \"{}\" has no more row numbers", index.name()),
@@ -386,7 +386,7 @@ pub fn raise_full(index: &Index) -> ! {
     )
 }
 
-/// Marks pages that nothing refers to as free, and puts them on the map of free space.
+/// Marks pages that nothing refers to as free, and records them in the free space map.
 pub fn release(index: &Index, blocks: &[u32]) {
     for &block in blocks {
         let mut page = index.lock(block);

@@ -1,4 +1,4 @@
-//! Scans: the candidates of one condition, or every row; in no order, or by distance.
+//! Scans: they return the candidates of one condition, or every row, unordered or ordered by distance.
 
 use super::candidates::SearchCandidates;
 use super::fetch::Fetch;
@@ -24,8 +24,8 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Releases the memory and the rows of the scan. After an ERROR they go with its memory context and
-    /// resource owner.
+    /// Releases the memory and the buffers of the scan. After an ERROR, its memory context and resource owner release
+    /// them.
     fn close(&mut self) {
         match std::mem::replace(&mut self.left, RowsLeft::Start) {
             RowsLeft::Ordered(ordered) => ordered.close(),
@@ -38,26 +38,26 @@ impl Scan<'_> {
     }
 }
 
-/// The rows that are left to be returned.
+/// The rows still to be returned.
 enum RowsLeft<'a> {
-    /// All: the first row has not been asked for.
+    /// All rows: the first one has not been requested yet.
     Start,
     Unordered(Left<'a>),
     Ordered(Ordered<'a>),
 }
 
-/// Rows that are left to be returned.
+/// Rows still to be returned, unordered.
 struct Left<'a> {
-    /// NULL in a scan for a bitmap.
+    /// NULL in a bitmap scan.
     heap: pg_sys::Relation,
     table: RowTable<'a>,
     rows: Remaining,
-    /// The places of some of them, in reverse.
+    /// The places of the next rows, in reverse order.
     tids: Vec<pg_sys::ItemPointerData>,
     conflicts: Option<Conflicts>,
 }
 
-/// Decides for a constraint which rows conflict, each in memory of its own.
+/// Decides which rows conflict with a constraint, using separate memory for each row.
 struct Conflicts {
     fetch: Fetch,
     decide: Box<dyn Fn(pg_sys::Datum) -> bool>,
@@ -83,7 +83,7 @@ impl Left<'_> {
         }
     }
 
-    /// Looks up the next rows; false if there are none.
+    /// Looks up the next rows. Returns false if there are none.
     fn fill(&mut self) -> bool {
         self.tids.clear();
         while self.tids.is_empty() {
@@ -99,7 +99,7 @@ impl Left<'_> {
         true
     }
 
-    /// Asks the storage for the rows that are returned next, unless PostgreSQL does that itself.
+    /// Asks the storage for the rows that will be returned next, unless PostgreSQL does that itself.
     fn ask_ahead(&self) {
         let block = |tid: &pg_sys::ItemPointerData| rows::block_of(tid);
         let same = |a: &pg_sys::ItemPointerData, b: &pg_sys::ItemPointerData| block(a) == block(b);
@@ -124,8 +124,8 @@ pub unsafe extern "C-unwind" fn begin_scan(
     keys: i32,
     orders: i32,
 ) -> pg_sys::IndexScanDesc {
-    // PostgreSQL calls this with an open index of this access method; the state lives as long as the memory context
-    // of the scan.
+    // PostgreSQL calls this with an open index of this access method. The state lives as long as the scan's memory
+    // context.
     let scan = pg_sys::RelationGetIndexScan(relation, keys, orders);
     let state = Scan {
         row_keys: RowKeys::of_index(relation),
@@ -152,7 +152,7 @@ pub unsafe extern "C-unwind" fn rescan(
     orders: pg_sys::ScanKey,
     _order_count: i32,
 ) {
-    // PostgreSQL calls this with a scan that `begin_scan` made, its keys and orders.
+    // PostgreSQL calls this with a scan that `begin_scan` made, and with its keys and orders.
     let scan = &mut *scan;
     state(scan).close();
     let (key_count, order_count) = (scan.numberOfKeys, scan.numberOfOrderBys);
@@ -165,7 +165,7 @@ pub unsafe extern "C-unwind" fn rescan(
 }
 
 /// # Safety
-/// The scan was made by [`begin_scan`].
+/// `scan` was made by [`begin_scan`].
 unsafe fn state<'s>(scan: &mut pg_sys::IndexScanDescData) -> &'s mut Scan<'s> {
     &mut *scan.opaque.cast()
 }
@@ -204,18 +204,18 @@ pub unsafe extern "C-unwind" fn get_tuple(
     true
 }
 
-/// Tells the executor a row's distance. Further distances to order by are left to it: the index
-/// knows no more of them than the least one, 0.
+/// Reports a row's distance to the executor. Leaves any further distances to order by to the executor: for these, the
+/// index reports the minimum, 0.
 ///
 /// # Safety
-/// The scan was made by [`begin_scan`].
+/// `scan` was made by [`begin_scan`].
 unsafe fn report_distance(scan: &mut pg_sys::IndexScanDescData, distance: Option<pg_sys::Datum>) {
     let count = scan.numberOfOrderBys as usize;
     if count == 0 {
         return;
     }
     scan.xs_recheckorderby = count > 1;
-    // Both arrays have a place for each order; the others stay 0.
+    // Both arrays have an element for each order. The other elements stay 0.
     *scan.xs_orderbynulls = distance.is_none();
     *scan.xs_orderbyvals = distance.unwrap_or(pg_sys::Datum::null());
 }
@@ -241,7 +241,7 @@ pub unsafe extern "C-unwind" fn get_bitmap(
     count
 }
 
-/// Implements `amendscan`: the state goes with its memory context.
+/// Implements `amendscan`. The state is freed with its memory context.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn end_scan(scan: pg_sys::IndexScanDesc) {
     // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made.
@@ -251,7 +251,7 @@ pub unsafe extern "C-unwind" fn end_scan(scan: pg_sys::IndexScanDesc) {
 /// Returns the conditions of a scan.
 ///
 /// # Safety
-/// The scan was made by [`begin_scan`], its keys set.
+/// `scan` was made by [`begin_scan`], and its keys are set.
 unsafe fn conditions(scan: &mut pg_sys::IndexScanDescData) -> &mut [pg_sys::ScanKeyData] {
     match scan.numberOfKeys {
         0 => &mut [],
@@ -259,10 +259,10 @@ unsafe fn conditions(scan: &mut pg_sys::IndexScanDescData) -> &mut [pg_sys::Scan
     }
 }
 
-/// Finds the rows that a scan is to return.
+/// Finds the rows that a scan will return.
 ///
 /// # Safety
-/// The scan was made by [`begin_scan`], its keys and orders set.
+/// `scan` was made by [`begin_scan`], and its keys and orders are set.
 unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) -> RowsLeft<'s> {
     count(scan.indexRelation, 1, 0);
     #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
@@ -305,8 +305,8 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
     })
 }
 
-/// Takes the candidates of the scan's condition if the search is the condition's, or else the candidates
-/// nearest to the query of the order.
+/// Begins an ordered scan with the candidates of the scan's condition, which `search` finds, or, without a condition
+/// that keys can answer, with the candidates nearest to the query of the order, which `nearest` finds.
 fn start_ordered<'s>(
     index: Index<'s>,
     search: KeySearch,
@@ -339,14 +339,14 @@ fn start_ordered<'s>(
 
 /// Returns whether a scan looks for rows that an exclusion constraint forbids.
 fn is_constraint_check(scan: &pg_sys::IndexScanDescData) -> bool {
-    // SAFETY: a scan's snapshot is valid while it goes on; NULL in scans for a bitmap.
+    // SAFETY: a scan's snapshot is NULL, or valid while the scan runs.
     unsafe {
         !scan.xs_snapshot.is_null()
             && (*scan.xs_snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
     }
 }
 
-/// Warns, once a session for a pair of parameters, that no indexed value has the parameters of a query.
+/// Warns that no indexed value has the parameters of the query, once per session and pair of parameters.
 fn warn_of_parameters(
     index: &Index,
     meta: &Meta,

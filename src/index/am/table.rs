@@ -1,5 +1,5 @@
-//! The rows of a table with their keys, as a build and a check of an index read them. Helpers sign documents
-//! while the next rows are read.
+//! Reads the rows of a table with their keys, to build or to check an index. Helpers sign documents while the next rows
+//! are read.
 
 use crate::index::classes::{DocumentClass, OF_DOCUMENTS, RowKeys, ValueParameters};
 use crate::pg::error::OrRaise;
@@ -13,11 +13,12 @@ use pgrx::pg_sys;
 use std::ffi::c_void;
 use std::mem::take;
 
-/// Takes the place of a row, the parameters of its value, its keys, and its size.
+/// A function that takes the place of a row, the parameters of its value, its keys, and its size.
 pub type TakeKeys<'a> =
     &'a mut dyn FnMut(pg_sys::ItemPointerData, Option<ValueParameters>, &mut [u32], RowSize);
 
-/// Takes the place of a row and its values, one a column of the index.
+/// A function that takes the place of a row, its values, and which of them are NULL, with one element per column of the
+/// index.
 type TakeValues<'a> = dyn FnMut(pg_sys::ItemPointerData, &[pg_sys::Datum], &[bool]) + 'a;
 
 /// A scan of a table for one of its indexes.
@@ -25,7 +26,7 @@ pub struct TableScan {
     pub table: pg_sys::Relation,
     pub index: pg_sys::Relation,
     pub info: *mut pg_sys::IndexInfo,
-    /// The scan to be made; NULL for that of a build.
+    /// The scan to use, or NULL to begin one, as for a build.
     pub scan: pg_sys::TableScanDesc,
 }
 
@@ -37,11 +38,11 @@ struct SignedRow {
 }
 
 impl TableScan {
-    /// Reads all rows in the order of the scan, which does not depend on the number of helpers, and returns
-    /// their number.
+    /// Calls `take` for all rows in the order of the scan, which does not depend on the number of helpers. Returns the
+    /// number of rows.
     ///
     /// # Safety
-    /// The relations are open, and the scan is one of the table.
+    /// The relations are open, and the scan, if not NULL, is one of the table.
     pub unsafe fn for_each(&self, row_keys: &RowKeys, take: TakeKeys<'_>) -> f64 {
         if let Some(class) = row_keys.documents() {
             return self.for_each_signed(row_keys, class, take);
@@ -89,7 +90,7 @@ impl TableScan {
                 let value = row_keys.compared(values, is_null);
                 // SAFETY: the values belong to a row.
                 let scope = unsafe { row_keys.scope_of(values, is_null) };
-                // A row that equals none has no keys, as an empty document.
+                // A row with NULL in a scope column has no keys, like an empty document.
                 if let Some(value) = value.filter(|_| scope.is_some()) {
                     // SAFETY: a value of the class's type.
                     let doc = unsafe { Text::from_raw(value) };
@@ -133,7 +134,8 @@ impl TableScan {
     }
 }
 
-/// Returns how many bytes rows, their documents, and the keys to come take: about as many as the documents.
+/// Returns the approximate number of bytes of `rows`, their documents and their future keys, which take about as much
+/// as the documents.
 fn bytes(rows: &[SignedRow], documents: &Parts<u8>) -> usize {
     2 * documents.bytes() + size_of_val(rows)
 }
