@@ -187,7 +187,7 @@ impl Kind {
         }
     }
 
-    /// Returns the types of the arguments after the bound: for documents k, unit and fold, for other kinds none.
+    /// Returns the types of the arguments after the bound: k, unit and fold for documents, none for other kinds.
     pub fn cut_types(self) -> &'static [pg_sys::Oid] {
         match self {
             Self::Documents | Self::ContainingDocuments => {

@@ -113,7 +113,7 @@ struct Build<'a> {
     row: u64,
     /// Entries of the last page of the row table, which has not been written yet.
     entries: Vec<RowEntry>,
-    /// A metapage of which only the parameters are used.
+    /// The contents of a metapage. Only the parameters are used.
     meta: Meta,
 }
 

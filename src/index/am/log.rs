@@ -1,5 +1,5 @@
-//! The log: the newest rows, on a few pages that every lookup reads completely. The lock on its last page, the tail,
-//! assigns a row's number and makes the row visible.
+//! The log: the newest rows, on a few pages that every lookup reads completely. A row gets its number and becomes
+//! visible under the lock on the last page, the tail.
 
 use super::ahead::PageReader;
 use super::cache::NextPlaces;

@@ -11,7 +11,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 /// The predefined role pg_stat_scan_tables, which pg_monitor is a member of.
 const STAT_SCAN_TABLES: pg_sys::Oid = pg_sys::Oid::from_u32(3377);
 
-/// An index of this access method and its table, open until it is dropped.
+/// An index of this access method and its table, both open until the value is dropped.
 pub struct Opened {
     pub table: Relation,
     index: Relation,

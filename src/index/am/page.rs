@@ -23,7 +23,7 @@ const SPECIAL_START: usize = BLOCK_LEN - SPECIAL_LEN;
 /// Bytes of a page that its user can fill.
 pub const PAYLOAD_LEN: usize = SPECIAL_START - HEADER_LEN;
 
-/// Distinguishes our pages from those of other access methods.
+/// Distinguishes our pages from pages of other access methods.
 const PAGE_ID: u16 = 0xFF94;
 
 /// The block of the metapage.
@@ -268,7 +268,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns a new page of zeros at the end of a fork, locked exclusively.
+    /// Adds a page of zeros at the end of `fork`, and returns it, locked exclusively.
     pub fn extend(&self, fork: pg_sys::ForkNumber::Type) -> Page<'a> {
         // SAFETY: the relation is open; the extension lock keeps others from adding the same block.
         unsafe {

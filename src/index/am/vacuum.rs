@@ -96,7 +96,7 @@ pub unsafe extern "C-unwind" fn cleanup(
     // VACUUM and ANALYZE call this with an open index of this access method.
     let index = Index::new((*info).index);
     if (*info).analyze_only {
-        // Autovacuum analyzes tables that only grow long before it vacuums them.
+        // Autovacuum analyzes insert-only tables long before it vacuums them.
         if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
             tidy(&index);
         }
@@ -283,7 +283,7 @@ fn reclaim(index: &Index) {
     }
 }
 
-/// Frees those of `blocks` that are still orphans while nobody else can take pages or write a segment.
+/// Frees the `blocks` that are still orphans now that nobody else can take pages or write a segment.
 fn reclaim_pages(index: &Index, blocks: &[u32]) {
     let _merging = Merging::wait(index);
     let (_page, meta) = Meta::lock(index);

@@ -67,8 +67,8 @@ fn measure(function: pg_sys::Oid) -> Option<(Kind, Option<bool>)> {
     found.map(|(.., kind, is_distance)| (kind, is_distance))
 }
 
-/// Returns how `operator` compares its left operand with its right one, and whether strictly. Returns None unless it
-/// compares numbers, one of which is of type `type_`.
+/// Returns how `operator` compares its left operand with its right one, and whether strictly. Returns None unless it is
+/// in the default btree family of `type_`.
 fn ordering(operator: pg_sys::Oid, type_: pg_sys::Oid) -> Option<(Ordering, bool)> {
     // SAFETY: cache entries are never freed; looks an operator up.
     let strategy = unsafe {

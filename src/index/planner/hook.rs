@@ -139,7 +139,7 @@ unsafe fn is_served(
     })
 }
 
-/// Sets the selectivities of the comparisons to those of the conditions that follow from them.
+/// Gives the comparisons the selectivities of the conditions that follow from them.
 unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
