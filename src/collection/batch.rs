@@ -9,10 +9,10 @@ use neardup::cluster::{Tiles, UnionFind};
 use neardup::memory::with_room;
 use neardup::set::sort_distinct;
 
-/// Most pairs of a work item that a helper finds; the leader finds them if there are more.
+/// A work item with this many pairs or more is left to the leader.
 const PAIRS: usize = 1 << 16;
 
-/// Entries whose rows are loaded into the cache together before they are compared.
+/// Number of entries whose rows are loaded into the processor's cache together, before they are compared.
 const AHEAD: usize = 64;
 
 /// Items that may have partners, renumbered from 0 ("kept" numbers), with their tokens.
@@ -46,27 +46,27 @@ impl Batch {
         }
     }
 
-    /// Replaces each item by the entry of that number in `items`.
+    /// Replaces each item i by `items[i]`.
     pub fn renumber(&mut self, items: &[u32]) {
         for item in &mut self.items {
             *item = items[*item as usize];
         }
     }
 
-    /// Returns the item behind a kept number.
+    /// Returns the item with the kept number `kept`.
     pub fn item(&self, kept: u32) -> u32 {
         self.items[kept as usize]
     }
 
-    /// Returns whether two kept items pass the prefilter.
+    /// Returns whether the kept items `a` and `b` pass the prefilter.
     pub fn passes(&self, a: u32, b: u32) -> bool {
         self.prefilter
             .as_ref()
             .is_none_or(|filter| filter.passes(a, b))
     }
 
-    /// Returns every pair of kept items worth comparing, once, where one item has rows on side a and the other on side
-    /// b. `sides` returns the sides of a kept number.
+    /// Returns the pairs of kept items that are worth comparing, each once. One item of a pair has rows on side a, the
+    /// other on side b. `sides` returns the sides of a kept item.
     pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
         let mut pairs = Records::new(work_mem_bytes() / 4);
         let groups = UnionFind::new(self.tokens.rows()).or_raise();
@@ -90,7 +90,8 @@ impl Batch {
         Pairs::of(pairs, &groups)
     }
 
-    /// Returns the pairs among `entries` or, if there are too many, the sorted entries. Runs in any thread.
+    /// Returns the pairs among `entries` or, if there are too many, the sorted entries whose keys repeat. Runs in any
+    /// thread.
     fn find(
         &self,
         kind: KeyKind,
@@ -112,8 +113,8 @@ impl Batch {
         })
     }
 
-    /// Calls `visit` for each pair among sorted entries that passes the prefilter, until it returns false. Returns its
-    /// last result.
+    /// Calls `visit` for each pair among the sorted `entries` that meets and passes the prefilter, until `visit`
+    /// returns false. Returns whether `visit` always returned true.
     fn pairs_among(
         &self,
         kind: KeyKind,
@@ -151,7 +152,8 @@ impl Batch {
         Ok(true)
     }
 
-    /// Calls `visit` for every group of kept items that look for partners under the same key, by ascending keys.
+    /// Calls `visit` for every group of kept items that look for partners under the same key, in ascending order of
+    /// keys.
     fn for_each_group(&self, kind: KeyKind, visit: &mut dyn FnMut(Group)) {
         let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
             sort_distinct(&mut entries, check);
@@ -165,7 +167,8 @@ impl Batch {
             });
     }
 
-    /// Returns the sets of kept items that `similar` pairs connect. Calls `similar` for as few pairs as possible.
+    /// Returns the sets of kept items that `similar` pairs connect. Calls `similar` only for pairs that are not
+    /// connected yet.
     pub fn connect(&self, similar: &mut dyn FnMut(u32, u32) -> bool) -> UnionFind {
         let sets = UnionFind::new(self.tokens.rows()).or_raise();
         for &kind in self.key_kinds() {
@@ -186,8 +189,8 @@ impl Batch {
         sets
     }
 
-    /// Returns the kept items that are likely to be compared, ascending: those that pass the prefilter together with
-    /// the first item of a group or with the one before them.
+    /// Returns, in ascending order, the kept items that are likely to be compared: each item that passes the prefilter
+    /// together with the first item of its group or with the item before it, and that other item.
     pub fn likely(&self) -> impl Iterator<Item = u32> {
         let mut is_likely = filled(false, self.items.len()).or_raise();
         let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
@@ -216,7 +219,7 @@ impl Batch {
         likely.filter_map(|(kept, is_likely)| is_likely.then_some(kept))
     }
 
-    /// Returns the number of keys of all kept items together.
+    /// Returns the total number of keys of all kept items.
     fn keys(&self, kind: KeyKind) -> usize {
         let of_row = |kept| match kind {
             KeyKind::Tokens => self.tokens.keys(kept).count(),
@@ -259,7 +262,7 @@ impl Batch {
 /// Progress stage of every pass over the keys.
 const SEARCHING: &str = "searching bands";
 
-/// Pairs of kept items in the order of [`Tiles`], in which few rows are loaded twice.
+/// Pairs of kept items in the order of [`Tiles`], which avoids loading rows again and again.
 pub struct Pairs {
     sorted: SortedBigints,
     tiles: Tiles,
@@ -321,7 +324,7 @@ pub fn same_key(a: &u64, b: &u64) -> bool {
     key(*a) == key(*b)
 }
 
-/// A kind of keys under which kept items look for partners.
+/// A kind of key under which kept items look for partners.
 #[derive(Clone, Copy)]
 enum KeyKind {
     Tokens,
@@ -329,10 +332,11 @@ enum KeyKind {
     Elements,
 }
 
-/// Marks an entry under whose element the row meets only smaller rows. Such entries sort last in their group.
+/// Flag of an entry: under this element, the row meets only rows with smaller sets. Flagged entries sort last in their
+/// group.
 const SMALLER_ONLY: u32 = 1 << 31;
 
-/// The kept items under a key. The first `meet_any` rows meet every other row; the rest meet only these.
+/// The kept items under a key. The first `meet_any` rows meet every other row; the rest meet only the first `meet_any`.
 struct Group {
     key: u32,
     rows: Vec<u32>,
@@ -340,7 +344,7 @@ struct Group {
 }
 
 impl Group {
-    /// Builds the group of sorted entries of one key.
+    /// Builds a group from the sorted entries of one key.
     fn of(entries: &[u64]) -> Result<Self> {
         let meets_any = |entry: &u64| *entry as u32 & SMALLER_ONLY == 0;
         Ok(Self {

@@ -1,5 +1,5 @@
-//! Finds the bit strings within a Hamming distance of each other, exactly. Strings may differ in length. The record of
-//! a string is the stored value: 4 bytes of length, then the bits.
+//! Finds all pairs of bit strings of equal length within a Hamming distance, exactly. Strings may differ in length. The
+//! record of a string is the stored value: 4 bytes of length, then the bits.
 
 use crate::collection::form::Test;
 use crate::collection::items::Items;
@@ -13,7 +13,7 @@ use neardup::candidates::token;
 use neardup::hamming;
 use std::collections::BTreeMap;
 
-/// Most bytes of a string that the prefilter tests.
+/// Maximum number of bytes of a string that the prefilter tests.
 const TESTED_BYTES: usize = 32;
 
 /// Bytes of a record before the bits.
@@ -34,7 +34,7 @@ pub fn compare(x: &[u8], y: &[u8]) -> Option<(u32, f64)> {
     Some((distance, share_of_equal(length, distance)))
 }
 
-/// Returns the share of equal bits of two strings of `length` bits at a distance.
+/// Returns the share of equal bits of two strings of `length` bits that are `distance` apart.
 pub fn share_of_equal(length: usize, distance: u32) -> f64 {
     1.0 - f64::from(distance) / length.max(1) as f64
 }
@@ -51,8 +51,8 @@ pub fn by_length(strings: &mut Records, items: &Items) -> BTreeMap<usize, Vec<u3
     by_length
 }
 
-/// Prepares the search for items of one length within `distance`. If no two strings of this length can be farther
-/// apart, all share one key.
+/// Prepares the search for pairs within `distance` among the items of one `length`. If no two strings of this length
+/// can be farther apart, all share one key.
 pub fn search(
     strings: &mut Records,
     items: &Items,

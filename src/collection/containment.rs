@@ -1,7 +1,8 @@
-//! Finds all ordered pairs of rows where the second contains a share of the first, exactly, by their sets.
+//! Finds all ordered pairs of rows where the second contains at least a given share of the first, exactly, by their
+//! sets.
 //!
-//! For each set the search looks up its rarest elements, so many that any set with the required share has one of them.
-//! Sets with such an element in common are sorted into pairs, each once, and compared.
+//! For each set, the search looks up its rarest elements: enough of them that every set with the required share has at
+//! least one. Sets that share such an element are sorted into distinct pairs and compared.
 
 use crate::collection::compare::compare_pairs;
 use crate::collection::documents::read_set;
@@ -16,11 +17,11 @@ use bitvec::vec::BitVec;
 use neardup::bands::element_key;
 use neardup::candidates::{Frequencies, Sides, rarest};
 
-/// Most distinct sets. An entry holds the number of a set and the bit [`LOOKED_UP`].
+/// Maximum number of distinct sets. An entry holds the number of a set and the bit [`LOOKED_UP`].
 const MOST: u32 = u32::MAX / 2;
 
-/// Calls `visit` with every ordered pair of different rows (a, b) for which containment(a, b) >= threshold, and with
-/// this containment. In a join, a is a row of the first side and b of the second.
+/// Calls `visit` for every ordered pair (a, b) of different rows with containment(a, b) >= threshold, and passes this
+/// containment. In a join, a is a row of the first side and b of the second.
 ///
 /// # Errors
 /// ERROR `program_limit_exceeded` for too many distinct sets.
@@ -53,7 +54,7 @@ struct ContainmentSearch {
 }
 
 impl ContainmentSearch {
-    /// Compares `candidates` with the help of other threads, and calls `visit` for the rows of those that reach the
+    /// Compares `candidates` with the help of other threads, and calls `visit` for the rows of the pairs that reach the
     /// threshold.
     fn compare(mut self, candidates: RowSort, visit: Visit<'_>) {
         let mut sets = std::mem::replace(&mut self.sets, Records::new(0));
@@ -74,7 +75,8 @@ impl ContainmentSearch {
         });
     }
 
-    /// Calls `visit` for every pair of different rows (x, y), x of item a and y of item b. The items may be the same.
+    /// Calls `visit` for every pair (x, y) of different rows, x from item a and y from item b, unless it is an
+    /// exception. The items may be the same.
     fn visit_rows(&self, (a, b): (u32, u32), share: f64, visit: Visit<'_>) {
         let (items, keys) = (&self.items, &self.collection.keys);
         for x in items.rows(a).filter(|&row| self.collection.sides(row).a) {
@@ -122,7 +124,8 @@ impl ContainmentSearch {
         lookups
     }
 
-    /// Calls `make` for the set of every item with a row on a side, as `is_on` says, and `take` for the results in order.
+    /// Calls `make` for the set of every item with a row whose sides satisfy `is_on`, and calls `take` with the results
+    /// in order.
     fn sweep<U: Send>(
         &mut self,
         stage: &'static str,
@@ -143,7 +146,8 @@ impl ContainmentSearch {
         );
     }
 
-    /// Returns the pairs (part, whole) of items where the whole has enough elements, and one that the part looks up.
+    /// Returns the pairs (part, whole) of items where the whole has enough elements, including one that the part looks
+    /// up.
     fn candidates(&mut self, lookups: Lookups) -> RowSort {
         let mut sizes = filled(0u32, self.items.len() as usize).or_raise();
         let Lookups {
@@ -194,9 +198,9 @@ const LOOKED_UP: u32 = 1;
 struct Lookups {
     /// Tokens, each with the items that look it up and the items that have it.
     sort: RowSort,
-    /// A filter of the tokens that are looked up: most other tokens find their bit clear.
+    /// Filters tokens: the bits of tokens that are looked up are set, the bits of most other tokens are clear.
     bits: BitVec<u64>,
-    /// The fewest elements of each item that a set must share to contain enough of it.
+    /// For each item, the minimum number of elements that a set needs to contain enough of it.
     needed: Vec<u32>,
 }
 

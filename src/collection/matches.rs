@@ -21,8 +21,8 @@ use pgrx::prelude::*;
 /// Minimum rows for a warning that narrow bands are slow.
 const LARGE: u32 = 100_000;
 
-/// A collection prepared for the search for pairs at or above a threshold: by the true similarity of documents and bit
-/// strings, by the estimate for signatures.
+/// A collection prepared for the search for pairs at or above a threshold. Documents and bit strings are compared by
+/// their true similarity, signatures by the estimate.
 pub struct Matches {
     /// None for bit strings, which are searched one length at a time.
     search: Option<PartnerSearch>,
@@ -77,8 +77,8 @@ impl Matches {
         }
     }
 
-    /// Calls `visit` for every pair of similar rows, once. The earlier row comes first; in a join this is the row of
-    /// side a.
+    /// Calls `visit` once for every pair of similar rows. The earlier row comes first; in a join, it is the row of side
+    /// a.
     pub fn for_each_pair(&mut self, visit: Visit<'_>) {
         for item in over("pairing copies", 0..self.measured.items.len()) {
             self.measured.visit_identical(item, visit);
@@ -97,8 +97,9 @@ impl Matches {
         });
     }
 
-    /// Calls `visit` for pairs of similar rows, each once, the earlier row first, until every row has `most` partners
-    /// or all that exist. Copies are paired first. A row that other rows chose can have more than `most` partners.
+    /// Calls `visit` for pairs of similar rows, once per pair and with the earlier row first, until every row has
+    /// `most` partners or all that exist. Copies are paired first. A row chosen by other rows can have more than `most`
+    /// partners.
     pub fn for_each_partner(&mut self, most: u32, visit: Visit<'_>) {
         let measured = &self.measured;
         let mut lacking = Lacking::after_copies(&measured.items, most, &mut |x, y, similarity| {
@@ -179,7 +180,7 @@ fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> Partn
 /// Checks that the bands miss no pair, and warns if the search may take very long.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` for signatures of too few slots.
+/// ERROR `invalid_parameter_value` for signatures with too few slots for the threshold.
 fn check_bands(plan: &VerifiedPlan, rows: u32, threshold: f64) {
     let slots = plan.bands.slots;
     let has_few = slots < VerifiedPlan::slots(threshold);

@@ -1,4 +1,4 @@
-//! Reads the rows of a query, and keeps what the search for pairs needs of them.
+//! Reads the rows of a query, and keeps the parts that the search for pairs needs.
 
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
 use crate::collection::exceptions::{ExceptedRows, Exceptions};
@@ -19,7 +19,7 @@ use neardup::shingle::{Key, Shingling};
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-/// The measure that pairs must reach.
+/// The measure by which pairs are compared with the threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PairMeasure {
     /// Symmetric: the resemblance of documents or, without documents, of signatures; the Hamming distance of bit
@@ -34,11 +34,11 @@ pub struct Collection {
     key_type: pg_sys::Oid,
     signature_type: pg_sys::Oid,
     pub measure: PairMeasure,
-    /// The parameters by which documents are cut and signed.
+    /// How documents are cut into shingles and signed.
     signing: Signing,
-    /// The similarity that pairs must reach.
+    /// Minimum similarity of a pair.
     pub threshold: f64,
-    /// The greatest distance of two similar bit strings; None if bit strings are rejected.
+    /// Maximum distance of two similar bit strings. None if bit strings are rejected.
     pub distance: Option<u32>,
     /// The kind of the rows read last.
     kind: Option<RowKind>,
@@ -49,30 +49,30 @@ pub struct Collection {
     pub values: Records,
     /// Documents, if rows are compared by them.
     pub documents: Option<Documents>,
-    /// The outlines of all rows. Those of bit strings and of sets for containment are digests alone.
+    /// The outlines of all rows. The outline of a bit string, or of a set for containment, is only a digest.
     pub outlines: Records,
     /// The parameters of the outlines of signatures.
     pub outlining: Option<Outlining>,
-    /// Rows that were pushed one by one and are still to be outlined.
+    /// Rows added by `push` that have not been outlined yet.
     waiting: Vec<(Keys, Piece)>,
     /// The pairs of rows that count as not similar.
     pub exceptions: ExceptedRows,
     /// The number of rows of the first query in a join.
     pub first_side: Option<u32>,
-    /// Counts of these rows' tokens.
+    /// Counts of the tokens of the first query's rows.
     first_tokens: Option<GroupSizes>,
 }
 
-/// Receives key, value and document of a row.
+/// Receives the key, the value and the document of a row.
 pub type TakeRow<'a> =
     &'a mut dyn FnMut(Option<pg_sys::Datum>, Option<pg_sys::Datum>, Option<pg_sys::Datum>);
 
-/// The columns of the key, the value, and the document behind the value.
+/// The columns of the key and the value, and the column of the document, if there is one.
 type Columns = (CheckedColumn, CheckedColumn, Option<CheckedColumn>);
 
 impl Collection {
     /// Returns an empty collection that rejects bit strings. Its keys have the type of the call's first argument. The
-    /// arguments from number `first` are k, unit, fold, slots and seed. NULL slots stand for
+    /// arguments starting with number `first` are k, unit, fold, slots and seed. If slots is NULL, it is
     /// `default_slots(threshold)`.
     pub fn of_call(
         call: &Call,
@@ -96,7 +96,7 @@ impl Collection {
     }
 
     /// Reads the query in the call's second argument. The third argument is the threshold or, for bit strings, the
-    /// distance. The arguments from number `first` are as in [`Self::of_call`].
+    /// distance. The arguments starting with number `first` are the same as in [`Self::of_call`].
     ///
     /// # Errors
     /// The errors of [`Self::read`], and `invalid_parameter_value` for a threshold out of range.
@@ -120,8 +120,8 @@ impl Collection {
         collection
     }
 
-    /// Returns an empty collection for pairs within `bound`. Documents are signed as `minhash` does by default, with
-    /// slots for the threshold.
+    /// Returns an empty collection for pairs within `bound`. Documents are signed with the defaults of `minhash`,
+    /// except for the bound's shingling and a number of slots that suits the threshold.
     pub fn of_bound(key_type: pg_sys::Oid, bound: Bound, signature_type: pg_sys::Oid) -> Self {
         let signing = |threshold, shingling| Signing {
             shingling,
@@ -186,8 +186,8 @@ impl Collection {
         }
     }
 
-    /// Ends the first of two queries that are joined. Rows of the second are then left out if they share too few tokens
-    /// with the first query's rows to be similar to one.
+    /// Ends the first of two queries to be joined. Rows of the second query that share too few tokens with the rows of
+    /// the first to be similar to any of them are then left out.
     pub fn end_first_side(&mut self) {
         let rows = self.rows();
         self.first_side = Some(rows);
@@ -209,7 +209,7 @@ impl Collection {
         self.first_tokens = Some(first_tokens);
     }
 
-    /// Returns whether a row may be similar to a row of the first side.
+    /// Returns whether a row with this `outline` may be similar to a row of the first side.
     fn may_join(&self, outlining: Option<&Outlining>, outline: &[u8]) -> bool {
         let (Some(first_tokens), Some(outlining)) = (&self.first_tokens, outlining) else {
             return true;
@@ -249,11 +249,12 @@ impl Collection {
         }
     }
 
-    /// Reads all rows of a query: key and signature, perhaps with a document; key and document, which is signed; or key
-    /// and bit string.
+    /// Reads all rows of `query`. Its columns are a key and a signature, optionally with a document; a key and a
+    /// document, which is signed unless the measure is containment; or a key and a bit string.
     ///
     /// # Errors
-    /// ERROR for other columns, or for signatures made with different parameters.
+    /// ERROR `datatype_mismatch` for other columns, `invalid_parameter_value` for signatures made with different
+    /// parameters.
     pub fn read(&mut self, query: Query) {
         let (kind, (key, value, document)) = self.check_columns(&query.columns());
         announce(&query);
@@ -269,10 +270,10 @@ impl Collection {
         });
     }
 
-    /// Adds the rows that `feed` passes on. Their values are of `kind`, with types that have been checked.
+    /// Adds the rows that `feed` passes to its argument. Their values are of `kind`, and their types have been checked.
     ///
     /// # Errors
-    /// ERROR if rows read before have documents of another kind; the errors of [`Self::read`].
+    /// ERROR `datatype_mismatch` if rows read before have documents of another kind; the errors of [`Self::read`].
     pub fn gather(&mut self, kind: RowKind, feed: impl FnOnce(TakeRow<'_>)) {
         self.begin(kind);
         let key_type = self.key_type;
@@ -373,7 +374,7 @@ impl Collection {
     /// Adds the rows of an outlined piece.
     fn add(&mut self, keys: &Keys, rows: &OutlinedPiece, outlining: Option<&Outlining>) {
         for (number, (outline, value, document)) in (0..).zip(rows.iter()) {
-            // SAFETY: no other one is asked for before the next row.
+            // SAFETY: no other key is read before the next row.
             let key = unsafe { keys.get(number) };
             if outline.is_empty() {
                 self.without.push(key);
@@ -449,7 +450,7 @@ impl Collection {
 /// documents, by the estimate.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` for texts behind signatures that were not made from text.
+/// ERROR `invalid_parameter_value` if the documents are texts but the signatures were not made from text.
 fn outlining_of(header: &Header, threshold: f64, documents: Option<DocumentKind>) -> Outlining {
     if documents == Some(DocumentKind::Text) && shingling(header).is_none() {
         invalid(
@@ -460,14 +461,15 @@ fn outlining_of(header: &Header, threshold: f64, documents: Option<DocumentKind>
     Outlining::new(header, threshold, documents.is_some())
 }
 
-/// Size of the token filter as a multiple of the tokens' bytes. One in 200 other tokens passes the filter.
+/// Tokens that the filter has room for, per byte of the stored tokens. The filter takes about as many bytes as these.
+/// One in 200 other tokens passes it.
 const TOKEN_ROOM: usize = 2;
 
-/// Approximate bytes that a row takes besides work_mem: its key, numbers and, if it may have partners, a few bits of
-/// its bands or slots.
+/// Approximate bytes per row outside work_mem: its key, numbers and, if it may have partners, a few bits of its bands
+/// or slots.
 const HELD_BYTES: f64 = 60.0;
 
-/// Approximate bytes that a row takes in temporary files besides its columns: its signature and the keys of its bands.
+/// Approximate bytes per row in temporary files besides its columns: its signature and the keys of its bands.
 const FILED_BYTES: f64 = 700.0;
 
 /// Reports the planner's estimate of the number of rows, with the memory and temporary files that they take.

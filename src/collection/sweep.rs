@@ -1,17 +1,18 @@
-//! Work of helper threads on stored records.
+//! Runs work on stored records in helper threads.
 
 use crate::pg::helpers::in_pieces;
 use crate::pg::prelude::*;
 use neardup::parts::Parts;
 
-/// Appends values made from a record to a list. Runs in any thread, and calls its last argument often.
+/// Appends values made from a record to a list. Runs in any thread, and calls its last argument, a check for
+/// interrupts, often.
 pub type Make<'a, U> = dyn Fn(&[u8], &mut Vec<U>, &mut dyn FnMut()) -> Result<()> + Sync + 'a;
 
-/// Appends the record of a number to a list.
+/// Appends the record with a given number to a list.
 pub type Read<'a> = &'a mut dyn FnMut(u32, &mut Vec<u8>);
 
-/// Reads the records of `numbers`, calls `make` for each in helper threads, and `take` for the results in the same
-/// order.
+/// Reads the records of `numbers`, calls `make` for each in helper threads, and calls `take` with the results in the
+/// order of `numbers`.
 pub fn sweep<U: Send>(
     progress: &mut Progress,
     numbers: impl Iterator<Item = u32>,
@@ -40,7 +41,7 @@ pub fn sweep<U: Send>(
     });
 }
 
-/// Returns a closure that appends the record of a number to a list.
+/// Returns a closure that appends the record with a given number to a list.
 pub fn read_stored(records: &mut Records) -> impl FnMut(u32, &mut Vec<u8>) {
     let mut buffer = Vec::new();
     move |number, record| {

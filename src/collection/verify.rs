@@ -32,7 +32,7 @@ impl RowSimilarity {
         }
     }
 
-    /// Returns the similarity of two rows, or None below `threshold`.
+    /// Returns the similarity of `rows`, or None if it is below `threshold`.
     pub fn at_least(
         &mut self,
         collection: &mut Collection,
@@ -48,7 +48,7 @@ impl RowSimilarity {
         similarity.or_raise()
     }
 
-    /// Keeps the set of a row, which was computed elsewhere.
+    /// Keeps `set`, the set of `row`, which was computed elsewhere.
     pub fn keep(&mut self, row: u32, set: &[i64]) {
         if let Some(sets) = &mut self.sets {
             sets.keep(row, set);
@@ -60,7 +60,7 @@ impl RowSimilarity {
 struct Sets {
     shingling: Option<Shingling>,
     computed: Records,
-    /// One more than the number of a row's record; 0 before it is computed.
+    /// For each row, the number of its record plus one, or 0 until its set is computed.
     record_of: Vec<u32>,
 }
 
