@@ -15,6 +15,7 @@ enum Method {
 
 /// Implements `near_dup_clusters(key, query, threshold, method, k, unit, fold, slots, seed, exceptions, params)`.
 ///
+/// # Errors
 /// The errors of `near_dup_pairs`, and `invalid_parameter_value` for an unknown method.
 #[pg_extern(sql = false)]
 fn near_dup_clusters(call: Call) {
@@ -25,7 +26,7 @@ fn near_dup_clusters(call: Call) {
     let mut rows = call.rows();
     // Rows without a value are similar to no row, themselves included.
     for row in 0..collection.without.len() as u32 {
-        // SAFETY: no other one is asked for before the next row.
+        // SAFETY: no other key is read before the next row.
         let key = unsafe { collection.without.get(row) };
         rows.put([key, key, None]);
     }

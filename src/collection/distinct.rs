@@ -16,10 +16,10 @@ use neardup::set::jaccard_at_least;
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 
-/// Most rows returned. Every row read is compared with all of them.
+/// Maximum number of rows returned. Every row read is compared with all of them.
 const MOST_RETURNED: i32 = 10_000;
 
-/// Most rows read. The keys of the repeats of a row are returned as an array.
+/// Maximum number of rows read. The keys of the repeats of a row are returned as an array.
 const MOST_READ: usize = 100_000_000;
 
 /// Implements `near_dup_distinct(key, query, threshold, rows, k, unit, fold, exceptions, params)`: returns, in query
@@ -141,7 +141,7 @@ fn put(mut returned: Returned, keys: &Keys, is_exhausted: bool, call: &Call) {
         let of_row;
         (of_row, repeats) = repeats.split_at(repeats.partition_point(|(of, _)| *of <= number));
         let of_repeats = Some(array(of_row, keys, call.argument_type(0)));
-        // SAFETY: no other one is asked for before the values are put.
+        // SAFETY: no other key is read before the values are put.
         let key = unsafe { keys.get(row) };
         let row_values = [
             key,
@@ -172,9 +172,9 @@ fn array(repeats: &[(u32, u32)], keys: &Keys, key_type: pg_sys::Oid) -> pg_sys::
 /// The measure by which the values of a query are compared.
 struct ValueMeasure {
     kind: RowKind,
-    /// How texts are cut.
+    /// How texts are cut into shingles.
     shingling: Shingling,
-    /// The lowest similarity or, for bit strings, the greatest Hamming distance.
+    /// Minimum similarity or, for bit strings, maximum Hamming distance.
     bound: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The form of the records that a search for partners reads, and the prefilter by their fields.
+//! The form of the records that a search for partners reads, and the prefilter on their fields.
 
 use crate::collection::outlines::read_tokens;
 use neardup::kernels::active;
@@ -7,7 +7,7 @@ use neardup::kernels::active;
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     pub bands: usize,
-    /// The fewest tokens that partners share.
+    /// Minimum number of tokens that partners share.
     pub needed: usize,
     pub test: Option<Test>,
 }
@@ -35,7 +35,7 @@ impl Form {
     }
 }
 
-/// A test by fields of a few bits each: similar rows have at least `equal` fields in common.
+/// A test on fields of a few bits each: in similar rows, at least `equal` fields are equal.
 #[derive(Debug, Clone, Copy)]
 pub struct Test {
     pub fields: usize,
@@ -50,7 +50,7 @@ impl Test {
     }
 }
 
-/// A filter by the packed fields of all rows, stored back to back.
+/// A filter on the packed fields of all rows, stored back to back.
 pub struct Prefilter {
     pub test: Test,
     pub packed: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Groups identical rows into items, so that later steps need not look at copies one by one. Rows with exceptions stay
-//! on their own.
+//! Groups identical rows into items, so that later steps need not look at copies one by one. A row with exceptions is
+//! an item of its own.
 
 use crate::collection::documents::{Documents, set_of_document, set_record};
 use crate::collection::outlines::{Digest, digest, read_digest};
@@ -25,7 +25,7 @@ pub struct Items {
 
 impl Items {
     /// Groups rows with the same value or, if there are documents, with the same signature and set of shingles. A row
-    /// with exceptions is an item on its own.
+    /// with exceptions is an item of its own.
     pub fn of(collection: &mut Collection) -> Self {
         let rows = collection.rows();
         let mut digests = digests_alike(&mut collection.outlines, rows);
@@ -37,7 +37,7 @@ impl Items {
         Self::of_digests(&digests, rows as usize)
     }
 
-    /// Groups rows, given the sorted digests of all that may be alike.
+    /// Groups rows, given the sorted digests of all rows that may be identical.
     fn of_digests(sorted: &[(Digest, u32)], rows: usize) -> Self {
         let mut items = Self {
             first: Vec::new(),
@@ -123,8 +123,8 @@ impl Items {
     }
 }
 
-/// Returns the digests of the rows that may be alike, sorted: those that begin with the same 32 bits as another's. Finds
-/// these rows within work_mem.
+/// Returns, sorted, the digests of the rows that may be identical: those whose digest begins with the same 32 bits as
+/// the digest of another row. Finds these rows within work_mem.
 fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
     const STAGE: &str = "grouping identical rows";
     let (mut entries, mut buffer) = (Partitions::new(rows as usize), Vec::new());

@@ -1,4 +1,4 @@
-//! The items of a collection, their similarities, and the rows of each.
+//! The items of a collection, with their rows and similarities.
 
 use crate::collection::batch::Batch;
 use crate::collection::compare::compare_pairs;
@@ -20,7 +20,8 @@ pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 /// Receives two kept items and their similarity, or None below the threshold.
 type HandOn<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), Option<f64>);
 
-/// Elements of a set for which counters are sized. With fewer counters, more elements share one.
+/// Assumed number of elements per set, by which the number of counters is chosen. With fewer counters, more elements
+/// share one.
 const ELEMENTS: usize = 256;
 
 /// The items of a collection, and their similarity.
@@ -32,7 +33,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Returns the similarity of two kept items, or None below the threshold or `least`.
+    /// Returns the similarity of the kept items `a` and `b`, or None if it is below the threshold or `least`, or if
+    /// their rows are an exception.
     pub fn kept_similarity(
         &mut self,
         batch: &Batch,
@@ -58,7 +60,7 @@ impl Measured {
     }
 
     /// Makes documents that share a token with very many others look for partners under the elements of their sets,
-    /// unless these take more memory than the tokens and more than a quarter of work_mem.
+    /// unless this takes more memory than the tokens and more than a quarter of work_mem.
     pub fn tell_apart(&mut self, batch: &mut Batch) {
         if self.collection.documents.is_none() {
             return;
@@ -122,7 +124,7 @@ impl Measured {
     ) {
         let kind = self.collection.record_kind();
         let mut progress = Progress::begin("comparing", pairs.size_hint().1.unwrap_or_default());
-        // Taken out: rows are read while `hand_on` borrows `self`.
+        // Taken out because rows are read while `hand_on` borrows `self`.
         let mut documents = self.collection.documents.take();
         let mut values = std::mem::replace(&mut self.collection.values, Records::new(0));
         let mut of_document = documents.as_mut().map(|documents| documents.reader());

@@ -8,7 +8,7 @@ use neardup::cluster::{Canonicals, SimilarityOf};
 
 /// The members of clusters, with their canonical rows and the similarities to them.
 pub struct Members {
-    /// (row, canonical row), packed so that rows ascend, each with the bits of the similarity.
+    /// Pairs (row, canonical row), packed so that they sort by row, each with the bits of the similarity.
     sort: PairSort,
     rows: u32,
 }
@@ -22,7 +22,7 @@ impl Members {
         }
     }
 
-    /// Makes `row` a member of the cluster of `canonical`. No row is put twice.
+    /// Makes `row` a member of the cluster of `canonical`. Must not be called twice for a row.
     fn put(&mut self, row: u32, canonical: u32, similarity: f64) {
         let ends = (u64::from(row) << 32 | u64::from(canonical)) ^ SIGN;
         let similarity = similarity.to_bits() as i64;
@@ -36,7 +36,7 @@ impl Members {
         }
     }
 
-    /// Clusters the rows of a batch, given with their kept numbers. `similarity` compares kept numbers.
+    /// Clusters the rows of a batch, each given with its kept number. `similarity` compares two kept items.
     pub fn put_batch(
         &mut self,
         batch: &Batch,

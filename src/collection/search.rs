@@ -16,7 +16,7 @@ use std::ops::Range;
 /// Bits of each token that are compared before rows are linked.
 const LINK_BITS: u32 = 4;
 
-/// The tokens of items, and perhaps fields of a test, in parts of records.
+/// Parts of records that hold the tokens of items and, optionally, the fields of a test.
 pub struct TokenSource<'a> {
     pub records: &'a mut Records,
     /// Bytes of a record that hold the tokens.
@@ -34,7 +34,7 @@ impl TokenSource<'_> {
         self.tokens.len() / size_of::<u32>()
     }
 
-    /// Appends the part `bytes` of an item's record to `list`.
+    /// Appends the range `bytes` of an item's record to `list`.
     fn read(&mut self, item: u32, bytes: Range<usize>, list: &mut Vec<u8>) {
         let record = (self.record_of)(item) as usize;
         let part = self.records.read_part(record, bytes, &mut self.buffer);
@@ -82,7 +82,7 @@ impl PartnerSearch {
         Self { form, parts }
     }
 
-    /// Calls `visit` for all kept items in batches, and frees them. Partners are in the same batch.
+    /// Calls `visit` with all kept items in batches, and frees their records. Partners are in the same batch.
     pub fn for_each_batch(&mut self, visit: &mut dyn FnMut(Batch)) {
         for part in std::mem::take(&mut self.parts) {
             visit(Batch::load(part, &self.form));
@@ -140,7 +140,8 @@ fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
     sizes
 }
 
-/// Joins the kept items that may be partners, by the numbers of their records. Holds only a few bits of each in memory.
+/// Joins the kept items that may be partners, by the numbers of their records. Holds only a few bits of each item in
+/// memory.
 fn link(kept: &mut Records, form: Form) -> UnionFind {
     let rows_kept = kept.len() as u32;
     let (entries, packed) = entries(kept, form);
@@ -164,7 +165,7 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
     sets
 }
 
-/// Returns a test that all partners pass: the search's own, or one by a few bits of each token.
+/// Returns a test that all partners pass: the search's own, or a comparison of a few bits of each token.
 fn link_test(form: &Form) -> Test {
     form.test.unwrap_or(Test {
         fields: form.bands,

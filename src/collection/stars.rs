@@ -1,18 +1,18 @@
-//! `star_clusters` and `connected_components`: clusters from pairs that are known.
+//! `star_clusters` and `connected_components`: clusters of given pairs.
 
 use crate::pg::prelude::*;
 use crate::pg::sort::{NO_PLACE, ValueSort};
 use neardup::cluster::{SimilarPair, UnionFind, stars_of_pairs};
 use pgrx::prelude::*;
 
-/// Stands for the end of a pair that is not a row.
+/// Marks the end of a pair whose key is not the key of a row.
 const NONE: u32 = u32::MAX;
 
 /// Implements `star_clusters(key, rows, pairs, params)`: returns every row, in the order of the first query, with the
 /// canonical row of its cluster and the similarity to it. Pairs may come in any order, with either row first. Pairs
 /// with a key that is not a row are ignored.
 ///
-/// Memory: 24 bytes a row and 24 a pair, and the keys.
+/// Memory: 24 bytes per row and 24 per pair, plus the keys.
 ///
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order,
@@ -42,14 +42,14 @@ fn star_clusters(call: Call) {
     let stars = stars_of_pairs(rows as u32, &mut pairs).or_raise();
     let mut result = call.rows();
     for (row, (canonical, similarity)) in over("listing rows", stars.into_iter().enumerate()) {
-        // SAFETY: no other one is asked for before the two are put.
+        // SAFETY: no other key is read before these two are put.
         let [key, canonical] =
             [row, canonical as usize].map(|row| unsafe { keys.get(of_rows[row]) });
         result.put([key, canonical, similarity.into_datum()]);
     }
 }
 
-/// Puts the keys of the rows into `ends`, each with its number, and returns the number of rows.
+/// Puts the keys of the rows into `ends`, each with the number of its row, and returns the number of rows.
 fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
     let query = Query::open(call, 1, "rows");
     let [key] = query.exactly("Valid for rows is one column: the key, in order.");
@@ -94,7 +94,7 @@ fn read_pairs(call: &Call, ends: &mut ValueSort, first: usize) -> Vec<f64> {
     similarities
 }
 
-/// Returns for each of `places` places of keys the row that has it, or `NONE`.
+/// Returns, for each of `places` places of keys, the row whose key has that place, or `NONE`.
 ///
 /// # Errors
 /// ERROR `unique_violation` if two rows have the same key.
@@ -112,8 +112,8 @@ fn rows_by_place(of_rows: &[u32], places: usize) -> Vec<u32> {
     row_of
 }
 
-/// Implements `connected_components(key, query, params)`: returns every key of the edges with the smallest key of its
-/// component, by the order of the type. An edge with a NULL end only adds its other end.
+/// Implements `connected_components(key, query, params)`: returns every key of an edge with the smallest key of its
+/// component, in the type's order. An edge with a NULL end only adds its other end.
 ///
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order.
@@ -132,12 +132,12 @@ fn connected_components(call: Call) {
     }
     let mut rows = call.rows();
     for key in over("listing keys", 0..keys.len() as u32) {
-        // SAFETY: no other one is asked for before the two are put.
+        // SAFETY: no other key is read before these two are put.
         rows.put([key, sets.find(key)].map(|key| unsafe { keys.get(key) }));
     }
 }
 
-/// Puts the ends of all edges into `ends`, two numbers an edge, and returns the number of edges.
+/// Puts the ends of all edges into `ends`, numbered 2e and 2e + 1 for edge e, and returns the number of edges.
 fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
     let query = Query::open(call, 1, "query");
     let [a, b] = query.exactly("Valid are two columns: the keys at the two ends of an edge.");
