@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::mem;
 use std::sync::{Arc, OnceLock};
 
-/// Most pairs in one piece of work.
+/// Maximum number of pairs in a piece of work.
 const PAIRS: usize = 1 << 12;
 
 /// A row that is compared with others.
@@ -24,7 +24,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Returns about how many bytes it takes, with a guess for a set that is not computed yet.
+    /// Returns its approximate size in bytes, with a guess for a set that has not been computed yet.
     fn bytes(&self, kind: RecordKind) -> usize {
         let record = self.record.len();
         let guessed = match kind {
@@ -36,7 +36,7 @@ impl Compared {
     }
 
     /// Returns the sorted hashes of its set. Two threads may compute them at the same time, so that neither waits for
-    /// one that may end.
+    /// the other, which might end first.
     fn set(&self, kind: RecordKind, check: &mut dyn FnMut()) -> Result<&[i64]> {
         if let Some(set) = self.set.get() {
             return Ok(set);
@@ -52,7 +52,7 @@ impl Compared {
     /// Returns the similarity to `other`, or None below `threshold`.
     ///
     /// # Errors
-    /// The errors of reading a stored signature; `OutOfMemory`.
+    /// The errors of [`estimate_stored`]; `OutOfMemory`.
     pub fn similarity(
         &self,
         other: &Self,
@@ -114,8 +114,8 @@ impl KeptRows {
         (compared, bytes)
     }
 
-    /// Drops every other row. Whether rows are used in turn or each many times in succession, most of those that will
-    /// be used again soon remain.
+    /// Drops every other row. About half of the rows that will be used again soon remain, whether rows are used in turn
+    /// or each many times in succession.
     fn drop_half(&mut self) {
         let (mut stays, kind) = (false, self.kind);
         self.bytes = 0;

@@ -128,7 +128,7 @@ impl Documents {
         }
     }
 
-    /// Returns a closure that appends the document of a number to a list.
+    /// Returns a closure that appends the document with a given number to a list.
     pub fn reader(&mut self) -> impl FnMut(u32, &mut Vec<u8>) {
         let mut buffer = Vec::new();
         move |number, list| self.read(number, &mut buffer, list)

@@ -5,7 +5,7 @@ use crate::pg::sort::{ValueOrder, ValueSort};
 use bitvec::vec::BitVec;
 use std::rc::Rc;
 
-/// Pairs of keys. Takes 8 bytes a pair, and the keys.
+/// Pairs of keys. Takes 8 bytes per pair, plus the keys.
 pub struct Exceptions {
     /// The distinct keys, ascending.
     keys: Keys,
@@ -18,6 +18,7 @@ impl Exceptions {
     /// Returns the pairs that the query in argument `number` yields, or None if the argument is NULL. Skips pairs with
     /// a NULL key.
     ///
+    /// # Errors
     /// ERROR `datatype_mismatch` unless the query has two columns of the type of the call's first argument,
     /// `undefined_function` if this type has no order.
     pub fn of_call(call: &Call, number: usize) -> Option<Self> {
@@ -38,7 +39,7 @@ impl Exceptions {
         }))
     }
 
-    /// Returns the pairs of keys of a type that `read` hands on.
+    /// Returns the pairs of keys that `read` passes to its argument. The keys are of type `key_type`.
     ///
     /// # Errors
     /// ERROR `undefined_function` if the type has no order.
@@ -70,7 +71,7 @@ impl Exceptions {
         let (mut start, mut end) = (0, self.keys.len() as u32);
         while start < end {
             let middle = start.midpoint(end);
-            // SAFETY: no other one is asked for before they are compared.
+            // SAFETY: no other key is read before they are compared.
             let found = unsafe { self.keys.get(middle) }?;
             match self.order.compare(found, key) {
                 std::cmp::Ordering::Less => start = middle + 1,
@@ -103,7 +104,7 @@ impl ExceptedRows {
         let (mut has_some, mut places) = (BitVec::from_vec(words), Vec::new());
         for row in 0..keys.len() as u32 {
             check_interrupts();
-            // SAFETY: no other one of these keys is asked for before the next row.
+            // SAFETY: no other key in `keys` is read before the next row.
             if let Some(place) = exceptions.place(unsafe { keys.get(row) }) {
                 has_some.set(row as usize, true);
                 places.try_push((row, place)).or_raise();

@@ -1,4 +1,4 @@
-//! Outlines of signatures: what the search for pairs needs of them, so that signatures are read only once.
+//! Outlines of signatures: the parts that the search for pairs needs, so that each signature is read only once.
 
 use crate::pg::prelude::*;
 use neardup::bands::band_hashes;
@@ -82,12 +82,12 @@ impl Outlining {
         }
     }
 
-    /// Returns the bytes of an outline that hold the tokens.
+    /// Returns the byte range of the tokens in an outline.
     pub fn tokens(&self) -> Range<usize> {
         DIGEST_LEN..DIGEST_LEN + size_of::<u32>() * self.plan.bands.bands
     }
 
-    /// Returns the bytes of an outline that hold the packed slots.
+    /// Returns the byte range of the packed slots in an outline.
     pub fn packed(&self) -> Range<usize> {
         let start = self.tokens().end;
         let verified = self.verified.as_ref();
@@ -97,7 +97,8 @@ impl Outlining {
     /// Appends the outline of a stored signature, or nothing if its document is empty.
     ///
     /// # Errors
-    /// The errors of reading a stored signature; an error if it was made with other parameters; `OutOfMemory`.
+    /// `Corrupt` for bytes that are not a signature, `Incomparable` if it was made with different parameters,
+    /// `OutOfMemory`.
     pub fn push(&self, stored: &[u8], outline: &mut Vec<u8>) -> Result<()> {
         let signature = Signature::from_bytes(stored)?;
         if signature.header.empty {
@@ -119,13 +120,13 @@ impl Outlining {
     }
 }
 
-/// Reads tokens as outlines hold them.
+/// Reads tokens in the format of outlines.
 pub fn read_tokens(bytes: &[u8]) -> impl ExactSizeIterator<Item = u32> {
     let (tokens, _) = bytes.as_chunks::<4>();
     tokens.iter().map(|token| u32::from_le_bytes(*token))
 }
 
-/// Appends tokens as outlines hold them.
+/// Appends tokens in the format of outlines.
 ///
 /// # Errors
 /// `OutOfMemory`.

@@ -1,4 +1,4 @@
-//! A limited number of partners for every row, in time linear in the rows even among copies.
+//! Finds a limited number of partners for every row, in time linear in the number of rows even among copies.
 
 use crate::collection::batch::Batch;
 use crate::collection::items::Items;
@@ -14,7 +14,7 @@ type VisitRows<'a> = &'a mut dyn FnMut(&Measured, u32, u32, f64);
 
 const NONE: u32 = u32::MAX;
 
-/// The number of partners that the rows of each item still lack. Takes 8 bytes an item.
+/// The number of partners that the rows of each item still lack. Takes 8 bytes per item.
 pub struct Lacking {
     /// The number of rows of every item.
     sizes: Vec<u32>,
@@ -22,7 +22,8 @@ pub struct Lacking {
 }
 
 impl Lacking {
-    /// Pairs the rows of each item until each has `most` partners or all of them, and returns what they still lack.
+    /// Pairs the rows of each item until each row has `most` partners or is paired with all the others. Returns the
+    /// numbers of partners still lacking.
     pub fn after_copies(items: &Items, most: u32, visit: VisitCopies<'_>) -> Self {
         let (mut sizes, mut lacking) = (Vec::new(), Vec::new());
         for item in over("pairing copies", 0..items.len()) {
@@ -34,7 +35,7 @@ impl Lacking {
                 items.for_each_pair_within(item, &mut |x, y| visit(x, y, 1.0));
                 continue;
             }
-            // In a circle, each row with the next `most / 2`, rounded up.
+            // Pairs each row with the next `most / 2` rows, rounded up, in a circle.
             for (place, x) in rows.iter().enumerate() {
                 check_interrupts();
                 for next in 1..=most.div_ceil(2) as usize {
@@ -45,7 +46,8 @@ impl Lacking {
         Self { sizes, lacking }
     }
 
-    /// Pairs rows of two similar items, as many as each row lacks.
+    /// Pairs the rows of two similar items until each row has the partners that it lacks, or all rows of the other
+    /// item.
     fn pair(&mut self, items: &Items, (x, y): (u32, u32), visit: &mut dyn FnMut(u32, u32)) {
         let [x, y] = [x, y].map(|item| item as usize);
         let [of_x, of_y] = [(x, y), (y, x)].map(|(x, y)| self.lacking[x].min(self.sizes[y]));
@@ -68,7 +70,7 @@ impl Lacking {
         self.lacking[y] -= of_y;
     }
 
-    /// Pairs the rows of a batch with similar ones until every row has its partners or all that exist. Looks under a
+    /// Pairs the rows of a batch with similar ones until every row has enough partners or all that exist. Looks under a
     /// row's rarest keys first.
     pub fn search(&mut self, measured: &mut Measured, batch: &Batch, visit: VisitRows<'_>) {
         let tokens = &batch.tokens;
@@ -110,7 +112,7 @@ impl Lacking {
     }
 }
 
-/// The partners found, in linked lists of 8 bytes an entry.
+/// The partners found, in linked lists that take 8 bytes per entry.
 struct Partners {
     heads: Vec<u32>,
     entries: Vec<(u32, u32)>,

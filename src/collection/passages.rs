@@ -90,17 +90,18 @@ const ATTEMPTS: usize = 8;
 /// Rough upper limit of the memory for a document's windows, as a multiple of its bytes.
 const WINDOWS: usize = 8;
 
-/// Bytes of a short word.
+/// Bytes of a short word, for an upper estimate of the number of words.
 const BYTES_A_WORD: usize = 4;
 
-/// Divisors of work_mem for shares that add up to less than all of it: the documents in memory; the fingerprints, then
-/// the windows; the copies; and beside these the classes of a large part with the windows left over, then the rows.
+/// Divisors of work_mem, for shares that add up to less than all of it. In memory at the same time are the documents;
+/// the fingerprints or, later, the windows; the copies; and the classes of a large part with its leftover windows or,
+/// later, the result rows.
 const DOCUMENTS: usize = 8;
 const ENTRIES: usize = 4;
 const LEFT: usize = 8;
 const ROWS: usize = 4;
 
-/// Bytes of work_mem per class of a large part. Their table takes a quarter of this while it grows.
+/// Bytes of work_mem per class of a large part. The classes' table takes a quarter of them while it grows.
 const BYTES_FOR_A_CLASS: usize = 512;
 
 /// Returns a reader with the `min_words` and `fold` given by arguments `first` and `first + 1` of `call`. Its hash
@@ -123,7 +124,7 @@ fn reader(call: &Call, first: usize) -> DocumentReader {
 /// The fingerprints of a collection, each with its number.
 struct Fingerprints {
     entries: Partitions<2>,
-    /// The number of each document's first fingerprint, then the number of all fingerprints.
+    /// The number of each document's first fingerprint, followed by the number of all fingerprints.
     starts: Vec<u64>,
 }
 
@@ -177,7 +178,7 @@ impl Fingerprints {
     }
 }
 
-/// What is kept of the windows with the same hash.
+/// The entries kept for the windows with the same hash.
 #[derive(PartialEq, Eq)]
 enum Kept {
     /// The place of every copy, with the place of the first window.
@@ -286,7 +287,7 @@ impl SpooledTexts {
         windows.into_inner()
     }
 
-    /// Groups `windows` by hash, and returns what `kept` says of each group, partitioned by place.
+    /// Groups `windows` by hash, and returns the entries of each group that `kept` selects, partitioned by place.
     fn entries(&self, windows: Partitions<3>, kept: Kept) -> Partitions<2> {
         let most = self.records.end() as usize / BYTES_A_WORD;
         let entries = Partitions::within(work_mem_bytes() / ENTRIES, Some(most));
@@ -316,7 +317,7 @@ impl SpooledTexts {
         entries.into_inner()
     }
 
-    /// Returns the number of bits to shift places left by, so that their highest bits are evenly distributed.
+    /// Returns the number of bits by which to shift places left so that their highest bits are evenly distributed.
     fn shift(&self) -> u32 {
         Place::new(self.records.end().max(1), 0).0.leading_zeros()
     }
@@ -349,7 +350,7 @@ impl SpooledTexts {
                 let (document, whole) = self.document(bytes.start);
                 let [before, length] = [whole.start..bytes.start, bytes.clone()]
                     .map(|bytes| characters.count(bytes, self).or_raise() as i32);
-                // SAFETY: the two are used before another one is asked for.
+                // SAFETY: both keys are used before another one is read.
                 let key = unsafe { keys.get(document) };
                 [key, (before + 1).into_datum(), length.into_datum()]
             });
@@ -385,7 +386,7 @@ impl SpooledTexts {
     }
 }
 
-/// The grouping of windows by their hashes.
+/// Groups windows by their hashes.
 struct Grouping<'a> {
     kept: Kept,
     shift: u32,
@@ -393,7 +394,7 @@ struct Grouping<'a> {
 }
 
 impl Grouping<'_> {
-    /// Adds windows to `classes`. Passes copies to `emit`, and windows that do not fit to `leave`.
+    /// Adds windows to `classes`. Passes copies to `emit` if these are kept, and windows that do not fit to `leave`.
     fn add(
         &self,
         classes: &mut Classes,

@@ -25,7 +25,7 @@ pub enum RowKind {
 }
 
 impl RowKind {
-    /// Returns the kind of a column's values and the checked column, or None for other types.
+    /// Returns the kind of a column's values and the checked column, or None if the type has no kind.
     pub fn of_column(
         column: &Column,
         signature_type: pg_sys::Oid,
@@ -114,11 +114,11 @@ impl Piece {
         headers.find(|header| !header.empty)
     }
 
-    /// Outlines the rows. Runs in any thread. For signatures, `outlining` is None only while all are of empty
-    /// documents.
+    /// Outlines the rows. Runs in any thread. For signatures, `outlining` is None only if all documents so far were
+    /// empty.
     ///
     /// # Errors
-    /// Errors for damaged signatures, and for signatures made with other parameters; `OutOfMemory`.
+    /// `Corrupt` for damaged signatures, `Incomparable` for signatures made with different parameters, `OutOfMemory`.
     pub fn outline(
         mut self,
         kind: RowKind,
@@ -193,6 +193,6 @@ pub enum RecordKind {
     /// Sorted hashes, 8 bytes each.
     Set,
     Text(Shingling),
-    /// Sorted hashes, as for a set, compared by the containment of the first set in the second.
+    /// Sorted hashes as in `Set`, compared by the containment of the first set in the second.
     Contained,
 }

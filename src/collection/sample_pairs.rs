@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 /// Slots of the signatures that find pairs and assign them to strata.
 const SLOTS: usize = 128;
 
-/// Two rows are compared if they share one of this many slots. A pair of similarity 0.1 shares none of them with a
+/// Two rows are compared if they share any of this many slots. A pair of similarity 0.1 shares none of them with a
 /// probability of 0.001.
 const BANDS: usize = 64;
 
@@ -48,7 +48,7 @@ struct SampledRows {
 }
 
 impl SampledRows {
-    /// Draws at most `most` rows of a query that yields keys and documents.
+    /// Draws at most `most` rows from a query that yields keys and documents.
     fn read(call: &Call, most: usize, seed: i64) -> Self {
         let query = Query::open(call, 1, "query");
         let key_type = call.argument_type(0);
@@ -109,7 +109,7 @@ impl SampledRows {
         });
     }
 
-    /// Draws pairs from the rows that share a slot and from the rows that follow each other.
+    /// Draws pairs of rows that share a slot, and pairs of consecutive rows.
     fn draw(&mut self, mut strata: Strata) -> Vec<SampledPair> {
         let rows = self.signatures.len();
         let mut sort = RowSort::begin();
@@ -179,7 +179,7 @@ impl SampledRows {
         for pair in over("listing pairs", pairs.iter()) {
             let ends = [pair.a, pair.b].map(|number| self.drawn[number as usize]);
             let [a, b] = ends.map(|row| text(self.documents.read(row as usize, &mut buffer)));
-            // SAFETY: no other one is asked for before the two are put.
+            // SAFETY: no other key is read before these two are put.
             let [key_a, key_b] = ends.map(|row| unsafe { self.keys.get(row) });
             let [similarity, weight] = [pair.similarity, pair.weight].map(IntoDatum::into_datum);
             rows.put_and_free([key_a, key_b, similarity, weight, a, b], &[a, b]);
