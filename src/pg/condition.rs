@@ -1,5 +1,5 @@
-//! Conditions of triggers that name tables or keep expressions over a row. PostgreSQL follows renames of these tables
-//! and columns, refuses to drop them, and dumps them.
+//! Trigger conditions that name tables or keep expressions over a row. PostgreSQL follows renames of these tables and
+//! columns, refuses to drop them, and dumps them.
 #![allow(
     clippy::disallowed_methods,
     reason = "an entry an expression of a condition"
@@ -19,10 +19,11 @@ pub fn naming(tables: &[pg_sys::Oid]) -> String {
     format!("ROW({}) IS NOT NULL", named.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the tables that a condition names first; none if it does not begin so.
+/// Returns the tables that the first conjunct of a condition names, as written by [`naming`]; none if it is not written
+/// so.
 ///
 /// # Safety
-/// The condition is that of a trigger, or NULL.
+/// The condition belongs to a trigger, or is NULL.
 pub unsafe fn named(condition: *const c_char) -> Vec<pg_sys::Oid> {
     let conjuncts = conjuncts(condition);
     let row = conjuncts.first().and_then(|&first| tested_row(first));
@@ -42,7 +43,7 @@ pub fn keeping(expressions: &[String]) -> String {
 /// Returns the expressions over a table's row that a condition keeps, or None if it keeps none.
 ///
 /// # Safety
-/// The condition is that of a trigger, or NULL.
+/// The condition belongs to a trigger, or is NULL.
 pub unsafe fn kept(condition: *const c_char) -> Option<Vec<*mut pg_sys::Node>> {
     let conjuncts = conjuncts(condition);
     let row = conjuncts.into_iter().find_map(|conjunct| {
@@ -60,7 +61,7 @@ pub unsafe fn kept(condition: *const c_char) -> Option<Vec<*mut pg_sys::Node>> {
 /// Splits a trigger's condition at its top-level ANDs.
 ///
 /// # Safety
-/// The condition is that of a trigger, or NULL.
+/// The condition belongs to a trigger, or is NULL.
 pub unsafe fn conjuncts(condition: *const c_char) -> Vec<*mut pg_sys::Node> {
     if condition.is_null() {
         return Vec::new();
@@ -79,7 +80,7 @@ pub unsafe fn tested_row(node: *mut pg_sys::Node) -> Option<*mut pg_sys::RowExpr
     nodes::cast((*test).arg.cast(), pg_sys::NodeTag::T_RowExpr)
 }
 
-/// Returns the number of the column that an expression is, or None for other expressions.
+/// Returns the column's number if `node` is a plain column, or None for other expressions.
 ///
 /// # Safety
 /// The node is valid.

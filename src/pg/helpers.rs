@@ -36,8 +36,8 @@ pub fn in_order<P: Send, R: Send, T>(
     before_exit(|| helpers::in_order(limits, &mut check_interrupts, work, take, feed));
 }
 
-/// Works on pieces of records as [`in_order`] does. `feed` puts records: a number, or whatever else the work needs of a
-/// record, and what appends its bytes. What the work makes of a record takes about `made` bytes.
+/// Works on pieces of records, as [`in_order`] does. `feed` puts each record as a tag, such as its number, and a
+/// closure that appends its bytes. The result for a record takes about `made` bytes.
 pub fn in_pieces<N: Send, R: Send>(
     made: usize,
     work: &Work<'_, (Vec<N>, Parts<u8>), R>,
@@ -70,8 +70,9 @@ fn most_helpers() -> usize {
     allowed.min(available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
-/// Works while the end of the session, a FATAL error that unwinds nothing, waits until no helper is at work. The callback
-/// stays no longer than the work: around it PostgreSQL may have a callback of its own, which it takes back in the end.
+/// Runs `work`. If a FATAL error, which unwinds nothing, ends the session meanwhile, a callback waits until no helper
+/// is working. The callback is removed right after the work: PostgreSQL may have registered one of its own before,
+/// which it can cancel only while that is the latest.
 fn before_exit<R>(work: impl FnOnce() -> R) -> R {
     let is_own = !IS_KEPT.load(Ordering::Relaxed);
     if is_own {
@@ -82,7 +83,7 @@ fn before_exit<R>(work: impl FnOnce() -> R) -> R {
         .catch_others(|error| {
             let is_kept = is_own && !is_taken_back();
             match error {
-                // The attempt to take it back has discarded PostgreSQL's report of the error.
+                // The failed attempt to remove the callback has discarded PostgreSQL's report of the error.
                 CaughtError::PostgresError(report) if is_kept => CaughtError::ErrorReport(report),
                 error => error,
             }
@@ -98,11 +99,11 @@ fn before_exit<R>(work: impl FnOnce() -> R) -> R {
 /// Set if the callback stays until the session ends.
 static IS_KEPT: AtomicBool = AtomicBool::new(false);
 
-/// Takes the callback back. Returns false if it stays, where the work has left a later one, as the first temporary table
-/// of a session does.
+/// Removes the callback. Returns false if it stays because the work registered a later one, as the first temporary
+/// table of a session does.
 fn is_taken_back() -> bool {
     let taken = PgTryBuilder::new(|| {
-        // SAFETY: raises an ERROR, without any other effect, if it is not the latest.
+        // SAFETY: raises an ERROR, without any other effect, if the callback is not the latest.
         unsafe { pg_sys::cancel_before_shmem_exit(Some(at_exit), pg_sys::Datum::null()) };
         true
     });

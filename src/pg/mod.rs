@@ -1,4 +1,4 @@
-//! PostgreSQL as any extension needs it: errors, arguments and results, queries, sorting, the catalog.
+//! Bindings to PostgreSQL that any extension could use: errors, arguments and results, queries, sorting, the catalog.
 #![allow(
     unsafe_op_in_unsafe_fn,
     reason = "the section Safety of such a function says what callers owe"

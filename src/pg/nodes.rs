@@ -1,6 +1,7 @@
 //! Takes the planner's expressions apart, and builds new ones.
 //!
-//! A node is a pointer that PostgreSQL keeps valid, and its tag tells its type. `# Safety` says what else a caller owes.
+//! A node is a pointer that PostgreSQL keeps valid, and its tag tells its type. The `# Safety` sections list further
+//! requirements.
 
 use crate::pg::value::Layout;
 use pgrx::{Internal, PgList, pg_sys};
@@ -12,7 +13,7 @@ pub fn pointer<T>(internal: Internal) -> *mut T {
         .map_or(std::ptr::null_mut(), |datum| datum.cast_mut_ptr())
 }
 
-/// Returns a node as a pointer to its type, or None if it has another tag.
+/// Returns `node` as a pointer to `T`, or None if its tag is not `tag`.
 ///
 /// # Safety
 /// The node is valid, and `tag` is the tag of `T`.
@@ -38,10 +39,10 @@ pub unsafe fn is_null(node: *mut pg_sys::Node) -> bool {
     constant.is_some_and(|constant| (*constant).constisnull)
 }
 
-/// Returns the elements of a list of expressions, or None unless it has `N`.
+/// Returns the elements of a list of expressions, or None if it does not have exactly `N`.
 ///
 /// # Safety
-/// The list has expressions, or is NULL.
+/// The list holds expressions, or is NULL.
 pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; N]> {
     let length = if list.is_null() { 0 } else { (*list).length };
     if length as usize != N {
@@ -55,7 +56,7 @@ pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut 
 /// Returns the elements of a list of expressions.
 ///
 /// # Safety
-/// The list has expressions, or is NULL.
+/// The list holds expressions, or is NULL.
 #[allow(clippy::disallowed_methods, reason = "arguments of a call")]
 pub unsafe fn all_elements(list: *mut pg_sys::List) -> Vec<*mut pg_sys::Node> {
     PgList::from_pg(list).iter_ptr().collect()
@@ -71,11 +72,11 @@ pub unsafe fn list(nodes: impl IntoIterator<Item = *mut pg_sys::Node>) -> *mut p
     })
 }
 
-/// Returns the columns that an expression over one table reads, by number, ascending; numbers up to 0 stand for system
+/// Returns the numbers of the columns that `expression` reads, in ascending order. Numbers below 1 stand for system
 /// columns and whole rows.
 ///
 /// # Safety
-/// The expression is over one table alone, as variable 1.
+/// The expression refers to one table only, as range table entry 1.
 #[allow(clippy::disallowed_methods, reason = "at most the columns of a table")]
 pub unsafe fn columns(expression: *mut pg_sys::Node) -> Vec<i16> {
     let (mut members, mut columns) = (std::ptr::null_mut(), Vec::new());
@@ -109,7 +110,7 @@ pub unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys:
     }
 }
 
-/// Builds a call of a function, evaluated if its arguments are constants.
+/// Builds a call of `function`, which is evaluated at once if its arguments are constants.
 ///
 /// # Safety
 /// The function takes the nodes as arguments.
@@ -121,7 +122,7 @@ pub unsafe fn new_call(
     new_collated_call(root, function, args, pg_sys::InvalidOid)
 }
 
-/// Builds a call of a function with `collation`, evaluated if its arguments are constants.
+/// Builds a call of `function` with `collation`, which is evaluated at once if its arguments are constants.
 ///
 /// # Safety
 /// The function takes the nodes as arguments.
@@ -142,10 +143,10 @@ pub unsafe fn new_collated_call(
     pg_sys::eval_const_expressions(root, call.cast())
 }
 
-/// Builds a constant of a type.
+/// Builds a constant of type `type_`.
 ///
 /// # Safety
-/// The datum is of the type, and outlives the node.
+/// The datum is of this type, and outlives the node.
 pub unsafe fn new_constant(type_: pg_sys::Oid, datum: pg_sys::Datum) -> *mut pg_sys::Node {
     let (Layout { by_value, length }, none) = (Layout::of(type_), pg_sys::InvalidOid);
     pg_sys::makeConst(type_, -1, none, length.into(), datum, false, by_value).cast()
@@ -161,7 +162,7 @@ pub unsafe fn new_condition(
     right: *mut pg_sys::Node,
 ) -> *mut pg_sys::Expr {
     let (boolean, none) = (pg_sys::BOOLOID, pg_sys::InvalidOid);
-    // The planner compares it with that of an index column of text.
+    // The planner compares the collation with that of a text index column.
     let collation = pg_sys::exprCollation(left);
     let condition = pg_sys::make_opclause(
         operator,

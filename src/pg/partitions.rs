@@ -1,8 +1,8 @@
 //! Entries partitioned by their highest bits, so that each part can be sorted by itself.
 //!
-//! Pieces of entries are divided before they come and stay as they are, so that the thread that puts them does not copy
-//! them. A thread that works on a part gathers it. Beyond a budget, entries go to one temporary file, in runs that hold
-//! one part after the other.
+//! Entries come in pieces that have been divided already, and stay as they are, so that the thread that puts them does
+//! not copy them. The thread that works on a part gathers it. Entries that exceed a budget go to one temporary file, in
+//! runs that hold one part after the other.
 
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
@@ -14,23 +14,23 @@ use neardup::memory::{Grow, filled, with_room};
 use neardup::parts::Parts;
 use std::ops::Range;
 
-/// Parts that are always allowed, however little memory there is.
+/// Number of parts that is always allowed, however little memory there is.
 const LEAST_PARTS: usize = 1 << 9;
 
-/// Approximate bytes of each part in a run, with the most parts allowed.
+/// Approximate bytes of each part in a run, with the maximum number of parts.
 const SLICE: usize = 1 << 14;
 
-/// Bytes that are always kept in memory, so that a run is large compared to its list of offsets.
+/// Minimum budget in bytes, so that a run is large compared to its list of offsets.
 const LEAST_BUDGET: usize = 1 << 19;
 
-/// Entries put one by one that are divided together.
+/// Number of entries put one by one that are divided together.
 const AT_ONCE: usize = 1 << 12;
 
-/// Parts of more bytes than 1 / `LARGE_SHARE` of work_mem, within these limits, are large.
+/// A part is large if it takes more bytes than 1 / `LARGE_SHARE` of work_mem, clamped to this range.
 const LARGE: Range<usize> = 1 << 16..1 << 24;
 const LARGE_SHARE: usize = 16;
 
-/// Works on all entries of a part. Runs in any thread, and calls its second argument often.
+/// Works on all entries of a part. Runs in any thread, and calls its second argument, a check for interrupts, often.
 pub type PartWork<'a, R> = dyn Fn(Vec<u64>, &mut dyn FnMut()) -> Result<R> + Sync + 'a;
 
 /// Appends the entries of a row, given its number and its record.
@@ -42,18 +42,19 @@ pub type VisitSlices<'a> = dyn FnMut(&mut dyn FnMut(&[u64])) + 'a;
 /// Works on a large part, in the leader.
 pub type LargePartWork<'a> = dyn FnMut(&mut VisitSlices<'_>) + 'a;
 
-/// Entries of N numbers, divided by the highest 32 bits of the first number, which are evenly distributed. A part is a
-/// few pieces of work. In lists, entries follow each other without gaps. Beyond a budget they go to a temporary file.
+/// Entries of `N` numbers, divided by the highest 32 bits of the first number, which are evenly distributed. A part has
+/// the size of a few pieces of work. In lists, entries follow each other without gaps. Entries that exceed a budget go
+/// to a temporary file.
 pub struct Partitions<const N: usize = 1> {
     /// Bytes of entries that may stay in memory.
     budget: usize,
-    /// Entries to be divided.
+    /// Entries that have not been divided yet.
     waiting: Vec<u64>,
     /// Divided entries in memory.
     divided: Vec<Parts<u8>>,
     /// Bytes of `divided`.
     bytes: usize,
-    /// The entries in a file: runs of one record a part.
+    /// The entries in the file: runs of one record per part.
     spilled: Records,
     /// Bytes of the entries of each part.
     lens: Vec<usize>,
@@ -63,17 +64,18 @@ impl<const N: usize> Partitions<N> {
     /// Bytes of an entry.
     const ENTRY: usize = size_of::<[u64; N]>();
 
-    /// Returns partitions for about `entries` entries. Up to half of work_mem stays in memory.
+    /// Returns partitions for about `entries` entries. Keeps up to half of work_mem in memory.
     pub fn new(entries: usize) -> Self {
         Self::within(work_mem_bytes() / 2, Some(entries))
     }
 
-    /// Returns partitions for any number of entries. Up to half of work_mem stays in memory.
+    /// Returns partitions for any number of entries. Keeps up to half of work_mem in memory.
     pub fn of_unknown_size() -> Self {
         Self::within(work_mem_bytes() / 2, None)
     }
 
-    /// Returns partitions for about `entries` entries, or for any number. Up to `budget` bytes stay in memory.
+    /// Returns partitions for about `entries` entries, or for any number if it is None. Keeps up to `budget` bytes in
+    /// memory, but at least [`LEAST_BUDGET`].
     pub fn within(budget: usize, entries: Option<usize>) -> Self {
         let budget = budget.max(LEAST_BUDGET);
         let most = (budget / SLICE).max(LEAST_PARTS);
@@ -92,8 +94,8 @@ impl<const N: usize> Partitions<N> {
         }
     }
 
-    /// Returns the entries that `make` makes from the records of `rows` rows, about `entries`. `read` appends the
-    /// record of a row; `make` runs in any thread.
+    /// Returns the entries, about `entries` in total, that `make` appends for the records of `rows` rows. `read`
+    /// appends the record of a row; `make` runs in any thread.
     pub fn of_rows(
         (stage, entries): (&'static str, usize),
         rows: u32,
@@ -126,7 +128,7 @@ impl<const N: usize> Partitions<N> {
         divided + self.waiting.len() / N
     }
 
-    /// Returns what divides entries for these partitions, in any thread.
+    /// Returns a divider for these partitions, which works in any thread.
     pub fn divider(&self) -> Divider<N> {
         Divider {
             parts: self.lens.len(),
@@ -184,8 +186,8 @@ impl<const N: usize> Partitions<N> {
         self.work_on_each(stage, work, take, None);
     }
 
-    /// Works on all parts with the help of other threads, except that the leader works on large parts if `large` is
-    /// given: at any time between calls of `take`.
+    /// Works on all parts as [`Self::work_on`] does, except that the leader works on large parts if `large` is given:
+    /// at any time between calls of `take`.
     pub fn work_on_each<R: Send>(
         mut self,
         stage: &'static str,
@@ -272,7 +274,7 @@ pub struct Divider<const N: usize> {
 }
 
 impl<const N: usize> Divider<N> {
-    /// Returns the entries of every part, 8 bytes a number.
+    /// Returns the entries of every part, 8 bytes per number.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -299,8 +301,8 @@ impl<const N: usize> Divider<N> {
     }
 }
 
-/// Returns the part, of `parts`, to which an entry belongs by its highest 32 bits. Ascending entries have ascending
-/// parts.
+/// Returns the number of the part that an entry belongs to, out of `parts` parts, by the entry's highest 32 bits.
+/// Ascending entries have ascending parts.
 fn part(entry: u64, parts: usize) -> usize {
     (((entry >> 32) * parts as u64) >> 32) as usize
 }

@@ -1,4 +1,4 @@
-//! Rights of table owners: running with them, and checking them.
+//! Runs with the rights of table owners, and checks rights.
 
 use crate::pg::settings::Settings;
 use pgrx::pg_sys;
@@ -37,7 +37,7 @@ impl OwnerRights {
         self.settings.set(name, value);
     }
 
-    /// Makes values survive the conversion to text and back.
+    /// Sets output formats with which values survive the conversion to text and back.
     pub fn keep_texts(&self) {
         for (name, value) in [
             (c"datestyle", c"ISO"),
@@ -50,15 +50,15 @@ impl OwnerRights {
 
     pub fn resign(self) {
         self.settings.restore();
-        // SAFETY: what `assume` has read is set again.
+        // SAFETY: restores what `assume` has read.
         unsafe { pg_sys::SetUserIdAndSecContext(self.caller, self.context) };
     }
 }
 
-/// Checks that the current role owns a table.
+/// Checks that the current role owns `table`.
 ///
 /// # Errors
-/// ERROR `insufficient_privilege` unless the current role owns a table.
+/// ERROR `insufficient_privilege` otherwise.
 pub fn check_owner(table: pg_sys::Oid) {
     if !owns(table) {
         // SAFETY: raises the ERROR; the name is NUL-terminated.

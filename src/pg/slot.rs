@@ -17,10 +17,10 @@ pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_s
     (!is_null).then_some(value)
 }
 
-/// Returns a value as text in the current memory context.
+/// Returns the text form of a value, allocated in the current memory context.
 ///
 /// # Safety
-/// The value is of the type.
+/// The value is of type `type_`.
 pub unsafe fn as_text<'v>(type_: pg_sys::Oid, value: pg_sys::Datum) -> &'v CStr {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
     pg_sys::getTypeOutputInfo(type_, &mut function, &mut is_varlena);
@@ -30,13 +30,13 @@ pub unsafe fn as_text<'v>(type_: pg_sys::Oid, value: pg_sys::Datum) -> &'v CStr 
 /// Returns whether two values have the same bits. TOAST pointers are followed.
 ///
 /// # Safety
-/// The values are of the type.
+/// The values are of type `type_`.
 pub unsafe fn are_same(type_: pg_sys::Oid, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
     let layout = Layout::of(type_);
     datum_image_eq(a, b, layout.by_value, layout.length.into())
 }
 
-/// Returns whether two versions of a row have the same bits, or NULL, in all of `columns`.
+/// Returns whether each of `columns` has the same bits in two versions of a row, or is NULL in both.
 ///
 /// # Safety
 /// The slots hold rows of a table with these columns.
@@ -82,7 +82,7 @@ pub type RowPlace = (u32, Tid);
 /// Returns the place of the row that a slot holds.
 ///
 /// # Safety
-/// As for [`tid`].
+/// The requirements of [`tid`].
 pub unsafe fn row_place(slot: *mut pg_sys::TupleTableSlot) -> RowPlace {
     ((*slot).tts_tableOid.to_u32(), tid(slot))
 }
@@ -97,6 +97,8 @@ fn pointer_to((block, offset): Tid) -> pg_sys::ItemPointerData {
 pub struct Slot(*mut pg_sys::TupleTableSlot);
 
 impl Slot {
+    /// Returns a slot for rows of `table`.
+    ///
     /// # Safety
     /// The table is open, and stays open while the slot exists.
     pub unsafe fn new(table: pg_sys::Relation) -> Self {
@@ -117,11 +119,11 @@ impl Slot {
         pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0)
     }
 
-    /// Locks a version of a row FOR SHARE. Waits for a transaction that is changing it. Returns whether it is the
-    /// newest version then.
+    /// Locks a version of a row FOR SHARE, after waiting for any transaction that is changing it. Returns whether it is
+    /// still the newest version.
     ///
     /// # Safety
-    /// As for [`Self::fetch`]; the table is locked, and another transaction wrote the version.
+    /// The requirements of [`Self::fetch`]; the table is locked, and another transaction wrote the version.
     pub unsafe fn lock(&self, table: pg_sys::Relation, tid: Tid) -> bool {
         let mut pointer = pointer_to(tid);
         let mut failure = pg_sys::TM_FailureData::default();
@@ -139,8 +141,8 @@ impl Slot {
         result == pg_sys::TM_Result::TM_Ok
     }
 
-    /// Fetches the newest version of the row with a version at `tid`, as committed or written by this transaction.
-    /// Returns whether it exists.
+    /// Fetches the newest version, committed or written by this transaction, of the row that has a version at `tid`.
+    /// Returns whether there is one.
     ///
     /// # Safety
     /// The slot belongs to the table. The version was visible to this transaction at some time.
@@ -179,11 +181,14 @@ pub struct Versions {
     slot: *mut pg_sys::TupleTableSlot,
 }
 
-/// Visits a version of a row, with what the snapshot tells about its transactions. Returns whether to go on.
+/// Visits a version of a row, given the snapshot; a dirty one tells which running transactions wrote or deleted the
+/// version. Returns whether to go on.
 pub type VisitVersion<'v> =
     dyn FnMut(*mut pg_sys::TupleTableSlot, &pg_sys::SnapshotData) -> bool + 'v;
 
 impl Versions {
+    /// Begins to read rows of `table` as `snapshot` sees them.
+    ///
     /// # Safety
     /// The table is open and the snapshot valid until [`Self::close`], or an ERROR.
     pub unsafe fn open(table: pg_sys::Relation, snapshot: pg_sys::Snapshot) -> Self {
@@ -194,8 +199,8 @@ impl Versions {
         }
     }
 
-    /// Calls `visit` for the versions of the row of an index entry that the snapshot sees, until it returns false.
-    /// Returns its last result, or None if the snapshot sees none.
+    /// Calls `visit` for the versions that the snapshot sees of the row of an index entry, until `visit` returns false.
+    /// Returns the last result of `visit`, or None if the snapshot sees no version.
     pub fn visit(
         &mut self,
         mut tid: pg_sys::ItemPointerData,
@@ -203,7 +208,7 @@ impl Versions {
     ) -> Option<bool> {
         check_interrupts();
         let (mut again, mut has_more, mut all_dead, mut goes_on) = (true, false, false, None);
-        // SAFETY: all is open.
+        // SAFETY: table and slot are open.
         unsafe {
             while again
                 && pg_sys::table_index_fetch_tuple(
@@ -222,15 +227,16 @@ impl Versions {
         goes_on
     }
 
-    /// Returns the version of the row of an index entry, valid until the next call; None if the snapshot sees none.
+    /// Returns the version that the snapshot sees of the row of an index entry, or None if it sees none. Valid until
+    /// the next call.
     pub fn seen(&mut self, tid: pg_sys::ItemPointerData) -> Option<*mut pg_sys::TupleTableSlot> {
         let seen = self.visit(tid, &mut |_, _| false);
         seen.map(|_| self.slot)
     }
 
-    /// Releases its memory and its rows of the table.
+    /// Drops the slot, and ends the fetch.
     pub fn close(self) {
-        // SAFETY: all is open, and not used again.
+        // SAFETY: slot and fetch are open, and not used again.
         unsafe {
             pg_sys::ExecDropSingleTupleTableSlot(self.slot);
             pg_sys::table_index_fetch_end(self.table);

@@ -1,7 +1,7 @@
 //! Records of any length on temporary storage, read back by number in any order.
 //!
-//! The first ones stay in memory, within a budget; the others go to a temporary file that PostgreSQL counts, limits and
-//! removes like the files of its own sorts.
+//! The first records stay in memory, within a budget; the others go to a temporary file that PostgreSQL counts, limits
+//! and removes like the files of its own sorts.
 
 use crate::pg::error::OrRaise;
 use crate::pg::settings::work_mem_bytes;
@@ -20,12 +20,13 @@ pub struct Records {
 enum Places {
     /// All records have the same length.
     Even { width: usize, len: usize },
-    /// The beginning of each record, and the end of the last.
+    /// The start of each record, followed by the end of the last one.
     Any(Vec<u64>),
 }
 
 impl Records {
-    /// Keeps up to `budget` bytes in memory, plus 8 bytes a record once records differ in length.
+    /// Returns an empty store that keeps up to `budget` bytes in memory, plus 8 bytes per record once records differ in
+    /// length.
     pub fn new(budget: usize) -> Self {
         Self {
             memory: Vec::new(),
@@ -53,7 +54,8 @@ impl Records {
         self.file.is_none()
     }
 
-    /// Returns where a record begins. For the number of records, returns where the last one ends.
+    /// Returns the offset at which `record` starts. If `record` is the number of records, returns the end of the last
+    /// one.
     pub fn start(&self, record: usize) -> u64 {
         match &self.places {
             Places::Even { width, .. } => (record * width) as u64,
@@ -88,7 +90,8 @@ impl Records {
         (self.start(record + 1) - self.start(record)) as usize
     }
 
-    /// Returns the record that holds a byte, and the range of its bytes. Bytes are numbered across all records.
+    /// Returns the record that holds `byte`, and the range of the record's bytes. Bytes are numbered across all
+    /// records.
     pub fn record_of(&self, byte: u64) -> (usize, Range<u64>) {
         let record = match &self.places {
             Places::Even { width, .. } => byte as usize / (*width).max(1),
@@ -102,7 +105,7 @@ impl Records {
         self.read_part(record, 0..self.length(record), buffer)
     }
 
-    /// Returns some bytes of a record, in `buffer` if they come from the file.
+    /// Returns the range `bytes` of a record, in `buffer` if they come from the file.
     pub fn read_part<'a>(
         &'a mut self,
         record: usize,
@@ -134,7 +137,7 @@ impl Records {
     }
 }
 
-/// Pairs of numbers. Those beyond work_mem are in a temporary file.
+/// Pairs of numbers, which go to a temporary file when they exceed work_mem.
 pub struct NumberPairs {
     records: Records,
     buffer: Vec<u8>,

@@ -43,9 +43,9 @@ impl Layout {
     }
 }
 
-/// Returns the result of `work`, and frees the PostgreSQL values that it leaves behind.
+/// Returns the result of `work`, and frees the PostgreSQL values that `work` leaves behind.
 pub fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
-    // SAFETY: after an ERROR the memory is freed with its parent.
+    // SAFETY: after an ERROR, the memory context is deleted with its parent.
     unsafe {
         let before = pg_sys::CurrentMemoryContext;
         let own = pg_sys::AllocSetContextCreateExtended(
@@ -63,7 +63,8 @@ pub fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Copies of values of one type, by number. Those beyond a share of work_mem are in a temporary file.
+/// Copies of values of one type, by number. Values passed by reference go to a temporary file when they exceed a share
+/// of work_mem.
 pub struct Keys {
     len: usize,
     values: Values,
@@ -73,7 +74,7 @@ pub struct Keys {
 enum Values {
     /// Values passed by value, and the numbers of the NULLs, ascending.
     Direct(Vec<u64>, Vec<usize>),
-    /// Values passed by reference. A NULL has no bytes. The last two values that were asked for are held.
+    /// Values passed by reference. A NULL has no bytes. The last two values read are held.
     Stored(RefCell<(Records, [Vec<u64>; 2])>),
 }
 
@@ -119,10 +120,10 @@ impl Keys {
         }
     }
 
-    /// Returns a value.
+    /// Returns the value with number `row`, or None for NULL.
     ///
     /// # Safety
-    /// The value is used before two others have been asked for.
+    /// The value is used before two other values are read.
     pub unsafe fn get(&self, row: u32) -> Option<pg_sys::Datum> {
         let row = row as usize;
         match &self.values {
@@ -139,10 +140,10 @@ impl Keys {
     }
 }
 
-/// Appends a record of a value's bytes.
+/// Appends the bytes of `value` as a record.
 ///
 /// # Safety
-/// `value` is of a type that is passed by reference, of that length.
+/// `value` is of a type that is passed by reference and has this `length`.
 unsafe fn push_bytes(records: &mut Records, value: pg_sys::Datum, length: i16) {
     let start = value.cast_mut_ptr::<u8>();
     let bytes = match length {
