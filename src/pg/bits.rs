@@ -7,13 +7,15 @@ use bitvec::prelude::*;
 use neardup::memory::joined;
 use pgrx::pg_sys;
 
-/// Bytes before the bits: their number as an int4.
+/// Bytes before the bits, which hold the number of bits as an int4.
 const COUNT_LEN: usize = size_of::<i32>();
 
 /// A `bit` or `varbit` argument.
 pub struct Bits<'a>(Varlena<'a>);
 
 impl Bits<'_> {
+    /// Reads a datum of type `bit` or `varbit`.
+    ///
     /// # Safety
     /// `datum` is a non-null datum of type bit or varbit that outlives the value.
     ///

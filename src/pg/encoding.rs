@@ -28,8 +28,8 @@ impl Drop for Converted {
     }
 }
 
-/// A text as UTF-8, whatever the database's encoding. In SQL_ASCII, whose bytes have no known meaning, these are the
-/// bytes as they are.
+/// A text as UTF-8, whatever the database's encoding. In SQL_ASCII, where bytes have no known meaning, the bytes stay
+/// as they are.
 pub struct Utf8<S> {
     stored: S,
     converted: Option<Converted>,
@@ -92,7 +92,7 @@ pub fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
 }
 
 /// Returns whether texts must be converted between UTF-8 and the database's encoding. Computed once: the encoding does
-/// not change while the backend runs, and every text argument asks.
+/// not change while the backend runs, and every text argument needs to know.
 pub fn is_converted() -> bool {
     static IS_CONVERTED: OnceLock<bool> = OnceLock::new();
     *IS_CONVERTED.get_or_init(|| {
@@ -129,12 +129,12 @@ fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
     }
 }
 
-/// Converts a text of the server, such as a name, to UTF-8.
+/// Converts a text in the database's encoding, such as a name, to UTF-8.
 pub fn utf8(text: &CStr) -> String {
     in_utf8(text.to_bytes())
 }
 
-/// Converts bytes of the server to UTF-8.
+/// Converts bytes in the database's encoding to UTF-8. Invalid bytes become U+FFFD.
 #[allow(clippy::disallowed_methods, reason = "names and texts of statements")]
 pub fn in_utf8(text: &[u8]) -> String {
     String::from_utf8_lossy(&Utf8::new(text)).into_owned()

@@ -1,5 +1,5 @@
-//! The last result of a call site, kept for when the same document comes again. In `ORDER BY sig <=> minhash((SELECT
-//! body ...))` it is the same for every row, and PostgreSQL would compute its signature each time.
+//! Keeps the last result of a call site, in case the same document comes again. In `ORDER BY sig <=> minhash((SELECT
+//! body ...))`, the document is the same for every row, and PostgreSQL would compute its signature each time.
 
 use crate::pg::call::Call;
 use crate::pg::settings::work_mem_bytes;
@@ -16,7 +16,7 @@ use pgrx::{IntoDatum, pg_sys};
 use std::any::Any;
 use std::marker::PhantomData;
 
-/// A document argument, which is not detoasted until its text is asked for.
+/// A document argument, detoasted only when its text is needed.
 pub struct Document<'a> {
     datum: pg_sys::Datum,
     lifetime: PhantomData<&'a [u8]>,
@@ -25,6 +25,8 @@ pub struct Document<'a> {
 argument!(Document, "text");
 
 impl Document<'_> {
+    /// Returns the document in a datum, without detoasting it.
+    ///
     /// # Safety
     /// `datum` is a non-null datum of a text type that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
@@ -35,16 +37,16 @@ impl Document<'_> {
     }
 
     fn text(&self) -> Text<'_> {
-        // SAFETY: vouched for by the maker.
+        // SAFETY: vouched for by the caller of `from_raw`.
         unsafe { Text::from_raw(self.datum) }
     }
 
-    /// Returns the bytes as stored. Those of a compressed document are compressed, and those of one stored out of line
-    /// are the pointer, which PostgreSQL itself compares in place of the value (`datumIsEqual`). Returns None for
-    /// pointers into memory, where the document may change.
+    /// Returns the bytes as stored: compressed if the document is compressed, and the TOAST pointer if it is stored out
+    /// of line. PostgreSQL itself compares such pointers in place of values (`datumIsEqual`). Returns None for pointers
+    /// into memory, where the document may change.
     fn stored(&self) -> Option<&[u8]> {
         let start = self.datum.cast_mut_ptr::<pg_sys::varlena>();
-        // SAFETY: a varlena, as the maker vouches, has that many bytes; it outlives the value.
+        // SAFETY: the caller of `from_raw` vouched for a varlena that outlives the value. It has that many bytes.
         unsafe {
             if varatt_is_1b_e(start)
                 && u32::from(vartag_1b_e(start)) != pg_sys::vartag_external::VARTAG_ONDISK
@@ -81,7 +83,7 @@ unsafe impl<T> BoxRet for Remembered<T> {
     }
 }
 
-/// The memory of a call site. `O` are the options that the result depends on besides the document; `K` is the form in
+/// The memory of a call site. `O` holds the options that the result depends on besides the document; `K` is the form in
 /// which the result is kept.
 pub struct Memo<O, K> {
     /// The glimpse of the last call's document.
@@ -108,13 +110,13 @@ struct KeptResult<O, K> {
     result: K,
 }
 
-/// Returns the value that a call site keeps between calls, at first the default.
+/// Returns the value that a call site keeps between calls, initially the default.
 ///
 /// # Panics
-/// If the function has asked for a value of another type.
+/// Panics if the call site already keeps a value of another type.
 pub fn memory<M: Default + 'static>(call: &mut Call) -> &mut M {
-    // SAFETY: only this function sets the pointer. What it points to lives as long as the call site, and the call, of
-    // which there is one at a time, is borrowed as long as the value.
+    // SAFETY: only this function sets the pointer. Its target lives as long as the call site. There is one call at a
+    // time, and it is borrowed as long as the value.
     let kept: &mut Box<dyn Any> = unsafe {
         let site = &mut *(*call.fcinfo()).flinfo;
         if site.fn_extra.is_null() {
@@ -127,7 +129,7 @@ pub fn memory<M: Default + 'static>(call: &mut Call) -> &mut M {
     kept.downcast_mut().expect("a function keeps one type")
 }
 
-/// Returns the result of `compute`, or that of the call before if it had the same document and options.
+/// Returns the result of `compute`, or the result of the previous call if that had the same document and options.
 pub fn remembered<O: PartialEq + 'static, T: IntoDatum>(
     mut call: Call,
     document: &Document<'_>,
@@ -153,11 +155,11 @@ pub fn remembered<O: PartialEq + 'static, T: IntoDatum>(
 }
 
 impl<O: PartialEq, K> Memo<O, K> {
-    /// Returns the result of `compute`, or the last one if it was for the same document and options. `keep` copies a
-    /// result for `read`, or returns None if it takes more than the bytes given.
+    /// Returns the result of `compute`, or the kept result if that was for the same document and options. `keep` copies
+    /// a result for `read`, or returns None if it takes more than the given number of bytes.
     ///
     /// Keeps one document with its result, together no larger than work_mem, and only once a document has come twice in
-    /// a row. If every row has its own document, this costs one comparison a row.
+    /// a row. If every row has its own document, this costs one comparison per row.
     pub fn get<R>(
         &mut self,
         document: &Document<'_>,
@@ -194,12 +196,14 @@ impl<O: PartialEq, K> Memo<O, K> {
     }
 }
 
-/// Copies a result, or returns None if it takes more than `most_bytes` or memory does not suffice.
+/// Copies a result, or returns None if it takes more than `most_bytes` or if there is not enough memory.
 pub fn kept_bytes<T: Copy>(result: &[T], most_bytes: usize) -> Option<Vec<T>> {
     let fits = size_of_val(result) <= most_bytes;
     fits.then(|| copied(result).ok()).flatten()
 }
 
+/// Returns the bytes of a varlena, including its header.
+///
 /// # Safety
 /// The datum is a varlena that lives long enough.
 unsafe fn varlena_bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {

@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Reports to other sessions per NOTICE.
 const REPORTS: u64 = 3;
 
-/// Most steps between two looks at the clock, and the time that they should take.
+/// Maximum number of steps between two looks at the clock, and the time that the steps in between should take.
 const STRIDE: u64 = 256;
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -28,7 +28,7 @@ pub fn define_setting() {
         GucContext::Userset,
         GucFlags::default(),
     );
-    // Warns of settings already made under the prefix, and removes them.
+    // Warns about settings already made under the prefix, and removes them.
     // SAFETY: the prefix is NUL-terminated.
     hold_interrupts(|| unsafe { pg_sys::MarkGUCPrefixReserved(c"neardup".as_ptr()) });
 }
@@ -36,10 +36,10 @@ pub fn define_setting() {
 /// One stage of a job.
 pub struct Progress {
     stage: &'static str,
-    /// The number of steps, and whether it is certain.
+    /// The number of steps, and whether it is exact.
     total: (u64, bool),
     done: u64,
-    /// The step that next looks at the clock, and the number of steps between two looks.
+    /// The step at which to look at the clock next, and the number of steps between two looks.
     next_look: u64,
     stride: u64,
     started: Instant,
@@ -57,7 +57,7 @@ impl Progress {
         progress
     }
 
-    /// Begins a stage of about `total` steps, and reports it. 0 stands for a number that is not known.
+    /// Begins a stage of about `total` steps, and reports it. 0 stands for an unknown number.
     pub fn about(stage: &'static str, total: f64) -> Self {
         let mut progress = Self::new(stage, (total as u64, false));
         progress.show();
@@ -85,7 +85,8 @@ impl Progress {
         }
     }
 
-    /// Counts one step, of no more than were announced. Lets a cancel through, and reports when it is time.
+    /// Counts one step. There must be no more steps than announced. Lets a pending cancel through, and reports when it
+    /// is time.
     pub fn step(&mut self) {
         self.done += 1;
         if self.done < self.next_look {
@@ -107,7 +108,7 @@ impl Progress {
         self.look();
     }
 
-    /// Lets a cancel through within a long step, and reports when it is time.
+    /// Lets a pending cancel through within a long step, and reports when it is time.
     pub fn look(&mut self) {
         check_interrupts();
         self.looked = Instant::now();
@@ -162,8 +163,8 @@ pub fn notice(message: &str) {
     }
 }
 
-/// The activity of this session as others see it: the statement after a comment of ours. Dropping it shows the
-/// statement alone again.
+/// The activity of this session as others see it: the statement, preceded by a comment. Dropping it shows the statement
+/// alone again.
 struct Activity {
     query_id: u64,
 }
@@ -176,7 +177,7 @@ impl Activity {
     }
 
     fn show(&self, message: &str) {
-        // SAFETY: the statement is NUL-terminated where there is one; the setting is one of the server.
+        // SAFETY: the statement is NULL or NUL-terminated; the setting is only read.
         let (statement, most) = unsafe {
             let statement = match pg_sys::debug_query_string {
                 start if start.is_null() => &[],
@@ -203,7 +204,7 @@ impl Activity {
 
 impl Drop for Activity {
     fn drop(&mut self) {
-        // SAFETY: a pointer that PostgreSQL keeps while the statement runs.
+        // SAFETY: PostgreSQL keeps the pointer valid while the statement runs.
         let statement = unsafe { pg_sys::debug_query_string };
         if !statement.is_null() {
             self.report(statement);

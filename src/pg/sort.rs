@@ -103,7 +103,7 @@ impl RowSort {
         self.len += 1;
     }
 
-    /// Returns the number of pairs, repeated ones included.
+    /// Returns the number of pairs, including repeated ones.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -249,7 +249,7 @@ impl ValueOrder {
     /// Returns the order of the values of a column.
     ///
     /// # Errors
-    /// As for [`Self::of`].
+    /// The errors of [`Self::of`].
     pub fn of_column(column: ColumnType) -> Self {
         Self {
             type_: order_of(column.type_),
@@ -275,7 +275,7 @@ pub struct ValueSort {
     value_type: pg_sys::Oid,
 }
 
-/// Stands for the place of a value that was never put.
+/// Marks a number for which no value was put.
 pub const NO_PLACE: u32 = u32::MAX;
 
 impl ValueSort {
@@ -320,7 +320,7 @@ impl ValueSort {
 
     /// Replaces `held` with a copy of `value`, to compare later values with.
     fn hold(&self, value: pg_sys::Datum, held: &mut Option<pg_sys::Datum>) {
-        // SAFETY: values are of the type of the sort; the one before was copied here.
+        // SAFETY: values are of the type of the sort; the previous one was copied here.
         unsafe {
             let order = self.order.type_;
             let (by_value, length) = ((*order).typbyval, (*order).typlen);

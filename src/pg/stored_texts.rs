@@ -1,7 +1,7 @@
 //! Texts on temporary storage, kept as PostgreSQL stores them until they are read.
 //!
-//! Few of many documents are ever compared. A compressed one stays compressed, and one stored out of line stays a
-//! pointer: the snapshot and the locks of the statement keep its value.
+//! Only few of many documents are ever compared. So a compressed document stays compressed, and one stored out of line
+//! stays a pointer, whose value the snapshot and the locks of the statement preserve.
 
 use crate::pg::error::OrRaise;
 use crate::pg::spool::Records;
@@ -11,11 +11,11 @@ use neardup::memory::Grow;
 use pgrx::pg_sys;
 use pgrx::varlena::{varatt_is_1b_e, varatt_is_4b_c, varsize_any, vartag_1b_e};
 
-/// The first byte of a record: the text in UTF-8 follows, or its value as stored.
+/// The first byte of a record: whether the text follows in UTF-8 or as stored.
 const PLAIN: u8 = 0;
 const STORED: u8 = 1;
 
-/// Appends the record of a text to `record`. If the record does not hold the text as it is, also appends the text to
+/// Appends the record of a text to `record`. If the record does not hold the plain text, also appends the text to
 /// `text`.
 ///
 /// # Safety
@@ -29,7 +29,7 @@ pub unsafe fn push_record_and_text(datum: pg_sys::Datum, record: &mut Vec<u8>, t
     }
 }
 
-/// Returns the text of a record, or None if the record does not hold it as it is.
+/// Returns the text of a record, or None if the record does not hold the plain text.
 pub fn plain(record: &[u8]) -> Option<&[u8]> {
     let (kind, text) = record.split_first()?;
     (*kind == PLAIN).then_some(text)
@@ -52,10 +52,12 @@ pub unsafe fn push_record(datum: pg_sys::Datum, record: &mut Vec<u8>) {
     }
 }
 
+/// Returns whether a value is smaller as stored: compressed, or a pointer to storage out of line.
+///
 /// # Safety
 /// `value` is a varlena.
 unsafe fn is_smaller_as_stored(value: *mut pg_sys::varlena) -> bool {
-    // Other external values are in memory that goes with the row.
+    // Other external values point to memory that is freed with the row.
     if varatt_is_1b_e(value) {
         u32::from(vartag_1b_e(value)) == pg_sys::vartag_external::VARTAG_ONDISK
     } else {
@@ -74,8 +76,8 @@ pub fn read(records: &mut Records, number: usize, buffer: &mut Vec<u8>, text: &m
 
 fn read_stored(value: &[u8], text: &mut Vec<u8>) {
     let copy = allocate(value.len());
-    // SAFETY: the copy has room for the value, is aligned as PostgreSQL expects it, and is freed when
-    // nothing refers to it any more.
+    // SAFETY: the copy has room for the value, is aligned as PostgreSQL expects, and is freed when nothing refers to it
+    // anymore.
     unsafe {
         copy.copy_from_nonoverlapping(value.as_ptr(), value.len());
         text.try_extend_from_slice(&Text::from_raw(pg_sys::Datum::from(copy)))

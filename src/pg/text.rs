@@ -1,4 +1,4 @@
-//! Text as UTF-8, whatever the database's encoding, and results in that encoding.
+//! Text arguments as UTF-8, whatever the database's encoding, and results in that encoding.
 
 use crate::pg::encoding::{Converted, Utf8, first_lacking, is_converted, to_server};
 use crate::pg::error::{OrRaise, raise};
@@ -13,6 +13,8 @@ use std::panic::AssertUnwindSafe;
 pub type Text<'a> = Utf8<Varlena<'a>>;
 
 impl Text<'_> {
+    /// Reads a datum of a text type.
+    ///
     /// # Safety
     /// `datum` is a non-null datum of a text type that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
@@ -67,6 +69,8 @@ pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
 pub struct NewText(pub Vec<u8>);
 
 impl pgrx::IntoDatum for NewText {
+    /// Converts the text to the database's encoding.
+    ///
     /// # Errors
     /// ERROR `untranslatable_character` if the database's encoding lacks a character.
     fn into_datum(self) -> Option<pg_sys::Datum> {

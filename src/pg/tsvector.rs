@@ -7,10 +7,10 @@ use neardup::Error;
 use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
 
-/// The last position. PostgreSQL gives it to all later lexemes too.
+/// The highest position, which PostgreSQL also gives to all later lexemes.
 const LAST_POSITION: u16 = 16383;
 
-/// The most positions that PostgreSQL keeps of a lexeme. It drops further ones.
+/// Maximum number of positions per lexeme. PostgreSQL drops further ones.
 const MOST_POSITIONS: usize = 255;
 
 /// A `tsvector` argument.
@@ -25,7 +25,7 @@ pub struct Frequency<'a> {
     pub mean_weight: f64,
 }
 
-/// Weights of a position in `ts_rank` by default, in tenths, by the code of its class: D, C, B, A.
+/// Default weights of positions in `ts_rank`, in tenths, by the code of their class: D, C, B, A.
 const CLASS_TENTHS: [u32; 4] = [1, 2, 4, 10];
 
 /// One occurrence of a lexeme.
@@ -35,6 +35,8 @@ struct LexemeOccurrence<'a> {
 }
 
 impl TsVector<'_> {
+    /// Reads a datum of type `tsvector`.
+    ///
     /// # Safety
     /// `datum` is a non-null datum of type tsvector that outlives the value.
     unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
