@@ -13,10 +13,11 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
-/// A running call, whose arguments are read one by one. As an argument of a Rust function it stands for none in SQL.
+/// A running call, whose arguments are read one by one. As an argument of a Rust function, it has no counterpart in
+/// SQL.
 pub struct Call(FunctionCallInfo);
 
-// SAFETY: pgrx passes on what PostgreSQL calls the function with.
+// SAFETY: pgrx passes on the call information that it got from PostgreSQL.
 unsafe impl<'fcx> ArgAbi<'fcx> for Call {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
         Self(FunctionCallInfo::unbox_arg_unchecked(arg))
@@ -27,7 +28,7 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Call {
     }
 }
 
-// SAFETY: no argument in SQL belongs to it.
+// SAFETY: a `Call` has no argument in SQL.
 unsafe impl SqlTranslatable for Call {
     const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!(Call);
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
@@ -36,8 +37,10 @@ unsafe impl SqlTranslatable for Call {
 }
 
 impl Call {
+    /// Returns the call with this `fcinfo`.
+    ///
     /// # Safety
-    /// `fcinfo` is that of the running call. SQL declares the function with the types that it reads its arguments as.
+    /// `fcinfo` belongs to the running call. The function reads its arguments as the types that SQL declares.
     pub unsafe fn new(fcinfo: FunctionCallInfo) -> Self {
         Self(fcinfo)
     }
@@ -46,7 +49,7 @@ impl Call {
         self.0
     }
 
-    /// Returns an argument that must not be NULL.
+    /// Returns argument `number`, which must not be NULL. Errors call it `name`.
     ///
     /// # Errors
     /// ERROR `null_value_not_allowed` if it is NULL.
@@ -57,50 +60,51 @@ impl Call {
         })
     }
 
-    /// Returns an argument that may be NULL.
+    /// Returns argument `number`, or None if it is NULL.
     pub fn optional_argument(&self, number: usize) -> Option<Datum> {
         // SAFETY: the call is running, and its function has that many arguments.
         unsafe { pgrx::fcinfo::pg_getarg_datum(self.0, number) }
     }
 
-    /// Returns an argument that must not be NULL, of the type that SQL declares.
+    /// Returns argument `number`, which must not be NULL, as `T`, which corresponds to its SQL type. Errors call it
+    /// `name`.
     ///
     /// # Errors
-    /// As for [`Self::argument`].
+    /// The errors of [`Self::argument`].
     pub fn get<T: FromDatum>(&self, number: usize, name: &str) -> T {
         self.argument(number, name);
         self.optional(number).expect("it is not NULL")
     }
 
-    /// Returns an argument that may be NULL, of the type that SQL declares.
+    /// Returns argument `number` as `T`, which corresponds to its SQL type, or None if it is NULL.
     pub fn optional<T: FromDatum>(&self, number: usize) -> Option<T> {
         let datum = self.optional_argument(number)?;
         // SAFETY: `T` corresponds to the declared type.
         unsafe { T::from_datum(datum, false) }
     }
 
-    /// Returns an argument of type oid or regclass.
+    /// Returns argument `number`, of type oid or regclass, which must not be NULL. Errors call it `name`.
     ///
     /// # Errors
-    /// As for [`Self::argument`].
+    /// The errors of [`Self::argument`].
     pub fn oid(&self, number: usize, name: &str) -> pg_sys::Oid {
         self.get(number, name)
     }
 
-    /// Returns an argument of type name that may be NULL.
+    /// Returns argument `number`, of type name, or None if it is NULL.
     pub fn name(&self, number: usize) -> Option<String> {
         // SAFETY: the argument is declared as name.
         (self.optional_argument(number)).map(|name| unsafe { names::name(name) })
     }
 
-    /// Returns the elements of an argument of type name[], without NULLs; none if it is NULL.
+    /// Returns the elements of argument `number`, of type name[], without NULLs; none if it is NULL.
     pub fn names(&self, number: usize) -> Vec<String> {
         let names = self.optional_argument(number);
         // SAFETY: the argument is declared as name[].
         names.map_or_else(Vec::new, |names| unsafe { names_in(names) })
     }
 
-    /// Returns an argument of type text that may be NULL.
+    /// Returns argument `number`, of type text, or None if it is NULL.
     pub fn text(&self, number: usize) -> Option<String> {
         let text = self.optional_argument(number)?;
         // SAFETY: the argument is declared as text.
@@ -112,13 +116,13 @@ impl Call {
         usize::try_from(unsafe { (*self.0).nargs }).unwrap_or(0)
     }
 
-    /// Returns the last argument, which may be NULL.
+    /// Returns the last argument, or None if it is NULL.
     pub fn last_argument(&self) -> Option<Datum> {
         self.optional_argument(self.arguments().checked_sub(1)?)
     }
 
-    /// Returns an argument that not every declaration of the function has: `default` if it is missing, None if it is
-    /// NULL.
+    /// Returns argument `number`, which some declarations of the function lack: `default` if it is missing, None if it
+    /// is NULL.
     pub fn trailing_argument<T: FromDatum>(&self, number: usize, default: T) -> Option<T> {
         match number < self.arguments() {
             true => self.optional(number),
@@ -145,11 +149,10 @@ impl Call {
     }
 }
 
-/// Returns PostgreSQL's description of the event that a trigger fires for, or None if the function is not called as a
-/// trigger.
+/// Returns the event for which a trigger fires, or None if the function was not called as a trigger.
 ///
 /// # Safety
-/// `fcinfo` is that of the running call.
+/// `fcinfo` belongs to the running call.
 pub unsafe fn trigger_data<'c>(fcinfo: FunctionCallInfo) -> Option<&'c pg_sys::TriggerData> {
     let data = (*fcinfo).context.cast::<pg_sys::TriggerData>().as_ref();
     data.filter(|data| data.type_ == pg_sys::NodeTag::T_TriggerData)
@@ -164,8 +167,8 @@ pub unsafe fn argument(fcinfo: FunctionCallInfo, i: usize) -> Datum {
     (*(*fcinfo).args.as_ptr().add(i)).value
 }
 
-/// Tells PostgreSQL how to call a function that is written by hand. It looks for the symbol `pg_finfo_` followed by the
-/// function's name.
+/// Tells PostgreSQL how to call a function that is written by hand. PostgreSQL looks for the symbol `pg_finfo_`
+/// followed by the function's name.
 macro_rules! finfo {
     ($symbol:ident) => {
         #[unsafe(no_mangle)]

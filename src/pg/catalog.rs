@@ -4,7 +4,7 @@
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Returns the operator class support function `number` of a family for values of `column_type`.
+/// Returns support function `number` of the operator family `family` for values of `column_type`.
 pub fn support_function(
     family: pg_sys::Oid,
     column_type: pg_sys::Oid,
@@ -111,7 +111,7 @@ pub unsafe fn cached<const N: usize>(
     (found != pg_sys::InvalidOid).then_some(found)
 }
 
-/// Makes `object` depend on `other`, so that it is dropped with it. Each is a catalog and an OID.
+/// Makes `object` depend on `other`, so that dropping `other` drops `object`. Each is a catalog and an OID.
 pub fn depend(object: (pg_sys::Oid, pg_sys::Oid), other: (pg_sys::Oid, pg_sys::Oid)) {
     let address = |(class, object)| pg_sys::ObjectAddress {
         classId: class,
@@ -119,7 +119,7 @@ pub fn depend(object: (pg_sys::Oid, pg_sys::Oid), other: (pg_sys::Oid, pg_sys::O
         objectSubId: 0,
     };
     let behavior = pg_sys::DependencyType::DEPENDENCY_AUTO;
-    // SAFETY: the objects exist; a dependency that is noted already is not noted again.
+    // SAFETY: the objects exist. A dependency that is already recorded is replaced.
     unsafe {
         pg_sys::deleteDependencyRecordsForSpecific(
             object.0,

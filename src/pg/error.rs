@@ -1,4 +1,4 @@
-//! Errors of the algorithms as PostgreSQL errors, with SQLSTATE and HINT.
+//! Reports errors of the algorithms as PostgreSQL errors, with SQLSTATE and HINT.
 
 use super::memory;
 use super::report::convert_next;
@@ -109,7 +109,7 @@ pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
 }
 
-/// Lets VACUUM sleep as its settings ask, and be canceled.
+/// Lets VACUUM sleep as its settings require, and lets it be canceled.
 pub fn vacuum_delay() {
     // SAFETY: VACUUM may be delayed or canceled here: no page is locked.
     unsafe {
@@ -120,8 +120,8 @@ pub fn vacuum_delay() {
     }
 }
 
-/// Sends a NOTICE or a WARNING with interrupts held. Sending one lets a pending cancel through, by a jump over the
-/// frames of this library; now the cancel waits for the next check.
+/// Calls `send`, which sends a NOTICE or a WARNING, with interrupts held. Without this, sending would process a pending
+/// cancel, by a jump over the frames of this library. Now the cancel waits for the next check.
 pub fn hold_interrupts(send: impl FnOnce()) {
     // SAFETY: the counter belongs to this backend, and is restored; `send` raises no ERROR.
     unsafe { pgrx::pg_sys::InterruptHoldoffCount += 1 };
@@ -145,10 +145,10 @@ pub fn tell(level: PgLogLevel, message: &str, hint: &str) {
     }
 }
 
-/// Keeps backtraces out of errors if RUST_BACKTRACE is set in the server's environment. pgrx would send them to clients
-/// as DETAIL, and making one takes more memory than may be left.
+/// Keeps backtraces out of errors even if RUST_BACKTRACE is set in the server's environment. pgrx would send them to
+/// clients as DETAIL, and making one may take more memory than is left.
 ///
-/// The standard library reads its variables once, and this library has a copy of its own. So the environment is
+/// The standard library reads these variables only once, and this library has a copy of its own, so the environment is
 /// restored before this returns.
 pub fn disable_backtraces() {
     const VARIABLE: &str = "RUST_LIB_BACKTRACE";

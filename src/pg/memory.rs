@@ -1,9 +1,9 @@
-//! Rust's memory: from the system or, when the system has no more, from a bounded reserve.
+//! Rust's memory, from the system or, when the system has no more, from a bounded reserve.
 //!
-//! Memory in proportion to the input is requested in ways that can fail (`neardup::memory`). What remains are small
-//! allocations. If one of these failed, Rust would end the process, and with it every session of the server. So they
-//! come from the reserve, and the next check for interrupts raises an ERROR. PostgreSQL copies an ERROR before the
-//! frames of this library have freed anything; until then it has the ballast.
+//! Memory in proportion to the input is requested in ways that can fail (`neardup::memory`). The remaining allocations
+//! are small. If one of these failed, Rust would abort the process, and every session of the server would end with it.
+//! So they come from the reserve, and the next check for interrupts raises an ERROR. An ERROR is copied before the
+//! frames of this library have freed anything. The ballast, which is released then, makes room for the copy.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use reserve::Allocator;
@@ -20,8 +20,8 @@ pub fn was_short() -> bool {
 }
 
 /// Makes the end of a transaction forget that memory was short: a statement that needed no further check is done, and
-/// the next one must not pay for it. Releases the ballast when PostgreSQL itself has no memory. Called once, when a
-/// session loads the library.
+/// the next one must not fail for it. Holds the ballast, until PostgreSQL itself runs out of memory. Called once, when
+/// a session loads the library.
 pub fn install() {
     ALLOCATOR.hold_ballast();
     watch_errors();
@@ -38,7 +38,7 @@ unsafe extern "C-unwind" fn at_transaction_end(_event: pg_sys::XactEvent::Type, 
 /// The bottom entry of the stack of error contexts, below the entries of running statements.
 struct Watch(UnsafeCell<pg_sys::ErrorContextCallback>);
 
-/// SAFETY: the stack belongs to the backend's only thread that calls PostgreSQL.
+// SAFETY: the stack belongs to the backend's only thread that calls PostgreSQL.
 unsafe impl Sync for Watch {}
 
 static WATCH: Watch = Watch(UnsafeCell::new(pg_sys::ErrorContextCallback {
@@ -64,8 +64,8 @@ fn watch_errors() {
     }
 }
 
-/// Releases the ballast when an error says that PostgreSQL has no memory. pgrx copies each error, and an error during
-/// the copy leads back here until the server's stack of errors is full, which is a PANIC.
+/// Releases the ballast when PostgreSQL reports that it is out of memory. pgrx copies each error. An error during the
+/// copy leads back here, until the server's stack of errors is full, which is a PANIC.
 unsafe extern "C-unwind" fn at_error(_arg: *mut c_void) {
     if pg_sys::geterrcode() == PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as i32 {
         ALLOCATOR.release_ballast();

@@ -7,7 +7,7 @@ use pgrx::{IntoHeapTuple, pg_sys};
 
 impl Call {
     /// Begins the result, with the row type that the query expects. Looking up the row type would take half a kilobyte
-    /// a call, freed only when the query ends.
+    /// per call, freed only when the query ends.
     pub fn rows(&self) -> ResultRows {
         // SAFETY: the call is running; the function is declared to return a set of records.
         unsafe {

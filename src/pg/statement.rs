@@ -19,6 +19,8 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Opens a connection.
+    ///
     /// # Errors
     /// ERROR `internal_error`.
     pub fn open() -> Self {
@@ -31,7 +33,7 @@ impl Connection {
     }
 
     /// Makes statements that are prepared after this call read the rows of `snapshot` and the transaction's own
-    /// changes. Other statements read all that is committed.
+    /// changes. Without it, each run of a statement reads under a new snapshot.
     pub fn read_under(&mut self, snapshot: Snapshot) {
         self.snapshot = Some(snapshot);
     }
@@ -64,8 +66,8 @@ impl Connection {
         }
     }
 
-    /// Prepares a statement as [`Self::prepare`] does. Its plan is kept for the session, and made anew when its tables
-    /// change.
+    /// Prepares a statement as [`Self::prepare`] does. Keeps its plan for later calls in the session; PostgreSQL
+    /// replans it when its tables change.
     #[allow(clippy::disallowed_methods, reason = "texts of statements")]
     pub fn prepare_kept(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement<'_> {
         let key = (sql.to_owned(), types.to_vec());
@@ -123,12 +125,12 @@ struct KeptPlan(pg_sys::SPIPlanPtr);
 
 impl Drop for KeptPlan {
     fn drop(&mut self) {
-        // SAFETY: no statement has the plan any more.
+        // SAFETY: no statement uses the plan anymore.
         unsafe { pg_sys::SPI_freeplan(self.0) };
     }
 }
 
-/// Most plans kept.
+/// Maximum number of plans kept.
 const MOST_KEPT: usize = 100;
 
 /// The text of a statement, and the types of its arguments.
@@ -167,8 +169,8 @@ impl Statement<'_> {
         oids
     }
 
-    /// Runs a statement that reads or changes the rows committed by now, whatever the transaction's snapshot, as the
-    /// checks of foreign keys do. Returns the number of rows returned or changed.
+    /// Runs the statement on the rows that are committed now, whatever the transaction's snapshot, as foreign key
+    /// checks do. Returns the number of rows returned or changed.
     ///
     /// # Errors
     /// ERROR `t_r_serialization_failure` if it would change a row that the transaction cannot see.
@@ -231,8 +233,8 @@ impl Statement<'_> {
         });
     }
 
-    /// Runs a statement that only reads, under the connection's snapshot, and visits its rows without keeping them
-    /// until `visit` returns false; `visit` also gets the number of rows that the planner expects.
+    /// Runs a read-only statement under the connection's snapshot, and calls `visit` for its rows, without keeping
+    /// them, until `visit` returns false. `visit` also gets the planner's estimate of the number of rows.
     pub fn read_while(
         &self,
         arguments: &[Option<pg_sys::Datum>],
@@ -283,7 +285,7 @@ impl Statement<'_> {
     }
 }
 
-/// Most arguments of a statement.
+/// Maximum number of arguments of a statement.
 const MAX_ARGUMENTS: usize = 8;
 
 /// Returns the arguments of a statement as values, and as flags that tell which are NULL.
@@ -304,7 +306,8 @@ fn values_and_nulls(
 pub struct Snapshot(pg_sys::Snapshot);
 
 impl Snapshot {
-    /// Takes a snapshot of the rows committed by now or, above READ COMMITTED, by the beginning of the transaction.
+    /// Takes a snapshot of the rows committed by now or, above READ COMMITTED, when the transaction took its first
+    /// snapshot.
     pub fn take() -> Self {
         // SAFETY: the snapshot is registered until its connection releases it, or the end of the transaction.
         unsafe {
@@ -313,7 +316,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns whether all snapshots of the transaction show the rows committed when it began.
+    /// Returns whether all snapshots of the transaction show the same committed rows.
     pub fn is_of_transaction() -> bool {
         // SAFETY: reads a variable of the backend.
         unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
@@ -364,11 +367,11 @@ impl Tuple<'_> {
     }
 }
 
-/// Calls `visit` for the rows that PostgreSQL has just returned, until it returns false, and frees them. Returns the
-/// number of rows returned or changed, and whether `visit` always returned true.
+/// Calls `visit` for the rows that PostgreSQL has just returned, until `visit` returns false, and frees them. Returns
+/// the number of rows returned or changed, and whether `visit` always returned true.
 ///
 /// # Safety
-/// The last call of SPI has run a statement or fetched rows.
+/// The last SPI call ran a statement or fetched rows.
 pub(super) unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -> (u64, bool) {
     let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
     if table.is_null() {

@@ -15,13 +15,13 @@ const BLOCK: usize = 1 << 15;
 /// Minimum size of an addition that is written directly instead of being collected with others.
 const LARGE: usize = 1 << 13;
 
-/// Most bytes between two reads that count as consecutive.
+/// Two reads count as consecutive if fewer bytes than this lie between them.
 const GAP: u64 = 1 << 12;
 
-/// Files that may always be written at once, however little memory there is.
+/// Number of files that may always be written at the same time, however little memory there is.
 const LEAST_FILES: usize = 64;
 
-/// Returns how many temporary files may be written at once.
+/// Returns how many temporary files may be written at the same time.
 pub fn most_files() -> usize {
     (work_mem_bytes() / BLOCK).max(LEAST_FILES)
 }
@@ -90,7 +90,7 @@ impl TemporaryFile {
         copy_from(&self.ahead.1, offset - self.ahead.0, buffer);
     }
 
-    /// Reads a block at `offset`, or all that is left of the file.
+    /// Reads ahead a block at `offset`, or the rest of the file if that is shorter.
     fn read_ahead(&mut self, offset: u64) {
         let bytes = (self.written - offset).min(BLOCK as u64) as usize;
         let mut block = std::mem::take(&mut self.ahead.1);

@@ -17,6 +17,8 @@ pub struct Varlena<'a> {
 }
 
 impl Varlena<'_> {
+    /// Returns the value of a datum, detoasted if necessary.
+    ///
     /// # Safety
     /// `datum` is a non-null datum of a variable-length type that outlives the value.
     #[inline]
@@ -101,8 +103,8 @@ pub(crate) use argument;
 /// Allocates `bytes` bytes for a new value in the current memory context.
 ///
 /// # Errors
-/// ERROR `out_of_memory`, raised by Rust, so that frames free their memory before it is copied. PostgreSQL's own is
-/// copied at once by pgrx 0.19.3, which, if there is no memory for the copy either, tries again until the server
+/// ERROR `out_of_memory`, raised by Rust, so that frames free their memory before the error is copied. pgrx 0.19.3
+/// copies PostgreSQL's own error at once and, if there is no memory for the copy either, tries again until the server
 /// panics.
 pub fn allocate(bytes: usize) -> *mut u8 {
     // SAFETY: the context is valid.
@@ -119,7 +121,7 @@ pub fn allocate(bytes: usize) -> *mut u8 {
     block.cast()
 }
 
-/// Allocates a new varlena of `bytes`, as [`allocate`] does.
+/// Returns a new varlena of `bytes`, allocated by [`allocate`].
 pub fn new_varlena(bytes: &[u8]) -> pg_sys::Datum {
     const HEADER: usize = size_of::<u32>();
     let block = allocate(HEADER + bytes.len());
