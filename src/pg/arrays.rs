@@ -20,6 +20,8 @@ pub struct Bigints<'a>(Varlena<'a>);
 argument!(Bigints, "bigint[]");
 
 impl Bigints<'_> {
+    /// Reads a datum of type `bigint[]`.
+    ///
     /// # Safety
     /// `datum` is a non-null datum of type bigint[] that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
@@ -89,7 +91,7 @@ pub fn text_set<'a>(texts: &'a [Text<'_>]) -> Vec<&'a [u8]> {
     set
 }
 
-/// Returns `map` of each element of a text[], without NULLs.
+/// Returns the results of `map` for the elements of a text[], without NULLs.
 pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T> {
     // SAFETY: the datum is a text[].
     unsafe { elements::<Text<'static>, T>(array, |text| map(&text)) }
@@ -103,7 +105,7 @@ pub unsafe fn names_in(array: pg_sys::Datum) -> Vec<String> {
     elements::<&'static CStr, String>(array, utf8)
 }
 
-/// Returns `map` of each element of an array, without NULLs.
+/// Returns the results of `map` for the elements of an array, without NULLs.
 ///
 /// # Safety
 /// The datum is an array of elements that `E` reads.
@@ -125,10 +127,10 @@ pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
 /// A new `bigint[]`. More elements than fit in 1 GB are an ERROR `program_limit_exceeded`.
 pub struct NewBigints(pub Vec<i64>);
 
-/// A new `text[]`. At most [`MAX_ARRAY_BYTES`] of elements.
+/// A new `text[]`. Its elements take at most [`MAX_ARRAY_BYTES`].
 pub struct NewTexts(pub Vec<String>);
 
-/// Most bytes that the elements of a new array can take.
+/// Maximum number of bytes of a new array's elements.
 pub const MAX_ARRAY_BYTES: usize = 0x3FFF_FFFF - 64;
 
 impl IntoDatum for NewBigints {
@@ -137,11 +139,11 @@ impl IntoDatum for NewBigints {
     }
 
     fn into_datum(self) -> Option<pg_sys::Datum> {
-        /// An array's fixed part, the length of its dimension and the lower bound.
+        /// The array's fixed part, then the length and the lower bound of its only dimension.
         const HEADER: usize = size_of::<pg_sys::ArrayType>() + 2 * size_of::<i32>();
         let bytes = size_of_val(&self.0[..]);
         if bytes == 0 {
-            // SAFETY: makes a value.
+            // SAFETY: allocates a new value.
             return Some(unsafe { pg_sys::construct_empty_array(pg_sys::INT8OID) }.into());
         }
         if bytes > MAX_ARRAY_BYTES {

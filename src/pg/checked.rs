@@ -24,7 +24,7 @@ impl CreatedColumn {
         }
     }
 
-    /// Returns the column as CREATE TABLE has it.
+    /// Returns the column's definition for CREATE TABLE.
     fn definition(&self) -> String {
         let not_null = if self.is_not_null { " NOT NULL" } else { "" };
         format!("{} {}{not_null}", self.name, self.type_.definition())
@@ -37,8 +37,8 @@ pub struct CreatedTable<'a> {
     pub owner: pg_sys::Oid,
     pub persistence: u8,
     pub columns: &'a [CreatedColumn],
-    /// The columns of the primary key; empty for a table without primary key and index. None for a user's table, which
-    /// may have other columns, any key, and NULLs.
+    /// The columns of the primary key; empty for a table with no primary key and no index. None for a user's table,
+    /// which may have other columns, any key, and NULLs.
     pub key: Option<&'a [i16]>,
 }
 
@@ -49,7 +49,7 @@ impl CreatedTable<'_> {
     /// The errors of CREATE TABLE.
     #[allow(clippy::disallowed_methods, reason = "an entry a column")]
     pub fn create(&self, connection: &Connection, schema: pg_sys::Oid, bare: &str) -> pg_sys::Oid {
-        // After a crash an unlogged table and the one that it is for are empty.
+        // After a crash, an unlogged table and the table that it serves are both empty.
         let unlogged = match self.persistence {
             pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
             _ => "",
@@ -68,13 +68,15 @@ impl CreatedTable<'_> {
 }
 
 /// An open table that is as it was created. Nobody can alter it while it is open: other sessions wait for its lock, and
-/// this session is told that it is in use.
+/// this session gets the error that it is in use.
 pub struct CheckedTable(Relation);
 
 /// The difference between a table and its definition.
 pub struct Altered(pub String);
 
 impl Altered {
+    /// Raises the difference as an ERROR, with `hint`.
+    ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state`.
     pub fn raise(&self, hint: &str) -> ! {

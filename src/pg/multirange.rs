@@ -24,8 +24,8 @@ unsafe extern "C-unwind" {
     );
 }
 
-/// Returns the ranges of an int4multirange, ascending and apart from each other. A range without a bound ends at the
-/// least or the greatest integer.
+/// Returns the ranges of an int4multirange, in ascending order and with gaps in between. An infinite bound becomes the
+/// lowest or the highest integer.
 ///
 /// # Safety
 /// `datum` is a non-null int4multirange.

@@ -36,7 +36,7 @@ pub fn identifier(name: &str) -> String {
 #[allow(clippy::disallowed_methods, reason = "a name each")]
 pub fn listed(list: &CStr) -> Option<Vec<CString>> {
     let mut found = std::ptr::null_mut();
-    // SAFETY: a new copy, in which the function ends the names.
+    // SAFETY: the function ends the names in a new copy of the list.
     unsafe {
         let copy = pg_sys::pstrdup(list.as_ptr());
         let is_list = pg_sys::SplitIdentifierString(copy, b',' as c_char, &mut found);
@@ -118,10 +118,10 @@ pub fn column(relation: pg_sys::Oid, number: i16) -> Option<String> {
     unsafe { string(pg_sys::get_attname(relation, number, true)) }
 }
 
-/// Returns the number of a column whose values triggers can read.
+/// Returns the number of the column `name`, whose values triggers can read.
 ///
 /// # Errors
-/// ERROR `undefined_column`, `feature_not_supported` for a virtual generated column.
+/// ERROR `undefined_column` if there is no such column, `feature_not_supported` for a virtual generated column.
 pub fn column_number(table: pg_sys::Oid, name: &CStr) -> i16 {
     /// In `pg_attribute.attgenerated`, since PostgreSQL 18.
     const VIRTUAL: u8 = b'v';
@@ -207,7 +207,7 @@ pub fn equality(type_: pg_sys::Oid) -> Option<String> {
 /// same under every `search_path`.
 ///
 /// # Safety
-/// The expression is over that table alone.
+/// The expression refers to that table only.
 pub unsafe fn expression(
     expression: *mut pg_sys::Node,
     table: pg_sys::Oid,

@@ -31,13 +31,13 @@ impl Column {
         names::type_(self.column_type)
     }
 
-    /// Returns the column if `accepts` holds for its type, or for the type under its domains.
+    /// Returns the column if `accepts` returns true for its type or, if this is a domain, for the type under it.
     pub fn if_base_type(&self, accepts: impl FnOnce(pg_sys::Oid) -> bool) -> Option<CheckedColumn> {
         let accepted = self.kind(|base_type| accepts(base_type).then_some(()));
         accepted.map(|(_, column)| column)
     }
 
-    /// Returns what `of_type` finds for the column's type, or for the type under its domains, with the column.
+    /// Returns the column and the result of `of_type` for its type or, if this is a domain, for the type under it.
     pub fn kind<K>(
         &self,
         of_type: impl FnOnce(pg_sys::Oid) -> Option<K>,
@@ -73,7 +73,7 @@ impl Column {
             .unwrap_or_else(|| self.mismatch(pg_sys::TEXTOID, position, "document"))
     }
 
-    /// Raises the error for a column of none of the types in the hint `valid`.
+    /// Raises the error for a column whose type is none of those in the hint `valid`.
     pub fn reject(&self, position: &str, valid: &str) -> ! {
         let type_name = self.type_name();
         wrong_type(
@@ -105,9 +105,9 @@ pub struct Query {
 }
 
 impl Query {
-    /// Starts the query in argument `number` of a call; `name` is for messages. The fields of the call's last argument
-    /// are its `$1`, `$2`... It uses no parallel plan, and no scan that joins another in progress, so that rows come in
-    /// the same order every time.
+    /// Starts the query in argument `number` of `call`. Errors call it `name`. The fields of the call's last argument
+    /// are the query's `$1`, `$2`... The query uses no parallel plan, and no scan that joins another in progress, so
+    /// that rows come in the same order every time.
     ///
     /// # Errors
     /// ERROR `null_value_not_allowed` if it is NULL.
@@ -161,7 +161,7 @@ impl Query {
         }
     }
 
-    /// Returns the columns of a query, which must be `N`.
+    /// Returns the columns of the query, which must have `N`.
     ///
     /// # Errors
     /// ERROR `datatype_mismatch` with the hint `valid` for another number of columns.
@@ -188,14 +188,14 @@ impl Query {
         });
     }
 
-    /// Calls `visit` for each row until it returns false, and ends the query. Reads no further row. Returns whether the
-    /// query had no more rows.
+    /// Calls `visit` for each row until `visit` returns false, and ends the query. Fetches no rows beyond that. Returns
+    /// whether the query had no more rows.
     pub fn for_each_while(self, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
         self.read(1, visit)
     }
 
-    /// Calls `visit` for each row, fetched in batches, until it returns false, and ends the query. Returns whether the
-    /// query had no more rows.
+    /// Calls `visit` for each row, fetched in batches of `batch`, until `visit` returns false, and ends the query.
+    /// Returns whether the query had no more rows.
     fn read(self, batch: i64, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
         let settings = Settings::begin();
         settings.set(c"synchronize_seqscans", c"off");
@@ -233,7 +233,7 @@ impl Query {
     }
 }
 
-/// Takes a callback off the stack of error contexts when it is dropped, even by an ERROR.
+/// Removes a callback from the stack of error contexts when dropped, even by an ERROR.
 struct Popped(*mut pg_sys::ErrorContextCallback);
 
 impl Drop for Popped {

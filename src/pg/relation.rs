@@ -10,6 +10,8 @@ use std::ffi::CStr;
 pub struct Relation(pg_sys::Relation);
 
 impl Relation {
+    /// Opens a table.
+    ///
     /// # Errors
     /// ERROR `undefined_table` if there is no such relation.
     pub fn open_table(oid: pg_sys::Oid) -> Self {
@@ -102,7 +104,7 @@ impl Relation {
         }
     }
 
-    /// Returns the columns of the relation, dropped ones included.
+    /// Returns the columns of the relation, including dropped ones.
     pub fn columns(&self) -> &[pg_sys::FormData_pg_attribute] {
         // SAFETY: the relation is open; its descriptor has that many columns.
         unsafe {
@@ -116,8 +118,8 @@ impl Relation {
         }
     }
 
-    /// Returns whether the table got its present file in this transaction. TRUNCATE empties such a file instead of
-    /// making a new one.
+    /// Returns whether the table's current file was created in this transaction. TRUNCATE empties such a file instead
+    /// of creating a new one.
     pub fn has_new_file(&self) -> bool {
         // SAFETY: the relation is open.
         unsafe {
@@ -131,22 +133,22 @@ impl Relation {
         }
     }
 
-    /// Returns the index of the table's primary key and the numbers of its columns, or None without a primary key. A
-    /// deferrable one does not count: two rows may have its values until a transaction ends.
+    /// Returns the index of the table's primary key and the numbers of its columns, or None if there is no primary key.
+    /// A deferrable one does not count, because two rows may have the same key until the transaction ends.
     pub fn primary_key(&self) -> Option<(pg_sys::Oid, Vec<i16>)> {
-        // SAFETY: the table is open; listing its indexes fills in the primary key's.
+        // SAFETY: the table is open; listing its indexes sets `rd_pkindex`.
         let index = unsafe {
             pg_sys::list_free(pg_sys::RelationGetIndexList(self.0));
             (*self.0).rd_pkindex
         };
-        // From PostgreSQL 18 on, it is filled in for deferrable ones, too.
+        // Since PostgreSQL 18, `rd_pkindex` is also set for a deferrable primary key.
         if index == pg_sys::InvalidOid || !Self::open_index(index).description().indimmediate {
             return None;
         }
         Some((index, key_columns(index)))
     }
 
-    /// Returns the column of the table's primary key.
+    /// Returns the only column of the table's primary key.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` for a primary key of several columns or a deferrable one, and for a
@@ -178,7 +180,7 @@ impl Relation {
         list.iter_oid().collect()
     }
 
-    /// Returns the row of `pg_index` of an index.
+    /// Returns the index's row in `pg_index`.
     pub fn description(&self) -> &pg_sys::FormData_pg_index {
         // SAFETY: the index is open.
         unsafe { &*(*self.0).rd_index }
@@ -195,7 +197,7 @@ impl Drop for Relation {
     }
 }
 
-/// Returns the root of the partitions that a table belongs to, or the table if it is not a partition.
+/// Returns the root of the partition tree that a table belongs to, or the table itself if it is not a partition.
 pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
     let root = pg_sys::Oid::from(pg_sys::F_PG_PARTITION_ROOT);
     // SAFETY: looks into the catalog; the function takes one regclass.
@@ -208,7 +210,8 @@ pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
     }
 }
 
-/// Returns the table columns that are the keys of an index. The index need not be open. 0 stands for an expression.
+/// Returns the numbers of the table columns that are the keys of an index; 0 stands for an expression. The index need
+/// not be open.
 ///
 /// # Errors
 /// ERROR `undefined_table` if there is no such index.
@@ -285,7 +288,7 @@ impl ColumnType {
         of
     }
 
-    /// Returns a type without modifier, and with its own collation.
+    /// Returns `type_` without a modifier, and with its own collation.
     pub fn plain(type_: pg_sys::Oid) -> Self {
         Self {
             type_,
@@ -300,26 +303,26 @@ impl ColumnType {
         names::type_of(self.type_, self.modifier)
     }
 
-    /// Returns the type as the definition of a column has it, with its modifier and its collation.
+    /// Returns the type as written in the definition of a column, with its modifier and its collation.
     pub fn definition(&self) -> String {
         self.name() + &names::collate(self.collation)
     }
 }
 
-/// Requests in a row that found all blocks in memory, after which only a few blocks are requested.
+/// After this many calls in a row that found all blocks in memory, only a few blocks are requested.
 const IN_VAIN: u32 = 64;
 
-/// Blocks that are requested even then. If one of them is not in memory, the others are requested too.
+/// Number of blocks that are requested even then. If one of them is not in memory, the others are requested too.
 const PROBED: usize = 2;
 
 thread_local! {
-    /// The number of times that all blocks are still requested.
+    /// The number of further calls that request all blocks.
     static ASKED: Cell<u32> = const { Cell::new(IN_VAIN) };
 }
 
-/// Asks the storage for blocks of a relation that will be read, so that they are read together. Asks for only a few if
-/// the last ones were all in memory, and for none if the tablespace's `effective_io_concurrency` is 0. `ask` requests a
-/// block, and returns whether it has to be read.
+/// Requests the `wanted` blocks of a relation in advance, so that they are read together. Requests only a few if the
+/// last ones were all in memory, and none if the tablespace's `effective_io_concurrency` is 0. `ask` requests a block,
+/// and returns whether it has to be read.
 ///
 /// # Safety
 /// The relation is open.
@@ -332,8 +335,7 @@ pub unsafe fn ask_ahead(
     if pg_sys::get_tablespace_io_concurrency(tablespace) == 0 {
         return;
     }
-    // The size is looked up only for blocks beyond the first file. Within it, asking for pages beyond the end does no
-    // harm.
+    // The size is looked up only for blocks past the first file. Within it, requesting pages past the end does no harm.
     let mut end = pg_sys::RELSEG_SIZE;
     let (left, mut is_read) = (ASKED.get(), false);
     for (place, block) in wanted.enumerate() {

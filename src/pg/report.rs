@@ -1,5 +1,5 @@
 //! Reports with text outside ASCII. pgrx sends UTF-8, but PostgreSQL takes it for the database's encoding. An error
-//! context callback, which PostgreSQL calls before it sends the report, replaces the texts by converted ones.
+//! context callback, which PostgreSQL calls before it sends the report, replaces the texts with converted ones.
 
 use crate::pg::encoding::{before_nul, first_lacking, is_converted, to_server};
 use pgrx::pg_sys;
@@ -14,15 +14,15 @@ struct Report {
     hint: *mut c_char,
 }
 
-/// Makes PostgreSQL send the next report with these texts in the database's encoding. If it lacks a character, all
-/// characters outside ASCII become `?`.
+/// Makes PostgreSQL send the next report with these texts in the database's encoding. If the encoding lacks a character
+/// of a text, all characters outside ASCII in that text become `?`.
 pub fn convert_next(message: &str, hint: &str) {
     if !is_converted() || (message.is_ascii() && hint.is_ascii()) {
         return;
     }
     let (message, hint) = (converted(message), converted(hint));
-    // SAFETY: the allocation has the size of the report, and lives as long as the transaction. What catches the error,
-    // or sends a message, restores the stack.
+    // SAFETY: the allocation has the size of the report, and lives as long as the transaction. Whoever catches the
+    // error, or sends the message, restores the stack.
     unsafe {
         let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
         let report = pg_sys::palloc(size_of::<Report>()).cast::<Report>();

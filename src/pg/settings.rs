@@ -1,9 +1,9 @@
-//! Temporary changes of the server's settings.
+//! Temporary changes to the server's settings.
 
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Changes of settings. They last until [`Self::restore`], [`Self::take_back`] or the end of the transaction.
+/// Changes to settings, which last until [`Self::restore`], [`Self::take_back`] or the end of the transaction.
 pub struct Settings(i32);
 
 impl Settings {
