@@ -1,7 +1,8 @@
-//! The PostgreSQL binding of the `neardup` crate. The binding has no algorithms, and the crate has no PostgreSQL.
+//! The PostgreSQL binding of the `neardup` crate. The binding contains no algorithms, and the crate does not know
+//! PostgreSQL.
 //!
-//! The modules follow the pipeline: text, signatures, indexes, collections, what guards a table, and what maintains its
-//! clusters. Each imports only from those above it in this list.
+//! The modules follow the pipeline: text, signatures, indexes, collections, guards of tables, and the upkeep of their
+//! clusters. Each imports only from modules above it in this list.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod pg;

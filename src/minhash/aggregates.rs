@@ -13,7 +13,8 @@ use neardup::shingle::Key;
 use pgrx::Internal;
 use pgrx::prelude::*;
 
-/// Elements that are added together. Few enough for many groups, enough to share the rounds that fill the last slots.
+/// Number of elements that are added together: few enough for many groups, enough to share the rounds that fill the
+/// last slots.
 const PENDING: usize = 512;
 
 /// Initial room for elements: most groups of a GROUP BY are small.
@@ -21,7 +22,7 @@ const FIRST_PENDING: usize = 16;
 
 /// The state of an aggregate between rows.
 struct UnionState {
-    /// The header of the result, except whether it is empty.
+    /// The header of the result, except for its `empty` field.
     header: Header,
     /// The seed of the elements' hashes; 0 for a union of signatures.
     seed: i64,
@@ -79,8 +80,8 @@ impl UnionState {
         sketch::merge(self.slots, other);
     }
 
-    /// Returns the slots with the pending elements. Leaves the state as it is: as a window function, an aggregate goes
-    /// on after its result was asked for.
+    /// Returns the slots with the pending elements added. Leaves the state unchanged: an aggregate that is used as a
+    /// window function continues after its result has been read.
     fn finished_slots(&self) -> Vec<u32> {
         let mut slots = self.slots.to_vec();
         sketch::add(&mut slots, &self.pending[..self.pending_count]);
@@ -96,8 +97,8 @@ impl UnionState {
 const SLOTS: i32 = 128;
 const SEED: i64 = 0;
 
-/// Adds the element for which `hash` returns the hash by a key. NULLs are ignored. Slots and seed are the arguments
-/// after the element, if the function is declared with them.
+/// Adds an element, given by the function `hash`, which returns its hash under a key. Ignores NULLs. Slots and seed are
+/// the arguments after the element, if the function is declared with them.
 fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal {
     let state = aggregate::state::<UnionState>(call.optional_argument(0).into());
     let slots = call.trailing_argument(2, SLOTS);
@@ -155,7 +156,7 @@ fn minhash_union_add(state: Internal, m: Option<StoredSignature<'_>>, call: Call
     internal(Some(state))
 }
 
-/// Merges the second state, of another process or another part of the rows, into the first.
+/// Merges `other`, the state of another process or of other rows, into `state`.
 #[pg_extern(immutable, parallel_safe)]
 fn minhash_agg_combine(state: Internal, other: Internal, call: Call) -> Internal {
     let state = aggregate::state::<UnionState>(state);
@@ -179,6 +180,8 @@ fn minhash_agg_serialize(state: Internal) -> Vec<u8> {
     [&state.seed.to_le_bytes()[..], &state.encode()].concat()
 }
 
+/// Restores a state from its serialized form.
+///
 /// # Errors
 /// `data_corrupted` if the bytes are not a state.
 #[pg_extern(immutable, parallel_safe, strict)]
@@ -194,7 +197,7 @@ fn minhash_agg_deserialize(bytes: &[u8], _unused: Internal, call: Call) -> Inter
     internal(Some(state))
 }
 
-/// Returns the signature, or NULL without rows.
+/// Returns the signature, or NULL if nothing was added.
 #[pg_extern(immutable, parallel_safe)]
 fn minhash_agg_result(state: Internal) -> Option<NewSignature> {
     aggregate::state::<UnionState>(state).map(|state| NewSignature(state.encode()))

@@ -10,8 +10,8 @@ use neardup::bands::{self, Bands, Occurrence, band_keys};
 use neardup::minhash::Header;
 use pgrx::prelude::*;
 
-/// Returns the band keys of a signature, none for an empty document. Of b keys each, two signatures of k slots whose
-/// `minhash_sim` is at least t share at least b - (1 - t) k.
+/// Returns the band keys of a signature; none for an empty document. If two signatures of k slots have b keys each, and
+/// their `minhash_sim` is at least t, they share at least b - (1 - t) k keys.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -56,7 +56,7 @@ fn minhash_bands_classic(m: StoredSignature<'_>, bands: i32, rows: i32) -> Vec<i
 }
 
 /// Returns the fewest keys that find every signature at or above `threshold`; none for an empty document. Each such
-/// signature has one of them among its own keys, which were made for `index_threshold`.
+/// signature has at least one of them among its own keys, which were made for `index_threshold`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for arguments out of range, and if keys made for `index_threshold` would miss answers at
@@ -75,7 +75,11 @@ fn bands_of(header: &Header, threshold: f64) -> Bands {
     Bands::for_threshold(slots, u32::from(header.slot_bits), threshold)
 }
 
-/// Returns how many of the keys made for `index_threshold` two signatures at `threshold` share.
+/// Returns how many of the keys made for `index_threshold` are shared by two signatures whose similarity is
+/// `threshold`.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` if the keys would miss answers.
 fn occurrence(bands: &Bands, bits: u32, index_threshold: f64, threshold: f64) -> Occurrence {
     let found = bands.occurrence(bits, options::threshold(threshold));
     let too_low = || {
@@ -103,8 +107,9 @@ fn lsh_probability(similarity: f64, bands: i32, rows: i32) -> f64 {
     bands::lsh_probability(similarity, i64::from(bands), i64::from(rows)).or_raise()
 }
 
-/// Returns the bands and rows within `slots` slots that minimize the weighted sum of two areas: that of false
-/// positives, under the S-curve below the threshold, and that of false negatives, over the S-curve above the threshold.
+/// Returns the bands and rows within `slots` slots that minimize a weighted sum of two areas: the area of false
+/// positives, under the S-curve below the threshold, and the area of false negatives, over the S-curve above it. Also
+/// returns both areas.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < threshold <= 1, slots outside 1 to 1024, and

@@ -11,6 +11,8 @@ use neardup::text::Unit;
 pub struct StoredSignature<'a>(Varlena<'a>);
 
 impl StoredSignature<'_> {
+    /// Reads a datum of type `minhash_signature`.
+    ///
     /// # Safety
     /// `datum` is a non-null datum of type minhash_signature that outlives the value.
     #[inline]
@@ -38,7 +40,7 @@ impl StoredSignature<'_> {
 pub struct NewSignature(pub Vec<u8>);
 
 impl NewSignature {
-    /// Makes a value of bytes that came from outside.
+    /// Makes a value from untrusted bytes.
     ///
     /// # Errors
     /// ERROR `invalid_binary_representation` if they are not a signature.
@@ -53,7 +55,7 @@ argument!(StoredSignature, "minhash_signature");
 
 result!(NewSignature, "minhash_signature");
 
-/// Returns k, unit and fold of the document behind a signature, or None if it was not made from text.
+/// Returns k, unit and fold of a signature's document, or None if the signature was not made from text.
 pub fn shingling(header: &Header) -> Option<Shingling> {
     let unit = match header.unit {
         SignatureUnit::Word => Unit::Word,

@@ -74,7 +74,7 @@ fn common_chunks(
     }))
 }
 
-/// Returns first word, first character and number of characters, counted from 1.
+/// Returns the first word and the first character of `place`, counted from 1, and the number of its characters.
 fn from_one(place: &ChunkPlace) -> (i32, i32, i32) {
     let start = place.chars.start as i32;
     (
@@ -84,7 +84,8 @@ fn from_one(place: &ChunkPlace) -> (i32, i32, i32) {
     )
 }
 
-/// Returns C, L, S, S_L and S_J.
+/// Returns the numbers of words in common chunks (C), in the longer (L) and in the shorter document (S), and the
+/// similarities S_L = C / L and S_J = C / (L + S - C).
 ///
 /// # Errors
 /// The errors of [`common_chunks`].
@@ -124,7 +125,7 @@ fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
     NewText(copied(&a[found.bytes]).or_raise())
 }
 
-/// Returns the least cost of turning `a` into `b`, or NULL if it is above `max`.
+/// Returns the minimum cost of turning `a` into `b`, or NULL if it is above `max`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for costs outside 0 to [`align::MAX_COST`] or a negative `max`;
@@ -144,7 +145,7 @@ fn edit_distance(
     align::edit_distance(&a, &b, costs, max, &mut comparing([a.len(), b.len()])).or_raise()
 }
 
-/// Returns the kind of difference between two documents.
+/// Returns the kind of difference between two documents, their similarity, and the words that only one of them has.
 ///
 /// # Errors
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] words.

@@ -39,7 +39,7 @@ fn common_shingles(call: Call) {
     });
 }
 
-/// A query for documents, and in how many of them a shingle must be.
+/// A query for documents, and the minimum number of them that must have a shingle for it to be common.
 struct Boilerplate<'a> {
     /// The call, whose first argument is the query.
     call: &'a Call,
@@ -61,7 +61,8 @@ impl Boilerplate<'_> {
         });
     }
 
-    /// Calls `visit` with the hash of every common shingle, ascending, and its number of documents.
+    /// Calls `visit` with the hash of every common shingle, in ascending order, and the number of documents that have
+    /// it.
     fn for_each_common(&self, visit: &mut dyn FnMut(i64, i64)) {
         let hashes = self.all_hashes();
         let least = self.least as usize;
@@ -73,7 +74,7 @@ impl Boilerplate<'_> {
         });
     }
 
-    /// Returns the hashes of the sets of all documents, each as many times as there are sets with it.
+    /// Returns the hashes of all documents' shingle sets. A hash occurs once for each document that has it.
     fn all_hashes(&self) -> Partitions {
         let mut hashes = Partitions::of_unknown_size();
         let (shingling, key) = (&self.shingling, &self.key);

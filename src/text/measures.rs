@@ -43,7 +43,7 @@ pub fn containment(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
     set::containment(&a.set(), &b.set(), &mut check_interrupts)
 }
 
-/// Returns the share of a set of texts that is in another, or 0 if one of them is empty.
+/// Returns the share of `a` that is in `b`, two sets of texts, or 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "containment")]
 fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     let [a_texts, b_texts] = [collected(texts(&a)), collected(texts(&b))].map(OrRaise::or_raise);

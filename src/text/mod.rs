@@ -1,4 +1,4 @@
-//! Functions of documents themselves: shingles, exact measures, samples, boilerplate, alignment, parts.
+//! Functions on documents themselves: shingles, exact measures, samples, boilerplate, alignment, parts.
 
 pub mod align;
 pub mod boilerplate;

@@ -6,7 +6,8 @@ use neardup::passages::cut;
 use neardup::text::split;
 use pgrx::prelude::*;
 
-/// Implements `split_text(doc, by)`: returns the parts with their numbers and first characters, counted from 1.
+/// Implements `split_text(doc, by)`: returns the parts with their numbers and the positions of their first characters,
+/// both counted from 1.
 ///
 /// # Errors
 /// `invalid_parameter_value` for an unknown kind of part.
@@ -53,7 +54,7 @@ fn cut_passages(call: Call) -> NewText {
 /// Returns a text as a string.
 ///
 /// # Errors
-/// ERROR `character_not_in_repertoire` if it is not UTF-8, which happens in SQL_ASCII only.
+/// ERROR `character_not_in_repertoire` if it is not UTF-8, which happens only in SQL_ASCII.
 fn utf8<'a>(text: &'a Text<'_>) -> &'a str {
     std::str::from_utf8(text).unwrap_or_else(|_| {
         raise(
