@@ -32,8 +32,8 @@ fn minhash(
     })
 }
 
-/// Returns the signature of a document without the shingles in `boilerplate`, comparable with the signatures
-/// of [`minhash`]. A document that is all boilerplate is empty.
+/// Returns the signature of a document without the shingles in `boilerplate`, comparable with the signatures of
+/// [`minhash`]. A document that is all boilerplate counts as empty.
 ///
 /// # Errors
 /// The errors of [`minhash`].

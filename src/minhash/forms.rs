@@ -10,7 +10,8 @@ use pgrx::JsonB;
 use pgrx::prelude::*;
 use serde::Serialize;
 
-/// Returns the signature of the union of two sets, bit for bit. Also the operator `||`.
+/// Returns the signature of the union of two sets, bit for bit the same as one made from the union. Also the operator
+/// `||`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters or packed.
@@ -19,7 +20,7 @@ fn minhash_union_of_two(a: StoredSignature<'_>, b: StoredSignature<'_>) -> NewSi
     NewSignature(combine::union(&a.read(), &b.read()).or_raise())
 }
 
-/// Returns the signature with only the low `bits` bits of each slot.
+/// Returns the signature `m` with only the low `bits` bits of each slot.
 ///
 /// # Errors
 /// `invalid_parameter_value` unless `bits` is 1, 2, 4, 8, 16 or 32, and no more than `m` has.
@@ -73,8 +74,8 @@ fn minhash_describe(m: StoredSignature<'_>) -> Description {
     Record((JsonB(parameters), NewBigints(slots), bits))
 }
 
-/// Returns a signature of slots that were computed elsewhere: the smallest 32-bit hashes, or 4294967295 in all slots
-/// for an empty document. Only signatures with the same `source` are comparable; it should name the tool, its
+/// Returns a signature made from slots that were computed elsewhere: the smallest 32-bit hashes, or 4294967295 in all
+/// slots for an empty document. Only signatures with the same `source` are comparable; it should name the tool, its
 /// parameters and its seed.
 ///
 /// # Errors

@@ -9,10 +9,10 @@ use std::cell::{Cell, RefCell};
 /// The parameters of a signature or a bit string, as bytes.
 pub type ValueParameters = [u8; 16];
 
-/// Most pairs of parameters that a session is warned about.
+/// Maximum number of pairs of parameters that a session is warned about.
 const MOST: usize = 8;
 
-/// Returns false, since signatures with different parameters are never near, and warns about them once a session.
+/// Returns false, since signatures with different parameters are never near, and warns about them once per session.
 #[cold]
 pub fn never_near(a: &Header, b: &Header) -> bool {
     if is_first_meeting(a.parameters(), b.parameters()) {

@@ -30,8 +30,8 @@ fn minhash_interval(
     Record((limits.low, limits.estimate, limits.high))
 }
 
-/// Returns the estimated share of a's set that is in b's: 1 for subsets, 0 if one of them is empty, NULL if no slot of
-/// a is at or below that of b.
+/// Returns the estimated share of the set of `a` that is in the set of `b`: 1 for subsets, 0 if one of them is empty,
+/// NULL if no slot of `a` is at or below that of `b`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters or packed.

@@ -65,8 +65,8 @@ pub fn signature_of_set(
 }
 
 /// Returns the signature of a document's lexemes, which reflect the stemming, stop words and dictionaries of its text
-/// search configuration. It is that of all sequences of k lexemes by position. Lexemes at one position are ordered by
-/// name, and gaps are ignored.
+/// search configuration. The signature's set holds all sequences of `k` lexemes by position. Lexemes at one position
+/// are ordered by name, and gaps are ignored.
 ///
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, slots outside 1 to 1024, and with k > 1 for a

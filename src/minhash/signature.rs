@@ -1,7 +1,7 @@
 //! The type `minhash_signature`: input, output, casts, order and hash.
 //!
-//! Signatures are ordered by their stored bytes, and equal if these are. This serves DISTINCT, GROUP BY, indexes and
-//! replication, and says nothing about similarity.
+//! Signatures are ordered by their stored bytes, and are equal if the bytes are. This serves DISTINCT, GROUP BY,
+//! indexes and replication, and says nothing about similarity.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 
 use crate::minhash::datum::{NewSignature, StoredSignature};

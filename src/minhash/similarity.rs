@@ -11,7 +11,7 @@ use neardup::minhash::{estimate_stored, near_duplicates_stored};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::prelude::*;
 
-/// Returns the estimated Jaccard similarity of two documents, 0 to 1. It is 0 if one of them is empty.
+/// Returns the estimated Jaccard similarity of two documents, from 0 to 1. It is 0 if one of them is empty.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters.
@@ -45,8 +45,8 @@ pub unsafe extern "C-unwind" fn minhash_sim_wrapper(fcinfo: FunctionCallInfo) ->
 
 finfo!(pg_finfo_minhash_sim_wrapper);
 
-/// Returns whether `minhash_sim(a, b) >= threshold`. False for signatures with different parameters and for those of
-/// empty documents.
+/// Returns whether `minhash_sim(a, b) >= threshold`. False for signatures with different parameters and for signatures
+/// of empty documents.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.

@@ -1,7 +1,7 @@
 //! The aggregate `simhash_agg` over weighted terms.
 //!
 //! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem. The sums are integers,
-//! so neither the order of rows nor parallel workers change a bit.
+//! so that neither the order of rows nor parallel workers change a bit of the result.
 #![allow(clippy::disallowed_methods, reason = "at most MAX_BITS sums")]
 
 use crate::pg::aggregate::{self, internal};
@@ -70,7 +70,7 @@ fn simhash_agg_add(call: Call) -> Internal {
     internal(Some(state))
 }
 
-/// Adds the second state, of another process or another part of the rows, to the first.
+/// Adds `other`, the state of another process or of other rows, to `state`.
 #[pg_extern(immutable, parallel_safe)]
 fn simhash_agg_combine(state: Internal, other: Internal, call: Call) -> Internal {
     let state = aggregate::state::<SumState>(state);
@@ -91,6 +91,8 @@ fn simhash_agg_serialize(state: Internal) -> Vec<u8> {
     [&state.seed.to_le_bytes()[..], &state.sums.to_bytes()].concat()
 }
 
+/// Restores a state from its serialized form.
+///
 /// # Errors
 /// `data_corrupted` if the bytes are not a state.
 #[pg_extern(immutable, parallel_safe, strict)]

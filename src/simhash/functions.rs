@@ -94,7 +94,7 @@ fn simhash_lexemes(
     signature(&sums)
 }
 
-/// Returns the checked number of bits of a SimHash.
+/// Checks and returns the number of bits of a SimHash.
 pub fn width(bits: i32) -> Width {
     Width::new(i64::from(bits)).or_raise()
 }
