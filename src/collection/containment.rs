@@ -191,7 +191,7 @@ impl ContainmentSearch {
     }
 }
 
-/// Set in an entry if the item looks the element up. The other bits are the number of the item.
+/// Bit of an entry that is set if the item looks the element up. The other bits are the number of the item.
 const LOOKED_UP: u32 = 1;
 
 /// The elements that are looked up.

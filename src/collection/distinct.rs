@@ -178,7 +178,7 @@ struct ValueMeasure {
     bound: f64,
 }
 
-/// A value in the form in which it is compared.
+/// A value in the form used for comparisons.
 enum Value {
     /// Sorted hashes; of a text, the hashes of its shingles.
     Set(Vec<i64>),

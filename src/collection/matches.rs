@@ -159,7 +159,7 @@ impl Matches {
     }
 }
 
-/// Prepares the search for pairs by the outlines of the items.
+/// Prepares the search for pairs, based on the outlines of the items.
 fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> PartnerSearch {
     let test = |Verified { plan, packed }| Test {
         fields: packed.slots.into(),

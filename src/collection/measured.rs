@@ -146,7 +146,7 @@ impl Measured {
         self.collection.values = values;
     }
 
-    /// Calls `visit` for the pairs of rows of two similar items.
+    /// Calls `visit` for every pair of rows, one from each of two similar items.
     pub fn visit_similar(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
         self.visit_across((a, b), similarity, visit);
         if self.collection.first_side.is_some() {
@@ -168,7 +168,7 @@ impl Measured {
             .for_each_pair_within(item, &mut |x, y| self.visit_pair(x, y, 1.0, visit));
     }
 
-    /// Calls `visit` for the pairs of a row of item a on side a and a row of item b on side b.
+    /// Calls `visit` for every pair of a row of item `a` on side a and a row of item `b` on side b.
     fn visit_across(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
         let theirs = self.items.rows(b).find(|&row| self.collection.sides(row).b);
         let ours = self
@@ -193,7 +193,7 @@ impl Measured {
     }
 }
 
-/// Calls `make` for the sets of `rows`, and `take` for the results in the same order.
+/// Calls `make` for the sets of `rows`, and calls `take` with the results in the same order.
 fn for_each_set<U: Send>(
     collection: &mut Collection,
     (stage, rows): (&'static str, &[u32]),

@@ -56,7 +56,7 @@ fn copied_passages(call: Call) {
 /// Implements `frequent_passages(query, min_words, fold, most, params)`.
 ///
 /// # Errors
-/// `invalid_parameter_value` for arguments out of range, `datatype_mismatch` unless the query gives one column of
+/// `invalid_parameter_value` for arguments out of range, `datatype_mismatch` unless the query yields one column of
 /// text.
 #[pg_extern(sql = false)]
 fn frequent_passages(call: Call) {
@@ -183,7 +183,7 @@ impl Fingerprints {
 enum Kept {
     /// The place of every copy, with the place of the first window.
     Copies,
-    /// If there are several windows, the place of the first, with the number of documents and of places.
+    /// If there are several windows, the place of the first, with the numbers of documents and of places.
     Repeated,
 }
 

@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 /// Memory: 24 bytes per row and 24 per pair, plus the keys.
 ///
 /// # Errors
-/// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order,
+/// `datatype_mismatch` for columns of other types, `undefined_function` for a type that has no order,
 /// `unique_violation` if two rows have the same key.
 #[pg_extern(sql = false)]
 fn star_clusters(call: Call) {
@@ -116,7 +116,7 @@ fn rows_by_place(of_rows: &[u32], places: usize) -> Vec<u32> {
 /// component, in the type's order. An edge with a NULL end only adds its other end.
 ///
 /// # Errors
-/// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order.
+/// `datatype_mismatch` for columns of other types, `undefined_function` for a type that has no order.
 #[pg_extern(sql = false)]
 fn connected_components(call: Call) {
     let key_type = call.argument_type(0);

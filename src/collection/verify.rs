@@ -56,7 +56,7 @@ impl RowSimilarity {
     }
 }
 
-/// The sets of documents. Each is computed once, when it is first asked for.
+/// The sets of documents. Each is computed once, when it is first needed.
 struct Sets {
     shingling: Option<Shingling>,
     computed: Records,
