@@ -64,7 +64,7 @@ pub fn is_text(type_: pg_sys::Oid) -> bool {
     )
 }
 
-/// A function of this library as PostgreSQL calls it.
+/// A function of this library, with the signature that PostgreSQL calls.
 pub type CFunction = unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum;
 
 /// Returns whether `function` is `wrapper`, whatever its name and schema.
@@ -72,7 +72,7 @@ pub fn is_function(function: pg_sys::Oid, wrapper: CFunction) -> bool {
     is_at(&address_of(function), wrapper)
 }
 
-/// Returns the address of a function, or None if PostgreSQL calls it by other means.
+/// Returns the address of a function, or None if PostgreSQL does not call it by address.
 pub fn address_of(function: pg_sys::Oid) -> pg_sys::PGFunction {
     let mut info = pg_sys::FmgrInfo::default();
     // SAFETY: raises an ERROR if there is no such function.
@@ -85,7 +85,7 @@ pub fn is_at(address: &pg_sys::PGFunction, wrapper: CFunction) -> bool {
     address.is_some_and(|address| std::ptr::fn_addr_eq(address, wrapper))
 }
 
-/// Returns whether `function` is called `name` and is `wrapper`. Compares the name first, since looking up the address
+/// Returns whether `function` has this `name` and is `wrapper`. Compares the name first, since looking up the address
 /// loads the function's library.
 pub fn is_named_function(function: pg_sys::Oid, name: &CStr, wrapper: CFunction) -> bool {
     // SAFETY: looks a function up in the catalog; its name is NUL-terminated.

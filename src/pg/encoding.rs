@@ -50,7 +50,7 @@ impl<S: Deref<Target = [u8]>> Deref for Utf8<S> {
     }
 }
 
-/// Converts bytes to UTF-8. Returns None if they are UTF-8 already.
+/// Converts bytes to UTF-8. Returns None if that changes nothing.
 pub fn to_utf8(bytes: &[u8]) -> Option<Converted> {
     convert(bytes, pg_sys::pg_server_to_any)
 }

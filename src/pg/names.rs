@@ -1,4 +1,4 @@
-//! Names and values as SQL writes them, in UTF-8 whatever the database's encoding.
+//! Names and values as written in SQL, in UTF-8 whatever the database's encoding.
 
 use crate::pg::catalog::cached;
 use crate::pg::encoding::utf8;
@@ -24,7 +24,7 @@ pub unsafe fn name(datum: pg_sys::Datum) -> String {
     utf8(CStr::from_ptr(datum.cast_mut_ptr()))
 }
 
-/// Returns `name` as SQL writes it, quoted if necessary.
+/// Returns `name` as written in SQL, quoted if necessary.
 pub fn identifier(name: &str) -> String {
     let name = server_text(name);
     // SAFETY: returns the NUL-terminated string, or a new one.

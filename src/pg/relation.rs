@@ -218,7 +218,7 @@ pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
 #[allow(clippy::disallowed_methods, reason = "at most 32 columns")]
 pub fn key_columns(index: pg_sys::Oid) -> Vec<i16> {
     const CACHE: i32 = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
-    // SAFETY: a row of the catalog, released once it is copied from.
+    // SAFETY: the row of the catalog is released after it is copied.
     unsafe {
         let row = pg_sys::SearchSysCache1(CACHE, index.into());
         if row.is_null() {
@@ -246,7 +246,7 @@ pub unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
 /// Returns the arguments of a trigger.
 ///
 /// # Safety
-/// The trigger belongs to a table that stays open while they are in use.
+/// The trigger belongs to a table that stays open while the arguments are in use.
 #[allow(clippy::disallowed_methods, reason = "an entry an argument")]
 pub unsafe fn trigger_arguments(trigger: &pg_sys::Trigger) -> Vec<&CStr> {
     let arguments = 0..trigger.tgnargs as usize;

@@ -145,7 +145,7 @@ impl Slot {
     /// Returns whether there is one.
     ///
     /// # Safety
-    /// The slot belongs to the table. The version was visible to this transaction at some time.
+    /// The slot belongs to the table. The version was visible to this transaction at some point.
     pub unsafe fn fetch_newest(&self, table: pg_sys::Relation, tid: Tid) -> bool {
         let mut tid = tid;
         while self.fetch(table, tid) {

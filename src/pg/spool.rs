@@ -116,7 +116,7 @@ impl Records {
         self.read_bytes(start..end, buffer)
     }
 
-    /// Returns bytes of one record, numbered across all records, in `buffer` if they come from the file.
+    /// Returns a range of bytes of one record, numbered across all records, in `buffer` if they come from the file.
     #[allow(clippy::disallowed_methods, reason = "reserved before")]
     pub fn read_bytes<'a>(
         &'a mut self,

@@ -1,4 +1,4 @@
-//! Composite results, and functions that return sets: rows streamed into a tuplestore, which spills.
+//! Composite results, and functions that return sets. Rows are streamed into a tuplestore, which spills to disk.
 
 use crate::pg::call::Call;
 use pgrx::callconv::{BoxRet, FcInfo};

@@ -1,7 +1,7 @@
 //! Temporary storage that PostgreSQL counts, limits and removes.
 //!
-//! PostgreSQL's own buffered files read 8 kB for every record. Here a single record is read alone, and only records
-//! that are read one after the other come in blocks.
+//! PostgreSQL's own buffered files read 8 kB for every record. Here, a single record is read alone, and only
+//! consecutive records are read in blocks.
 
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::settings::work_mem_bytes;

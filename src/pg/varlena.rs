@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 /// A detoasted varlena. If a copy was made, it is freed with this value, because index and sort support functions run
-/// in memory contexts that live long.
+/// in long-lived memory contexts.
 pub struct Varlena<'a> {
     start: NonNull<pg_sys::varlena>,
     copied: bool,
@@ -90,7 +90,7 @@ macro_rules! argument {
         // SAFETY: the datum is of the declared SQL type, which `from_raw` reads.
         unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for $type<'fcx> {
             unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
-                // SAFETY: STRICT functions get no NULL, others ask through `Option`.
+                // SAFETY: STRICT functions get no NULL; others take an `Option`.
                 unsafe { arg.unbox_arg_using_from_datum() }.expect("the argument is not NULL")
             }
         }
