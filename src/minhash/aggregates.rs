@@ -138,7 +138,7 @@ fn minhash_agg_add_bigint(call: Call) -> Internal {
     add_element(&call, hash)
 }
 
-/// Merges a signature into the state. NULLs are ignored.
+/// Merges the signature `m` into the state. Ignores NULLs.
 #[pg_extern(immutable, parallel_safe, name = "_agg_add")]
 fn minhash_union_add(state: Internal, m: Option<StoredSignature<'_>>, call: Call) -> Internal {
     let state = aggregate::state::<UnionState>(state);

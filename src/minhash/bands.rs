@@ -23,7 +23,7 @@ fn minhash_bands(m: StoredSignature<'_>, threshold: f64) -> Vec<i64> {
 }
 
 /// Returns the first key of `minhash_bands(m, threshold)` that two signatures share, or NULL if they share none. A join
-/// of band keys finds a pair in each band that it shares; this function lists it once.
+/// on band keys finds a pair once for every band that it shares; filtered by this key, it finds the pair only once.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for signatures with different parameters.

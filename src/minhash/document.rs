@@ -83,7 +83,7 @@ impl Excluded {
     #[allow(clippy::disallowed_methods, reason = "reserved before")]
     fn hold(&mut self, elements: &[i64]) {
         if self.elements != elements {
-            // Cleared together, so that they agree even after an error.
+            // Cleared together, so that both agree even after an error.
             self.set.clear();
             self.elements.clear();
             self.set.try_reserve(elements.len()).or_raise();

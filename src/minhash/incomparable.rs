@@ -28,7 +28,7 @@ pub fn never_near(a: &Header, b: &Header) -> bool {
 }
 
 thread_local! {
-    /// True while the conditions are the extension's own.
+    /// True while the extension evaluates conditions of its own.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -48,7 +48,7 @@ impl Drop for Quiet {
     }
 }
 
-/// Returns whether to warn the session about a pair of parameters: the first time, unless it is a parallel worker,
+/// Returns whether to warn the session about a pair of parameters: only the first time, and never in a parallel worker,
 /// which lives for one query beside its leader.
 pub fn is_first_meeting(a: ValueParameters, b: ValueParameters) -> bool {
     if IS_QUIET.get() {

@@ -9,7 +9,7 @@ use neardup::minhash::{Header, SignatureUnit, Sketch};
 use neardup::shingle::{BLOCK, Key, MAX_K, sequence_hashes};
 use pgrx::prelude::*;
 
-/// Returns the signature of a set of texts; NULLs are ignored.
+/// Returns the signature of a set of texts. Ignores NULLs.
 ///
 /// # Errors
 /// `invalid_parameter_value` for slots outside 1 to 1024.
@@ -25,7 +25,7 @@ fn minhash_set_of_texts(
     NewSignature(signature_of_set(hashes, slots, &key, &mut check_interrupts).or_raise())
 }
 
-/// Returns the signature of a set of numbers; NULLs are ignored.
+/// Returns the signature of a set of numbers. Ignores NULLs.
 ///
 /// # Errors
 /// `invalid_parameter_value` for slots outside 1 to 1024.

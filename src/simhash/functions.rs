@@ -40,7 +40,7 @@ fn simhash(
 }
 
 /// Returns the SimHash of weighted terms, or NULL if no term has a weight other than 0. The weights of a repeated term
-/// add up. Pairs with a NULL are ignored.
+/// add up. Ignores pairs with a NULL.
 ///
 /// # Errors
 /// `invalid_parameter_value` for NaN, infinite and too large weights, arrays of different lengths, and bits as in

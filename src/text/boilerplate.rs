@@ -15,8 +15,8 @@ use std::collections::HashMap;
 /// that it returns.
 ///
 /// # Errors
-/// `invalid_parameter_value` for `min_documents` below 1 and for bad options;
-/// `datatype_mismatch` unless the query gives one column of text.
+/// `invalid_parameter_value` for `min_documents` below 1 and for bad options; `datatype_mismatch` unless the query
+/// yields one column of text.
 #[pg_extern(sql = false)]
 fn common_shingles(call: Call) {
     let boilerplate = Boilerplate {
