@@ -18,6 +18,8 @@ pub struct ScopeColumn {
 }
 
 impl ScopeColumn {
+    /// Returns scope column `number` of `table`.
+    ///
     /// # Errors
     /// ERROR `undefined_function` for a type without equality.
     fn new(table: &Relation, number: i16) -> Self {
@@ -42,7 +44,7 @@ impl ScopeColumn {
         }
     }
 
-    /// Returns whether an index column compares values as this scope column does.
+    /// Returns whether the column at `place` in `index` compares values as this scope column does.
     ///
     /// # Safety
     /// The index is open, and has that column, counted from 0.
@@ -53,7 +55,7 @@ impl ScopeColumn {
             && *(*index).rd_indcollation.add(place) == self.collation
     }
 
-    /// Returns whether two values are equal, or both NULL.
+    /// Returns whether `a` and `b` are equal, or both NULL.
     ///
     /// # Safety
     /// Both values are of the column's type.
@@ -83,6 +85,8 @@ pub struct GuardColumns {
 }
 
 impl GuardColumns {
+    /// Returns the columns of `table` that `options` name.
+    ///
     /// # Errors
     /// The errors of [`column_number`], [`ScopeColumn::new`] and [`Window::new`].
     pub fn of(table: &Relation, options: &GuardOptions) -> Self {
@@ -100,7 +104,7 @@ impl GuardColumns {
         }
     }
 
-    /// Returns whether a row satisfies the guard's condition.
+    /// Returns whether the row in `slot` satisfies the guard's condition.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -109,7 +113,7 @@ impl GuardColumns {
         condition.is_none_or(|condition| condition.holds(slot))
     }
 
-    /// Returns whether two versions of a row have the same bits in all columns that a guard reads, and both or neither
+    /// Returns whether `old` and `new` have the same bits in all columns that a guard reads, and both or neither
     /// satisfy the condition. Compares values, not TOAST pointers: an UPDATE that sets an equal document stores it
     /// again.
     ///
@@ -127,7 +131,7 @@ impl GuardColumns {
             && columns.all(|column| have_same_bits(old, new, &[column]))
     }
 
-    /// Returns the window, or None without one.
+    /// Returns the window that `options` name, or None if there is none.
     ///
     /// # Errors
     /// The errors of [`Self::of`], and `datatype_mismatch` unless the column is of type date, timestamp or timestamptz.
@@ -136,8 +140,8 @@ impl GuardColumns {
         Some(Window::new(table, column_number(table.oid(), name), most))
     }
 
-    /// Returns the primary key of a row as PostgreSQL writes it in messages, `(id)=(1)`. Returns None without a primary
-    /// key, or if the role may not read it.
+    /// Returns the primary key of a row in the format of PostgreSQL's messages, `(id)=(1)`. Returns None if there is no
+    /// primary key, or if the role may not read it.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -156,8 +160,8 @@ impl GuardColumns {
         (!text.is_null()).then(|| CStr::from_ptr(text).to_owned())
     }
 
-    /// Returns a row's key as text, for programs: the guard's key if it belongs to the primary key, else the only
-    /// column of the primary key. Returns None if there is neither.
+    /// Returns a row's key as text, for programs: the guard's key or, if it has none, the only column of the primary
+    /// key. Returns None for a key that does not belong to the primary key, or if there is none.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -172,7 +176,7 @@ impl GuardColumns {
         Some(as_text(type_, value).to_owned())
     }
 
-    /// Returns the type of the key, which notes and exceptions need.
+    /// Returns the type of the key. A guard with notes or exceptions has a key.
     pub fn key_type(&self, table: &Relation) -> ColumnType {
         ColumnType::of(table.oid(), self.key.expect("the guard has a key"))
     }

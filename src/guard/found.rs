@@ -1,4 +1,4 @@
-//! Rows that are found beside a row of a statement.
+//! Rows found to be similar to a row of the statement.
 
 use crate::guard::row::Similarity;
 use crate::guard::search::Pending;
@@ -11,7 +11,7 @@ pub struct SimilarRow<'t> {
     pub table: &'t SearchedTable,
     pub slot: *mut pg_sys::TupleTableSlot,
     pub similarity: Similarity,
-    /// The transaction in progress that inserted or deletes it.
+    /// The transaction in progress that inserted it or is deleting it.
     pub pending: Option<Pending>,
 }
 
@@ -36,7 +36,7 @@ impl EarlierRow {
     /// Returns the row with its table, or None if it no longer exists.
     ///
     /// # Safety
-    /// The row was found in one of these tables.
+    /// The row was found in one of `tables`.
     pub unsafe fn fetch<'t>(
         &self,
         tables: &'t [SearchedTable],

@@ -1,18 +1,18 @@
-//! Locks that announce the state of a transaction for a root table. PostgreSQL keeps them for prepared transactions,
-//! releases them when a subtransaction is rolled back, and releases them only after the transaction is no longer in
-//! progress.
+//! Locks by which a transaction announces its state at a root table. PostgreSQL keeps them for prepared transactions,
+//! releases them when a subtransaction is rolled back, and otherwise releases them only after the transaction is no
+//! longer in progress.
 
 use pgrx::pg_sys;
 
-/// State of a transaction that has written rows. The number of an announced state is field 4 of an advisory lock's tag,
-/// where the SQL functions for advisory locks have 1 and 2.
+/// State of a transaction that has written rows. An announced state's number goes into field 4 of an advisory lock's
+/// tag, where the SQL functions for advisory locks put 1 or 2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PassState {
     Passed = 3,
     WillPass = 4,
-    /// It has not announced anything yet.
+    /// Nothing announced yet.
     Silent,
-    /// It is no longer in progress.
+    /// No longer in progress.
     Ended,
 }
 
@@ -22,19 +22,19 @@ const GATE: u16 = 5;
 /// Field 4 of the tag of the lock of a transaction whose rows pass one by one.
 const ONE_BY_ONE: u16 = 6;
 
-/// Announces that the running transaction has passed a root, or will pass it before it commits.
+/// Announces that the running transaction has passed `root`, or will pass it before it commits.
 pub fn announce(root: pg_sys::Oid, state: PassState) {
     // SAFETY: a transaction is running; it gets an identifier unless it has one.
     let transaction = unsafe { pg_sys::GetTopTransactionId() };
     acquire(tag(root, transaction, state as u16));
 }
 
-/// Waits until no other transaction passes a root row by row. Others wait until this transaction ends.
+/// Waits until no other transaction passes `root` row by row. Makes others wait until this transaction ends.
 pub fn pass_one_by_one(root: pg_sys::Oid) {
     acquire(tag(root, pg_sys::InvalidTransactionId, ONE_BY_ONE));
 }
 
-/// Returns the state of a transaction for a root. A subtransaction has the state of its top transaction.
+/// Returns the state of `transaction` at `root`. A subtransaction has the state of its top transaction.
 pub fn pass_state(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> PassState {
     // SAFETY: the transaction was in progress when this one had a snapshot.
     let top = unsafe { pg_sys::SubTransGetTopmostTransaction(transaction) };
@@ -49,7 +49,7 @@ pub fn pass_state(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> Pass
     }
 }
 
-/// Closes the gate of a root: waits until no other transaction is passing.
+/// Closes the gate of `root`: waits until no other transaction is passing.
 ///
 /// # Errors
 /// ERROR on a timeout or a cancel.
@@ -57,7 +57,7 @@ pub fn close_gate(root: pg_sys::Oid) {
     acquire(tag(root, pg_sys::InvalidTransactionId, GATE));
 }
 
-/// Opens the gate that this transaction has closed.
+/// Opens the gate of `root`, which this transaction has closed.
 pub fn open_gate(root: pg_sys::Oid) {
     let tag = tag(root, pg_sys::InvalidTransactionId, GATE);
     // SAFETY: `close_gate` has taken the lock.
@@ -76,16 +76,16 @@ fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, purpose: u16) -> p
     }
 }
 
-/// Takes a lock until the transaction ends.
+/// Takes the lock `tag`. It is held until the transaction ends, unless it is released.
 fn acquire(tag: pg_sys::LOCKTAG) {
     // SAFETY: a transaction is running.
     unsafe { pg_sys::LockAcquire(&tag, pg_sys::ExclusiveLock as i32, false, false) };
 }
 
-/// Returns whether another transaction, which may be a prepared one, holds a lock.
+/// Returns whether another transaction, possibly a prepared one, holds the lock `tag`.
 fn is_held(tag: pg_sys::LOCKTAG) -> bool {
     let mut holders = 0;
-    // SAFETY: takes no lock; the list is a new one.
+    // SAFETY: takes no lock; the list is newly allocated.
     unsafe {
         let list = pg_sys::GetLockConflicts(&tag, pg_sys::ShareLock as i32, &mut holders);
         pg_sys::pfree(list.cast());

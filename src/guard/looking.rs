@@ -10,9 +10,10 @@ use crate::pg::prelude::*;
 use crate::pg::slot::{is_inserted, is_of_same_command, row_place};
 use crate::pg::value::in_memory_of_its_own;
 
-/// The places are those of [`pass`](crate::guard::passing::pass).
+/// Works on the places that [`pass`](crate::guard::passing::pass) got.
 impl Passing<'_> {
-    /// Compares a row with all others. Returns its rejection, or collects the earlier rows that are noted with it.
+    /// Compares the row at place `number` with all others. Returns its rejection, or collects the earlier rows to note
+    /// with it.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -51,9 +52,9 @@ impl Passing<'_> {
         duplicate.or(companion)
     }
 
-    /// Compares the rows with those added since the last round. Searches for the fewer of both among the others. Opens
-    /// the rows that are similar to one of them, which have to be compared with all others again. Returns whether
-    /// there are any.
+    /// Compares the rows with those added since the last round, by searching for the fewer of the two among the others.
+    /// Opens the rows that are similar to an added one, because these must be compared with all others again. Returns
+    /// whether there are any.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -120,11 +121,11 @@ impl Passing<'_> {
         });
     }
 
-    /// Calls `visit` for the rows, of all transactions, that are similar to a version of a row, until it returns false.
-    /// Searches each table for row numbers of at least its `from`, and skips a table without one.
+    /// Calls `visit` for the rows of all transactions that are similar to `version`, until it returns false. `from`
+    /// returns the lowest row number to search in a table, or None to skip the table.
     ///
     /// # Safety
-    /// The version is one of a row under the guard's root.
+    /// `version` is one of a row under the guard's root.
     unsafe fn for_each_similar<'s>(
         &'s self,
         version: &RowVersion<'_>,
@@ -155,8 +156,9 @@ impl Passing<'_> {
         }
     }
 
-    /// Returns whether a similar row counts now. If it depends on a transaction in progress, it may count later. It
-    /// does not count if the `old` version of our row was near it, because an UPDATE may keep a near pair.
+    /// Returns whether `similar` counts now. If it depends on a transaction in progress, it may count later. It does
+    /// not count if the pair is an exception, or if the `old` version of our row was near it, because an UPDATE may
+    /// keep a near pair.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -179,8 +181,8 @@ impl Passing<'_> {
         !is_excused && similar.pending.is_none()
     }
 
-    /// Returns whether the `old` version of our row was near the other row as it is now, or as it was before the
-    /// statement if that changed it, too.
+    /// Returns whether the `old` version of our row was near `similar` as it is now, or as it was before the statement
+    /// if that changed it, too.
     ///
     /// # Safety
     /// As for [`pass`](crate::guard::passing::pass).
@@ -204,7 +206,7 @@ impl Passing<'_> {
         exceptions.is_some_and(|(exceptions, (a, b))| exceptions.has_pair([a, b]))
     }
 
-    /// Returns whether a similar row passes before the row at place `number`.
+    /// Returns whether `similar` passes before the row at place `number`.
     ///
     /// # Safety
     /// The slots hold rows of their tables.

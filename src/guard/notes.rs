@@ -1,12 +1,12 @@
-//! Rows that are let in, and noted beside the earlier rows that they are similar to.
+//! Admits rows, and notes them beside the earlier rows that they are similar to.
 //!
 //! **The rule.** A row that passes is noted beside the most similar of the rows that have passed before it, or were
 //! there before their table was guarded. Rows of one statement pass in the order in which they were written; rows of a
-//! COPY that pass one by one (see `places`) in the order of their places in the table. Rows that a trigger writes
-//! meanwhile pass before them, and may be the earlier or the later ones: of two rows only one is noted beside the other.
-//! A row passes anew when its key, or a column that the guard reads, is changed; a row that a statement has left as it
-//! was is an earlier one for all that pass. When a row is deleted or changed, all notes that name it, on either side,
-//! are removed.
+//! COPY that pass one by one (see `places`) pass in the order of their places in the table. Rows that a trigger writes
+//! meanwhile pass before them, and may count as earlier or as later ones: of any two rows, only one is noted beside the
+//! other. A row passes again when its key, or a column that the guard reads, is changed; a row that a statement has
+//! left unchanged counts as earlier than all that pass. When a row is deleted or changed, all notes that name it, on
+//! either side, are removed.
 //!
 //! **Every earlier row is found.** Rows are searched for, waited for and left to others exactly as by a guard that
 //! rejects (see `passing`); only the treatment of a committed row differs. By the argument there, the later to pass of
@@ -15,23 +15,23 @@
 //! the transaction looks at everything once more, so that all earlier rows at the moment of passing come from one look,
 //! and nothing has been added since.
 //!
-//! **A note never names a row that is not there.** Let transaction B note row b beside row a of another
-//! transaction. Before B closes the gate it locks a FOR SHARE, in the version that it has compared; where there
-//! is a newer version, or none, it looks again. From then on nobody changes or deletes a before B has ended. A
-//! later change of a removes its notes under a snapshot taken after it has the row, so that it sees what B has
-//! committed; where its isolation level forbids that, it gets a serialization failure (40001), as from the checks
-//! of foreign keys. B waits for a transaction that was changing or deleting a before B had the lock. Rows of B's
-//! own need no lock: nobody else sees them before B's notes are there. Versions of rows are named by their places
-//! in their table, which cannot be used again while B holds the snapshot under which its statement passes.
+//! **A note never names a row that is not there.** Suppose that transaction B notes row b beside row a of another
+//! transaction. Before B closes the gate, it locks a FOR SHARE, in the version that it has compared; if there is a
+//! newer version, or none, it looks again. From then on, nobody changes or deletes a before B has ended. A later change
+//! of a removes its notes under a snapshot taken after it has the row, so it sees what B has committed; if its
+//! isolation level forbids that, it gets a serialization failure (40001), as from foreign key checks. If a transaction
+//! was changing or deleting a before B had the lock, B waits for it. B's own rows need no lock: nobody else sees them
+//! before B's notes are there. Row versions are identified by their places in their table, which cannot be reused while
+//! B holds the snapshot under which its statement passes.
 //!
-//! **The notes that are left.** Each note is about two rows, goes with either of them, and depends on no other
-//! note. So a row keeps exactly the notes whose earlier rows are unchanged, and the most similar of these counts.
-//! Only the transaction that passes writes notes, under the rights of the table's owner, so they are committed,
-//! prepared and rolled back with the row, also to a savepoint.
+//! **The remaining notes.** Each note is about two rows, is removed with either of them, and depends on no other note.
+//! So a row keeps exactly the notes whose earlier rows are unchanged, and the most similar of these counts. Only the
+//! transaction that passes writes notes, with the rights of the table's owner, so they are committed, prepared and
+//! rolled back with the row, also to a savepoint.
 //!
-//! **Deadlocks.** Transactions of a single INSERT or COPY lock rows of others only in a shared mode, before they
-//! pass, and write notes about their own rows after that, with keys that nobody else writes. So a transaction
-//! that has passed waits for nobody, and they do not deadlock with each other.
+//! **Deadlocks.** Transactions of a single INSERT or COPY lock rows of others only in a shared mode and before they
+//! pass. After that they write notes about their own rows, with keys that nobody else writes. So a transaction that has
+//! passed waits for nobody, and they do not deadlock with each other.
 
 use crate::guard::pair_table::PairTable;
 use crate::guard::passing::{Passing, RowState};
@@ -41,7 +41,7 @@ use crate::pg::value::in_memory_of_its_own;
 
 impl Passing<'_> {
     /// Locks the earlier rows that `rows` will be noted with. Returns whether all are unchanged since they were found,
-    /// and opens the rows of those that are not.
+    /// and opens those of `rows` for which one is not.
     ///
     /// # Safety
     /// The statement wrote the rows at the places.
@@ -58,13 +58,13 @@ impl Passing<'_> {
         are_as_found
     }
 
-    /// Removes the notes about rows that were deleted or changed.
+    /// Removes the notes about the rows at the place numbers `replaced`, which were deleted or changed.
     ///
     /// # Safety
     /// As for [`Self::lock_earlier`].
     pub unsafe fn remove_notes(&self, replaced: &[usize]) {
         self.write_notes(replaced, &|table, connection, source, row| {
-            // The version is held as long as its key is used.
+            // Holds the version while its key is used.
             if let Some(old) = source.version(self.places[row].old)
                 && let Some(key) = source.columns.key_of(old.as_ptr())
             {
@@ -73,7 +73,7 @@ impl Passing<'_> {
         });
     }
 
-    /// Adds the notes of all rows.
+    /// Adds the notes of `rows`.
     ///
     /// # Safety
     /// As for [`Self::lock_earlier`]; the earlier rows are locked.
@@ -93,7 +93,7 @@ impl Passing<'_> {
         });
     }
 
-    /// Calls `write` for rows, given by place number, if the guard notes rows.
+    /// Calls `write` for `rows`, given by place number, if the guard keeps notes.
     fn write_notes(&self, rows: &[usize], write: &dyn Fn(&PairTable, &Connection, &Source, usize)) {
         let source = |row: usize| self.source(&self.places[row]).expect("the row is checked");
         let Some((notes, &first)) = self.rule.options.notes.zip(rows.first()) else {

@@ -32,7 +32,7 @@ pub struct GuardOptions {
     pub shingling: Option<Shingling>,
     pub scope: Vec<CString>,
     pub within: Option<CString>,
-    /// Maximum difference in column `within` of near rows, in microseconds.
+    /// Maximum difference between near rows in column `within`, in microseconds.
     pub by: Option<i64>,
     /// The column whose values identify rows in notes and exceptions.
     pub key: Option<CString>,
@@ -47,7 +47,7 @@ pub struct GuardOptions {
 /// The notes of a guard that accepts near-duplicates.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Notes {
-    /// The table of the notes, from the trigger's condition.
+    /// The notes table, from the trigger's condition.
     pub table: pg_sys::Oid,
     /// Maximum number of earlier rows that a row is noted with.
     pub most: usize,
@@ -87,8 +87,8 @@ impl GuardOptions {
         options
     }
 
-    /// Returns the options of a trigger of `table`. Columns have their present names, which the trigger's condition
-    /// contains; the condition for rows follows them there.
+    /// Reads the options of a trigger of `table`. Takes the current names of the columns from the trigger's condition,
+    /// and the condition for rows, which follows them there.
     ///
     /// # Errors
     /// The errors of [`Self::parse`].
@@ -205,8 +205,8 @@ impl GuardOptions {
     }
 }
 
-/// Returns whether a trigger of a guard is the main one, which checks rows. The others help it, and do nothing after it
-/// was dropped.
+/// Returns whether a trigger of a guard is the main one, which checks rows. The others help it, and do nothing once it
+/// is dropped.
 pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
     let is = |bits: u32| u32::from(trigger.tgtype as u16) & bits != 0;
     is(pg_sys::TRIGGER_TYPE_ROW)

@@ -1,5 +1,5 @@
 //! Tables of pairs of keys: the notes of a guard, and its exceptions. They are read and written with the rights of
-//! their owner, the guarded table's.
+//! their owner, who also owns the guarded table.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::noting;
@@ -11,7 +11,7 @@ use crate::pg::relation::{ColumnType, trigger_arguments};
 use crate::pg::rights::OwnerRights;
 use crate::pg::slot::{are_same, as_text, get};
 
-/// Creates a table for the notes of a guard in the schema of the guarded table. Column `key` identifies rows.
+/// Creates the notes table `name` in the schema of the guarded table, whose rows are identified by column `key`.
 ///
 /// # Errors
 /// ERROR `feature_not_supported` for a temporary table, and the errors of CREATE TABLE.
@@ -72,8 +72,8 @@ fn created<'c>(
 pub const VALID_EXCEPTIONS: &str =
     "exceptions is a table of the same owner, with columns a and b of the key's type.";
 
-/// Opens the exceptions of `table`, whose keys have the type `key`: pairs in columns `a` and `b` that are not
-/// near-duplicates by decision. The table of exceptions may have more columns.
+/// Opens the exceptions of `table`, whose keys have the type `key`: pairs in columns `a` and `b` that are declared not
+/// to be near-duplicates. The exceptions table may have more columns.
 pub fn open_exceptions(
     exceptions: pg_sys::Oid,
     table: &Relation,
@@ -115,7 +115,7 @@ impl PairTable {
     /// Opens the exceptions of a guarded table.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if the table has a different owner, or no such columns.
+    /// ERROR `object_not_in_prerequisite_state` if the table has a different owner, or lacks the columns.
     pub fn exceptions(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
         let key = columns.key_type(guarded);
         let table = open_exceptions(oid, guarded, key);
@@ -133,8 +133,8 @@ impl PairTable {
         }
     }
 
-    /// Calls `work` with the rights of the table's owner. Sequential scans are disabled, since plans may stem from the
-    /// time when the table was empty.
+    /// Calls `work` with the rights of the table's owner. Disables sequential scans, because plans may date from when
+    /// the table was empty.
     pub fn as_owner<R>(&self, work: impl FnOnce(&Connection) -> R) -> R {
         let rights = OwnerRights::assume(self.table.relation().owner());
         rights.set(c"enable_seqscan", c"off");
@@ -145,20 +145,20 @@ impl PairTable {
         result
     }
 
-    /// Returns whether the table has a pair, in either order. Reads what is committed now.
+    /// Returns whether the table has `pair`, in either order. Reads what is committed now.
     pub fn has_pair(&self, pair: [pg_sys::Datum; 2]) -> bool {
         let find = format!("SELECT FROM {} WHERE {}", self.name, self.is_pair());
         self.as_owner(|connection| self.run(connection, &find, &pair) > 0)
     }
 
-    /// Returns the condition that the columns contain the keys `$1` and `$2`, in either order.
+    /// Returns the condition, in SQL, that the columns contain the keys `$1` and `$2`, in either order.
     fn is_pair(&self) -> String {
         let ([a, b], equal) = (self.columns, &self.equal);
         let are = |x, y| format!("({a} {equal} ${x} AND {b} {equal} ${y})");
         format!("({} OR {})", are(1, 2), are(2, 1))
     }
 
-    /// Adds the note of a row and an earlier row, given their keys, unless the pair is noted.
+    /// Adds a note about a row and an earlier row, given their `keys`, unless the pair is already noted.
     ///
     /// # Errors
     /// ERROR `not_null_violation` if a key is NULL, `unique_violation` if both are the same.
@@ -191,7 +191,7 @@ impl PairTable {
         insert.execute(&[Some(key), Some(near_key), similarity.into_datum()]);
     }
 
-    /// Removes the notes about the row with a key.
+    /// Removes the notes about the row with `key`.
     ///
     /// # Errors
     /// ERROR `t_r_serialization_failure` if the transaction cannot see a note.
@@ -207,7 +207,7 @@ impl PairTable {
         self.as_owner(|connection| self.run(connection, &sql, &[]));
     }
 
-    /// Runs a statement with keys as parameters on the rows committed by now. Returns the number of rows returned or
+    /// Runs `sql` with `keys` as parameters on the rows committed by now. Returns the number of rows returned or
     /// changed.
     fn run(&self, connection: &Connection, sql: &str, keys: &[pg_sys::Datum]) -> u64 {
         let statement = connection.prepare_kept(sql, &vec![self.key.type_; keys.len()]);
@@ -215,13 +215,13 @@ impl PairTable {
     }
 }
 
-/// Returns whether a trigger is the one on exceptions, which removes the notes of inserted pairs.
+/// Returns whether `trigger` is the one on exceptions, which removes the notes of inserted pairs.
 pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
     // SAFETY: the trigger is one of an open table.
     trigger.tgnargs == 1 && unsafe { trigger_arguments(trigger) }[..] == [c"exceptions"]
 }
 
-/// Removes the note of a pair that was inserted into a table of exceptions. The trigger's condition names the notes and
+/// Removes the note of a pair that was inserted into an exceptions table. The trigger's condition names the notes and
 /// the guarded table.
 ///
 /// # Safety
@@ -246,7 +246,7 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
         false => data.tg_newslot,
     };
     let [a, b] = [c"a", c"b"].map(|name| get(new, names::column_number(table, name)));
-    // The lock waits for transactions that may write the note because they have read the exceptions before.
+    // The lock waits for transactions that read the exceptions earlier, and may still write the note.
     let notes = PairTable::notes(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
     if let Some((a, b)) = a.zip(b) {
         let sql = format!("DELETE FROM {} WHERE {}", notes.name, notes.is_pair());

@@ -1,65 +1,68 @@
-//! The rows of a statement pass, all together.
+//! Lets the rows of a statement pass, all together.
 //!
-//! **The rule.** A guarded table, or the partitioned one at the root of its partitions, has a gate. Before a statement
-//! ends, its transaction looks for rows that are similar to its own, closes the gate, makes sure that the answer still
-//! holds, announces that it *has passed*, and opens the gate. Of similar rows of other transactions
-//! - a committed one rejects the statement;
-//! - one of a transaction in progress that has passed is waited for: that one came first;
-//! - one of a transaction in progress that *will pass* is left to that transaction, which finds our row;
-//! - any other one in progress has not announced anything yet: an UPDATE, and an INSERT without the trigger that
-//!   announces before the row enters an index, do so only when their triggers for the row fire. Our transaction has
-//!   announced that it will pass, waits, and is found by the other one meanwhile, which leaves our row to us;
-//! - one that a transaction in progress deletes or changes is waited for; how that ends decides if it counts.
+//! **The rule.** Every guarded table has a gate; partitions share the gate of the partitioned table at their root.
+//! Before a statement ends, its transaction looks for rows that are similar to its own, closes the gate, makes sure
+//! that the answer still holds, announces that it *has passed*, and opens the gate. The effect of a similar row of
+//! another transaction depends on that transaction:
+//! - If it has committed, the row rejects the statement.
+//! - If it is in progress and has passed, we wait for it, because it came first.
+//! - If it is in progress and *will pass*, we leave the check to it: it finds our row.
+//! - If it is in progress and has not announced anything yet, we wait for it. An UPDATE, and an INSERT without the
+//!   trigger that announces before the row enters an index, announce only when their triggers for the row fire. We have
+//!   announced that we will pass, so the other transaction finds our row while we wait, and leaves the check to us.
+//! - If it is in progress and deletes or changes the row, we wait for it; how it ends decides whether the row counts.
 //!
-//! A transaction announces this by a lock (see `locks`), which others ask for and never take.
+//! A transaction announces its state by a lock (see `locks`). Others check whether it is held, and never take it.
 //!
-//! **No copy is admitted.** Let two transactions A and B commit similar rows a and b, each by a statement that was
-//! checked, and let A's statement go through the gate first. Then a was in its table and its index when B closed the
-//! gate, and its table was among those that B looks at: B lists partitions anew with the gate closed, and begins again
-//! if they are others. B has looked at every row number that was drawn before that: the first look is at all numbers,
-//! each later one at the numbers drawn since the look before it began, the last one with the gate closed. A later look
-//! searches the new numbers for each of B's rows, or searches for B's rows near each new one, whichever are fewer; both
-//! find the same pairs, since B's rows were all there before its first look. A row near a new one is compared with all
-//! others again; if it was found with the gate closed, B begins again. So B has found a. If a was in progress then and A
-//! had passed, B waited. If A had not passed, B asked again with the gate closed whether the transactions that it had
-//! left behind have passed or ended meanwhile, and began again if one had: with a look at everything for the rows that had met
-//! such a transaction, and for the others from where it was, since nothing but rows with later numbers can change their
-//! answers. The lock is asked for first, and after that whether the transaction is in progress: a transaction releases
-//! its locks after it has ceased to be in progress, so one that is in progress now and did not hold the lock before had
-//! not passed. The other way round, one that commits in between would look as if it had not. A transaction that has
-//! passed with one row, guard or statement counts as passed with those that follow: transactions that find their rows
-//! wait, and waiting is always safe. A subtransaction that is rolled back releases its locks, with its rows.
+//! **No copy is admitted.** Suppose that transactions A and B commit similar rows a and b, each by a statement that was
+//! checked, and that A's statement went through the gate first. Then a was in its table and its index when B closed the
+//! gate, and its table was among those that B looks at: B lists partitions again with the gate closed, and starts over
+//! if they have changed. B has looked at every row number that was drawn before that: the first look covers all
+//! numbers, each later one the numbers drawn since the look before it began, and the last one is made with the gate
+//! closed. A later look searches the new numbers for each of B's rows, or searches for B's rows near each new one,
+//! whichever are fewer; both find the same pairs, since B's rows were all there before its first look. A row of B's
+//! near a new one is compared with all others again; if it was found with the gate closed, B starts over. So B has
+//! found a. If A was in progress then and had passed, B waited. If A had not passed, B checked again, with the gate
+//! closed, whether the transactions to which it had left the check have passed or ended meanwhile, and started over if
+//! one had: with a look at everything for the rows that had met such a transaction, and from where it was for the
+//! others, since only rows with later numbers can change their answers. B checks the lock first, and after that whether
+//! the transaction is in progress. A transaction releases its locks after it has ceased to be in progress, so one that
+//! is in progress now and did not hold the lock before had not passed. In the opposite order, one that commits in
+//! between would look as if it had not passed. A transaction that has passed with one row, guard or statement counts as
+//! having passed with the following ones: transactions that find their rows wait, and waiting is always safe. A
+//! subtransaction that is rolled back releases its locks together with its rows.
 //!
-//! Row numbers can be relied upon because the locks on all tables and indexes that are searched are kept: no TRUNCATE
-//! and no REINDEX starts numbering anew between the first look and the last. An UPDATE that makes no index entry draws
-//! no number: others might not look again. So the row that it changes is not left to transactions that will pass; those
-//! are waited for.
+//! Row numbers are reliable because the locks on all tables and indexes that are searched are kept: no TRUNCATE or
+//! REINDEX restarts the numbering between the first look and the last. An UPDATE that makes no index entry draws no
+//! number, so others might not look again. Therefore the check of the row that it changes is not left to transactions
+//! that will pass; we wait for those.
 //!
-//! **An UPDATE may keep a near pair, never make one.** A row N near the new version of ours does not count if the old
-//! version was near N as N is now, or, where the statement has changed N too, near N's old version. Both are compared
-//! directly, at every look. Where N changes between two looks, either it gets another number and is compared anew, or
-//! its transaction has found our row and waits for us, by the rule above.
+//! **An UPDATE may keep a near pair, but never make one.** A row N near the new version of our row does not count if
+//! the old version was near N as N is now or, if the statement has changed N too, near N's old version. Both are
+//! compared directly, at every look. If N changes between two looks, either it gets another number and is compared
+//! again, or its transaction has found our row and waits for us, by the rule above.
 //!
-//! **A row that does not satisfy the guard's condition** is neither checked nor similar to any. An UPDATE by which a row
-//! comes to satisfy it makes a version like any other that is near rows which the old one was not near: it may be
-//! anywhere in a HOT chain, whose live versions are all looked at. One by which it ceases leaves a version in progress of
-//! being deleted, which is waited for.
+//! **A row that does not satisfy the guard's condition** is not checked, and is similar to no row. When an UPDATE makes
+//! a row satisfy it, the new version is treated like any other that is near rows that the old version was not near: it
+//! may be anywhere in a HOT chain, and all live versions of a chain are looked at. When an UPDATE makes a row cease to
+//! satisfy it, the old version is in progress of being deleted, and others wait for that.
 //!
-//! **The gate is closed for a moment only.** Looks with the gate open go on until few rows are left, and the work that
-//! is left grows with what others have added since, not with the rows of the statement.
+//! **The gate is closed only for a moment.** Looks with the gate open continue until few added rows are left, and the
+//! remaining work grows with what others have added since, not with the number of rows of the statement.
 //!
 //! **Single-statement INSERT and COPY transactions that meet one guard do not deadlock**, whatever their rows and
 //! partitions. Such a transaction announces that it will pass before it inserts its first row, and passing is the last
 //! thing that it does. While it waits for another one it has not passed, so none of the others waits for it. One that
 //! has passed waits for nobody. While a transaction keeps the gate closed it waits for nothing: it takes only its own
-//! lock, and for a moment those of system catalogs, of an index on exceptions, and of a TOAST table, which only a
-//! transaction of several statements can withhold, by its name. Waits for equal keys are PostgreSQL's own, and come before: a transaction that
-//! waits for a key has not passed either. A COPY whose rows pass one by one (see `places`) has passed with the first
-//! row when it waits with the next; but only one such transaction at a time passes a root, the others have not begun
-//! to pass, and whoever else has passed waits for nobody.
+//! lock and, for a moment, locks on system catalogs, an index on exceptions, and a TOAST table, which only a
+//! transaction of several statements can withhold, by locking it by name. Waits for equal keys are PostgreSQL's own,
+//! and come earlier: a transaction that waits for a key has not passed either. A COPY whose rows pass one by one (see
+//! `places`) has passed with its first row when it waits with the next. But only one such transaction at a time passes
+//! a root, the others have not begun to pass, and anyone else who has passed waits for nobody.
 //!
 //! A transaction of several statements has passed with the first one when it waits with the second, and one that meets
-//! two guards when it waits at the second: those can deadlock, and UPDATEs by their row locks.
+//! two guards has passed the first when it waits at the second. Those can deadlock, and so can UPDATEs, by their row
+//! locks.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::found::EarlierRow;
@@ -78,16 +81,17 @@ use crate::pg::value::in_memory_of_its_own;
 use std::ffi::CStr;
 use std::mem::take;
 
-/// Maximum number of looks with the gate open. Each is shorter than the last one, unless other sessions are faster.
+/// Maximum number of looks with the gate open. Each is shorter than the last one, unless other sessions add rows
+/// faster.
 const MOST_LOOKS: usize = 8;
 
-/// Maximum number of added rows that are left to the look with the gate closed.
+/// A look with the gate open is the last one if at most this many rows were added before it.
 const FEW: u64 = 16;
 
-/// Lets rows pass, guard by guard, in the order of their roots. Returns the first rejection.
+/// Lets the rows at `places` pass, guard by guard, in the order of their roots. Returns the first rejection.
 ///
 /// # Safety
-/// The running statement wrote the rows at the places, and a snapshot is active.
+/// The running statement wrote these rows, and a snapshot is active.
 pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
     let mut guards: Vec<Passing<'_>> = Vec::new();
     for place in places {
@@ -106,28 +110,28 @@ pub struct Passing<'p> {
     pub exceptions: Option<PairTable>,
     pub places: &'p [Place],
     pub sources: Vec<Source>,
-    /// The rows that have to pass: their newest versions and place numbers, sorted.
+    /// The rows that have to pass: the place of the newest version and the place number, sorted.
     pub order: Vec<(RowPlace, usize)>,
     /// The time span of rows that can be near them.
     reach: Span,
     /// The tables that can contain rows near them.
     pub tables: Vec<SearchedTable>,
-    /// The partitioned tables above, with their partitions when they were listed.
+    /// The partitioned tables above them, each with its partitions at the time of listing.
     partitioned: Vec<(Relation, Vec<pg_sys::Oid>)>,
 }
 
 /// State of a row while it passes.
 #[derive(Clone, Default)]
 pub struct RowState {
-    /// True if it has to be compared with all others.
+    /// True if the row must be compared with all others.
     pub is_open: bool,
-    /// True if it is similar to a row of a transaction in progress.
+    /// True if the row is similar to one of a transaction in progress.
     has_met_pending: bool,
-    /// The earlier rows that it is noted with, the most similar first.
+    /// The earlier rows that it is noted with, most similar first.
     pub earlier: Vec<EarlierRow>,
 }
 
-/// State of all rows, by place number, in an attempt to pass.
+/// An attempt to pass: the state of each row by place number, and the transactions that it met.
 pub struct Attempt {
     pub rows: Vec<RowState>,
     /// Transactions with similar rows that will pass later and find ours.
@@ -153,7 +157,8 @@ impl Attempt {
 }
 
 impl<'p> Passing<'p> {
-    /// Adds the table and trigger of a place to its guard, unless the trigger no longer exists.
+    /// Adds the table and trigger of `place` to its guard, which is created if it is new. Does nothing if the trigger
+    /// no longer exists.
     ///
     /// # Errors
     /// ERROR for options that do not fit the table.
@@ -198,15 +203,15 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Returns the table and trigger of a place, or None if another guard checks it.
+    /// Returns the table and trigger of `place`, or None if another guard checks it.
     pub fn source(&self, place: &Place) -> Option<&Source> {
         let mut sources = self.sources.iter();
         sources.find(|source| source.trigger == place.trigger)
     }
 
-    /// Adds the row at place `number` to those that have to pass, unless it is gone, does not satisfy the condition, or
-    /// is unchanged in all that the guard reads. Returns whether the statement deleted it or changed what the guard
-    /// reads.
+    /// Adds the row at place `number` to those that have to pass, unless it is gone, cannot be near any row, or is
+    /// unchanged in everything that the guard reads. Returns whether the statement deleted it or changed anything that
+    /// the guard reads.
     ///
     /// # Safety
     /// As for [`pass`].
@@ -233,17 +238,17 @@ impl<'p> Passing<'p> {
         place.old.is_some() && !is_kept
     }
 
-    /// Returns the place number of a row that has to pass, given its newest version.
+    /// Returns the place number of the row whose newest version is in `slot`, or None if it does not have to pass.
     ///
     /// # Safety
-    /// The slot holds a row of a table.
+    /// `slot` holds a row of a table.
     pub unsafe fn number(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<usize> {
         let place = row_place(slot);
         let found = self.order.binary_search_by_key(&place, |row| row.0);
         found.ok().map(|found| self.order[found].1)
     }
 
-    /// Opens the tables that can contain rows near those that have to pass, which then have to be compared with all
+    /// Opens the tables that can contain rows near those that have to pass. Marks the latter for comparison with all
     /// others.
     ///
     /// # Errors
@@ -260,7 +265,7 @@ impl<'p> Passing<'p> {
             self.rule.tables(self.root, self.reach, "near_dup_guard", 0);
         if notes.is_some() {
             for table in &self.tables {
-                // Locking its rows needs this lock.
+                // Required to lock its rows.
                 lock(table.oid(), pg_sys::RowShareLock);
             }
         }
@@ -317,8 +322,9 @@ impl<'p> Passing<'p> {
         None
     }
 
-    /// Looks at all rows with the gate open, then at rows added meanwhile until these are few, and at the rest with the
-    /// gate closed. Returns whether the rows have passed. If not, they may after [`Attempt::wait`].
+    /// Looks at rows added meanwhile and at rows that are still open, until few rows were added, and then at the rest
+    /// with the gate closed. Returns whether the rows have passed. If not, another attempt may succeed once
+    /// [`Attempt::wait`] has ended.
     ///
     /// # Safety
     /// As for [`pass`].
@@ -358,7 +364,7 @@ impl<'p> Passing<'p> {
         Ok(passes)
     }
 
-    /// Returns whether the rows pass. The gate is closed.
+    /// Returns whether the rows pass. The caller has closed the gate.
     ///
     /// # Safety
     /// As for [`pass`].
@@ -375,7 +381,7 @@ impl<'p> Passing<'p> {
         !self.look_at_added(attempt)
     }
 
-    /// Begins a round in all tables. Returns the number of rows added since the last round.
+    /// Begins a round in all tables. Returns the number of rows added since the last round began.
     fn begin_round(&self) -> u64 {
         let tables = self.tables.iter().inspect(|table| table.begin_round());
         tables.map(SearchedTable::added).sum()

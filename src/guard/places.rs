@@ -1,10 +1,11 @@
-//! The trigger function `near_dup_guard`. Its rows pass when their statement ends, all together.
+//! The trigger function `near_dup_guard`. The rows that it fires for pass together, when their statement ends.
 //!
-//! Hooks of the executor and of COPY see the end of a statement. Rows wait for it in the frame of the innermost
-//! statement in progress, if that began in the same subtransaction, so that no row waits beyond its statement or its
-//! subtransaction. Until then the table cannot be rewritten, since the statement has it open. If no hook sees the end,
-//! each row passes in its own trigger: rows of the COPY that loads the library, rows that logical replication applies,
-//! and rows of a deferred trigger, which fires at the end of the transaction or in SET CONSTRAINTS.
+//! Hooks in the executor and in COPY see the end of a statement. Rows wait for it in the frame of the innermost
+//! statement in progress, if that began in the same subtransaction, so that no row waits longer than its statement or
+//! its subtransaction lasts. Until then the table cannot be rewritten, because the statement has it open. If no hook
+//! sees the end, each row passes in its own trigger. These are the rows of the COPY that loads the library, rows that
+//! logical replication applies, and rows of a deferred trigger, which fires at the end of the transaction or in SET
+//! CONSTRAINTS.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{PassState, announce, pass_one_by_one};
@@ -30,7 +31,7 @@ struct Frame {
 }
 
 thread_local! {
-    /// The statements in progress, the innermost last; a backend has one thread that runs them.
+    /// The statements in progress, innermost last. A backend runs them in one thread.
     static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -67,12 +68,12 @@ unsafe extern "C-unwind" {
 /// Fires the last triggers of a query, then lets its rows pass.
 unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
     let frames = begin();
-    // PostgreSQL's own call, handed on; nothing here needs to be dropped.
+    // Passes on PostgreSQL's own call; nothing here needs to be dropped.
     PREVIOUS_FINISH.unwrap_or(standard_ExecutorFinish)(query);
     end(frames);
 }
 
-/// Runs a command, then lets the rows of a COPY pass. Other commands that fire triggers do so by queries.
+/// Runs a command, then lets the rows of a COPY pass. Other commands that fire triggers do so through queries.
 unsafe extern "C-unwind" fn utility(
     statement: *mut pg_sys::PlannedStmt,
     text: *const c_char,
@@ -83,7 +84,7 @@ unsafe extern "C-unwind" fn utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // PostgreSQL's own call, handed on; nothing here needs to be dropped.
+    // Passes on PostgreSQL's own call; nothing here needs to be dropped.
     let is_copy = (*(*statement).utilityStmt).type_ == pg_sys::NodeTag::T_CopyStmt;
     let frames = is_copy.then(begin);
     PREVIOUS_UTILITY.unwrap_or(standard_ProcessUtility)(
@@ -127,7 +128,7 @@ fn begin() -> usize {
 /// one is rejected.
 ///
 /// # Safety
-/// A transaction is running. No caller has anything to drop, since an ERROR jumps over it.
+/// A transaction is running. No caller has anything to drop, because an ERROR jumps over it.
 unsafe fn end(frames: usize) {
     let has_rows = FRAMES.with_borrow_mut(|all| {
         all.truncate(frames + 1);
@@ -176,7 +177,7 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
     _argument: *mut c_void,
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        // Its own subtransactions have higher numbers.
+        // Subtransactions of the ended one have higher numbers.
         FRAMES.with_borrow_mut(|frames| frames.retain(|frame| frame.subtransaction < ended));
     }
 }
@@ -184,8 +185,8 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
 /// Implements `near_dup_guard(column, threshold [, scope=column,...] [, ...])`.
 ///
 /// # Errors
-/// ERROR unless called as a trigger for each row, AFTER INSERT, UPDATE or DELETE, or BEFORE INSERT without
-/// arguments, or AFTER TRUNCATE.
+/// ERROR `e_r_i_e_trigger_protocol_violated` unless called as a trigger AFTER INSERT, UPDATE or DELETE FOR EACH ROW,
+/// BEFORE INSERT FOR EACH ROW without arguments, or AFTER TRUNCATE.
 ///
 /// # Safety
 /// PostgreSQL calls it.
@@ -200,8 +201,8 @@ pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo)
 
 finfo!(pg_finfo_near_dup_guard);
 
-/// Carries out a trigger. A row waits for the end of its statement. If no hook sees the end, the row is a statement of
-/// its own. Returns the trigger's result, and whether the row has to pass now.
+/// Handles a call of the trigger. The row waits for the end of its statement, or passes as a statement of its own if no
+/// hook sees the end. Returns the trigger's result, and whether the row has to pass now.
 ///
 /// # Safety
 /// As for [`near_dup_guard`].
@@ -269,7 +270,7 @@ fn fires(trigger: &pg_sys::Trigger) -> bool {
     }
 }
 
-/// Adds a row to the frame of its statement, or to a new frame if there is none. Returns whether the frame is new.
+/// Adds `place` to the frame of its statement, or to a new frame if there is none. Returns whether the frame is new.
 fn await_end(place: Place) -> bool {
     // SAFETY: reads a variable of the backend.
     let now = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -294,10 +295,10 @@ fn await_end(place: Place) -> bool {
     is_alone
 }
 
-/// Returns the root of the trigger's table, looked up once per statement.
+/// Returns the root of `table`, looked up once per statement.
 ///
 /// # Safety
-/// `fcinfo` is that of the running call, as a trigger of that table.
+/// `fcinfo` is that of the running call of a trigger on `table`.
 unsafe fn root(fcinfo: pg_sys::FunctionCallInfo, table: pg_sys::Relation) -> pg_sys::Oid {
     // Each trigger of a statement has its own `flinfo`.
     let kept = &mut (*(*fcinfo).flinfo).fn_extra;

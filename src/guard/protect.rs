@@ -1,5 +1,5 @@
-//! `near_dup_protect` creates the triggers of a guard, and reports at once everything that would make them fail.
-//! `near_dup_unprotect` drops them.
+//! Implements `near_dup_protect`, which creates the triggers of a guard and reports at once whatever would make them
+//! fail, and `near_dup_unprotect`, which drops them.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::{GuardOptions, is_main};
@@ -59,13 +59,13 @@ fn near_dup_protect(call: Call) {
 const ACTIONS: &str =
     "Valid actions are reject and note; notes names the table that action => 'note' makes.";
 
-/// Returns the arguments of the trigger.
+/// Returns the arguments of the main trigger.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` for an unknown action, and for notes of a guard that rejects.
+/// ERROR `invalid_parameter_value` for an unknown action, and for a name of notes if the guard rejects.
 ///
 /// # Safety
-/// The call is one of `near_dup_protect`.
+/// `call` is a call of `near_dup_protect`.
 unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     let threshold: f64 = call.get(2, "threshold");
     call.argument(1, "column_name");
@@ -111,13 +111,13 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     arguments
 }
 
-/// Creates the trigger that checks rows, with the caller's rights, and returns its name. Its condition contains the
-/// columns, the condition for rows and the tables of notes and exceptions, so that it follows renames. Also creates the
-/// triggers that help it: one announces before an INSERT that the transaction will pass; with notes, others remove
-/// notes of rows that are deleted or excepted.
+/// Creates the main trigger, which checks rows, with the caller's rights, and returns its name. Its condition contains
+/// the columns, the condition for rows, and the tables of notes and exceptions, so that it follows renames. Also
+/// creates triggers that help it: one announces before an INSERT that the transaction will pass. With notes, others
+/// remove the notes of deleted rows and of excepted pairs.
 ///
 /// # Safety
-/// The call is one of `near_dup_protect`.
+/// `call` is a call of `near_dup_protect`.
 unsafe fn create_triggers(
     call: &Call,
     relation: pg_sys::Oid,
@@ -181,7 +181,7 @@ unsafe fn create_triggers(
 struct GuardTrigger {
     name: String,
     is_main: bool,
-    /// The tables that its condition names: of a guard with notes these first.
+    /// The tables that its condition names. If the guard has notes, these come first.
     named: Vec<pg_sys::Oid>,
 }
 
@@ -202,15 +202,15 @@ fn near_dup_unprotect(call: Call) {
     }
     let goes = |trigger: &&GuardTrigger| match (trigger.is_main, &trigger.named[..]) {
         (true, _) => is_chosen(trigger),
-        // It removes notes of deleted rows.
+        // It removes the notes of deleted rows.
         (false, [notes]) => !others.iter().any(|main| main.named.first() == Some(notes)),
-        // It announces. It is dropped with its own guard or the last one.
+        // It announces. It is dropped with its own guard or with the last one.
         (false, []) => {
             let is_derived =
                 |main: &&GuardTrigger| trigger.name == names::derived(&main.name, "before");
             others.is_empty() || chosen.iter().any(is_derived)
         }
-        // This table has the exceptions of another guarded table, which the trigger serves.
+        // This table holds the exceptions of another guarded table, for which the trigger works.
         (false, _) => false,
     };
     let connection = Connection::open();
@@ -231,7 +231,7 @@ fn near_dup_unprotect(call: Call) {
     connection.close();
 }
 
-/// Returns the triggers of a table that call a function.
+/// Returns the triggers of `relation` that call `function`.
 fn guard_triggers(relation: pg_sys::Oid, function: Option<pg_sys::Oid>) -> Vec<GuardTrigger> {
     let table = Relation::open_table(relation);
     let own = table.triggers().iter();
@@ -247,7 +247,7 @@ fn guard_triggers(relation: pg_sys::Oid, function: Option<pg_sys::Oid>) -> Vec<G
     own.map(describe).collect()
 }
 
-/// Raises `undefined_object`; the HINT lists the guards of the table.
+/// Raises `undefined_object` with a HINT that lists the guards of the table.
 fn missing(relation: pg_sys::Oid, name: Option<&str>, guards: &[&GuardTrigger]) -> ! {
     let table = names::relation(relation);
     let name = name.map(quoted).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The rejection of a row: an ERROR that names table, schema and constraint. It is raised in the function that
+//! The rejection of a row: an ERROR that names the table, schema and constraint. It is raised in the function that
 //! PostgreSQL called, where nothing has to be dropped.
 
 use crate::guard::found::SimilarRow;
@@ -12,8 +12,8 @@ use std::ptr::null_mut;
 /// A rejected row. Nothing in it needs to be dropped: strings are allocated in the transaction's memory context.
 pub type Rejection = pg_sys::ErrorData;
 
-/// Returns the rejection of `row` because of `similar`. If one statement wrote both, the later one is reported as the
-/// rejected row. The other row is described if the role may see it.
+/// Returns the rejection of `row` because of `similar`. If the same statement wrote both (`has_companion`), reports the
+/// later one as the rejected row. Describes the other row if the role may see it.
 ///
 /// # Safety
 /// The slots hold rows of their tables.
@@ -58,7 +58,7 @@ pub unsafe fn rejection(row: &Row<'_>, similar: &SimilarRow<'_>, has_companion: 
 }
 
 /// Returns a sentence about both rows and their similarity, or None if the role may not see the other row. It begins
-/// with the row found if the checked row `is_first`.
+/// with the found row if the checked row `is_first`.
 ///
 /// # Safety
 /// As for [`rejection`].

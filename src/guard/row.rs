@@ -43,10 +43,10 @@ pub struct Row<'r> {
 }
 
 impl Source {
-    /// Calls `work` with the row at a place, as it is now. Returns its result, or None if the row no longer exists.
+    /// Calls `work` with the row at `place`, as it is now. Returns its result, or None if the row no longer exists.
     ///
     /// # Safety
-    /// The place belongs to the running statement and to the table.
+    /// `place` belongs to the running statement and to the table.
     pub unsafe fn with_row<R>(&self, place: &Place, work: impl FnOnce(&Row<'_>) -> R) -> Option<R> {
         let table = self.table.as_ptr();
         let written = self.version(place.new)?;
@@ -64,8 +64,8 @@ impl Source {
         })
     }
 
-    /// Returns a version of a row, visible or not, or None if it does not exist. The table cannot have been rewritten
-    /// since: the statement has it open, or triggers that have not fired forbid it.
+    /// Returns the row version at `tid`, visible or not, or None if it does not exist. The table cannot have been
+    /// rewritten since then: the statement has it open, or pending triggers forbid it.
     ///
     /// # Safety
     /// As for [`Self::with_row`].
@@ -95,11 +95,11 @@ pub struct Similarity {
 }
 
 impl<'a> RowVersion<'a> {
-    /// Returns the version, or None if no row can be near it: the value or the time of the window is NULL, or the
-    /// condition is not satisfied.
+    /// Returns the version in `slot`, or None if no row can be near it: the value is NULL, the time of the window is
+    /// NULL or infinite, or the condition is not satisfied.
     ///
     /// # Safety
-    /// The slot holds a row of a table with these columns, and outlives the version.
+    /// `slot` holds a row of a table with `columns`, and outlives the version.
     pub unsafe fn new(
         rule: &'a Rule,
         columns: &'a GuardColumns,
@@ -119,10 +119,10 @@ impl<'a> RowVersion<'a> {
         })
     }
 
-    /// Returns whether a slot holds the same version.
+    /// Returns whether `slot` holds the same version.
     ///
     /// # Safety
-    /// The slot holds a row of a table.
+    /// `slot` holds a row of a table.
     pub unsafe fn is_in(&self, slot: *mut pg_sys::TupleTableSlot) -> bool {
         row_place(slot) == row_place(self.slot)
     }
@@ -133,17 +133,17 @@ impl<'a> RowVersion<'a> {
         unsafe { self.columns.key_of(self.slot) }
     }
 
-    /// Returns the value of a scope column, or None for NULL.
+    /// Returns the value of the scope column at `place`, or None for NULL.
     pub fn scope(&self, place: usize) -> Option<pg_sys::Datum> {
         // SAFETY: the slot holds a row with the columns.
         unsafe { get(self.slot, self.columns.scope[place].number) }
     }
 
-    /// Returns the similarity of another row, or None if it is not near: below the bound, in a different scope, outside
-    /// the window, or not satisfying the condition.
+    /// Returns the similarity of the row in `other`, or None if it is not near: below the bound, in a different scope,
+    /// outside the window, or not satisfying the condition.
     ///
     /// # Safety
-    /// The other slot holds a row of a table with those columns.
+    /// `other` holds a row of a table with `columns`.
     pub unsafe fn similarity(
         &self,
         columns: &GuardColumns,

@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 
 const VALID: &str = "condition is an immutable boolean expression over columns of the table, as in condition => 'deleted_at IS NULL'.";
 
-/// A boolean expression over the columns of a table. Columns have their numbers in the root of its partitions.
+/// A boolean expression over the columns of a table. Columns are numbered as in the root of its partitions.
 #[derive(Clone, Copy)]
 pub struct RowCondition(*mut pg_sys::Node);
 
@@ -21,20 +21,20 @@ impl PartialEq for RowCondition {
 }
 
 impl RowCondition {
-    /// Returns the condition for an expression over `table`, or None if it is not boolean.
+    /// Returns the condition for `expression`, or None if it is not boolean.
     ///
     /// # Safety
-    /// The expression is over that table alone, as variable 1.
+    /// `expression` is over `table` alone, as variable 1.
     pub unsafe fn new(expression: *mut pg_sys::Node, table: &Relation) -> Option<Self> {
         let is_boolean = pg_sys::exprType(expression) == pg_sys::BOOLOID;
         let root = Relation::open_table(root_of(table.oid()));
         is_boolean.then(|| Self(renumbered(expression, table, &root)))
     }
 
-    /// Parses a condition. Returns it as SQL over the row `NEW` that means the same under every search_path.
+    /// Parses `condition`. Returns it as SQL over the row `NEW`, with the same meaning under every search_path.
     ///
     /// # Errors
-    /// As for [`parsed_condition`].
+    /// The errors of [`parsed_condition`].
     pub fn over_new(table: &Relation, condition: &str) -> String {
         let connection = Connection::open();
         let expression = parsed_condition(&connection, table.oid(), condition);
@@ -44,7 +44,7 @@ impl RowCondition {
         text
     }
 
-    /// Returns the condition over a table under the root as a list of conjuncts, like the predicate of an index.
+    /// Returns the condition over `table`, under the root, as a list of conjuncts, like the predicate of an index.
     pub fn conjuncts(&self, table: &Relation) -> *mut pg_sys::List {
         // SAFETY: the expression is a valid one over the table.
         unsafe {
@@ -53,7 +53,7 @@ impl RowCondition {
         }
     }
 
-    /// Prepares the condition for the rows of a table under the root.
+    /// Prepares the condition for the rows of `table`, under the root.
     pub fn prepare(&self, table: &Relation) -> PreparedCondition {
         // SAFETY: the expression is a valid one over the table.
         unsafe {
@@ -72,10 +72,10 @@ impl RowCondition {
     }
 }
 
-/// Converts an expression over one table to an expression over another table with the same column names.
+/// Converts `expression` over one table to an expression over another table with the same column names.
 ///
 /// # Safety
-/// The expression is over the first table alone, as variable 1.
+/// `expression` is over `from` alone, as variable 1.
 unsafe fn renumbered(
     expression: *mut pg_sys::Node,
     from: &Relation,
@@ -93,10 +93,10 @@ unsafe fn renumbered(
     pg_sys::map_variable_attnos(expression, 1, 0, map, pg_sys::InvalidOid, &mut has_row)
 }
 
-/// Parses a condition over the columns of a table. The result lives as long as the connection.
+/// Parses a condition over the columns of `table`. The result lives as long as the connection.
 ///
 /// # Errors
-/// As for [`parsed`].
+/// The errors of [`parsed`].
 pub fn parsed_condition(
     connection: &Connection,
     table: pg_sys::Oid,
@@ -108,7 +108,7 @@ pub fn parsed_condition(
     parsed(&connection.prepare(&sql, &[]), "condition", VALID).0
 }
 
-/// Returns the only expression of a statement: its WHERE condition, or its ORDER BY item with the sort clause.
+/// Returns the only expression of `statement`: its WHERE condition, or its ORDER BY item with the sort clause.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` if the value of `parameter` made it any other statement, or if the expression reads
@@ -156,7 +156,7 @@ pub fn parsed<'q>(
     }
 }
 
-/// Returns whether a query is only a table, a condition and an order.
+/// Returns whether `query` consists only of a table, a condition and an order.
 fn is_plain(query: &pg_sys::Query) -> bool {
     let others = [
         query.limitCount,
@@ -175,7 +175,7 @@ fn is_plain(query: &pg_sys::Query) -> bool {
     is_one && !computes && others.iter().all(|part| part.is_null())
 }
 
-/// A condition prepared for the rows of a table. It lives in the memory context in which it was prepared.
+/// A condition prepared for the rows of a table. Lives in the memory context in which it was prepared.
 pub struct PreparedCondition {
     state: *mut pg_sys::ExprState,
     context: *mut pg_sys::ExprContext,

@@ -40,9 +40,11 @@ pub struct SearchedTable {
 type Tables = (Vec<SearchedTable>, Vec<(Relation, Vec<pg_sys::Oid>)>);
 
 impl Rule {
+    /// Returns the rule for a guard of `table`. `function` is any function of the extension.
+    ///
     /// # Errors
     /// `datatype_mismatch` for a column that cannot be compared, and the errors of [`GuardColumns::of`] and
-    /// [`GuardOptions::bound`]. `function` is any function of the extension.
+    /// [`GuardOptions::bound`].
     pub fn new(table: &Relation, options: GuardOptions, function: pg_sys::Oid) -> Self {
         let columns = GuardColumns::of(table, &options);
         let value = ColumnType::of(table.oid(), columns.value).type_;
@@ -64,12 +66,12 @@ impl Rule {
         }
     }
 
-    /// Returns the tables under `root` that can contain rows of `span`, and the partitioned tables above them. Each has
-    /// a usable index with the first `scope` scope columns in front.
+    /// Returns the tables under `root` that can contain rows of `span`, and the partitioned tables above them. Each of
+    /// the former has a usable index that begins with at least `scope` scope columns.
     ///
     /// # Errors
     /// `wrong_object_type` for a foreign table, `object_not_in_prerequisite_state` for one without such an index, with
-    /// a hint that serves all partitions, and the errors of [`GuardColumns::of`]. They name the caller.
+    /// a HINT that serves all partitions, and the errors of [`GuardColumns::of`]. Messages name `caller`.
     pub fn tables(&self, root: pg_sys::Oid, span: Span, caller: &str, scope: usize) -> Tables {
         let mut found = (Vec::new(), Vec::new());
         let mut waiting = vec![(root, Span::ALWAYS, Vec::new())];
@@ -114,7 +116,7 @@ impl Rule {
     }
 
     /// Returns the index that finds all rows within the bound, with the places of the scope columns before its value.
-    /// If there are several, returns the first with the most scope columns.
+    /// If there are several, returns the first of those with the most scope columns.
     fn usable_index(
         &self,
         table: &Relation,
@@ -142,7 +144,7 @@ impl Rule {
         usable.max_by_key(|(_, scope)| scope.len())
     }
 
-    /// Returns whether an index with the value at `place` finds all rows within the bound.
+    /// Returns whether `index`, with the value at `place`, finds all rows within the bound.
     fn is_served(&self, index: &Relation, table: &Relation, place: usize) -> bool {
         let index = index.as_ptr();
         // SAFETY: the index is open, and has a family and options for each column.
@@ -160,6 +162,8 @@ impl Rule {
         }
     }
 
+    /// Raises the error for `table` without a usable index.
+    ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state`.
     fn no_index(&self, table: pg_sys::Oid, root: pg_sys::Oid, caller: &str, scope: usize) -> ! {
@@ -198,7 +202,7 @@ impl SearchedTable {
     }
 }
 
-/// Raises the error for a foreign partition, where there is no index and transactions in progress are not visible.
+/// Raises the error for a foreign table, which has no index, and whose transactions in progress are not visible.
 fn foreign(table: pg_sys::Oid, parent: Option<&pg_sys::Oid>) -> ! {
     let table = names::relation(table);
     let hint = parent.map(|&parent| {

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 /// 24 hours, in microseconds.
 pub const DAY: i64 = 86_400 * 1_000_000;
 
-/// A window of time. Near rows differ by at most `most` microseconds in a column.
+/// A window of time. Near rows differ by at most `most` microseconds in column `number`.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     pub number: i16,
@@ -17,7 +17,7 @@ pub struct Window {
     most: i64,
 }
 
-/// A time span, with both ends included, in microseconds.
+/// A time span in microseconds. Both ends are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub first: i64,
@@ -50,6 +50,8 @@ impl Span {
 }
 
 impl Window {
+    /// Returns the window of `most` microseconds in column `number` of `table`.
+    ///
     /// # Errors
     /// ERROR `datatype_mismatch` unless the column is of type date, timestamp or timestamptz.
     pub fn new(table: &Relation, number: i16, most: i64) -> Self {
@@ -72,7 +74,7 @@ impl Window {
         Self { number, base, most }
     }
 
-    /// Returns the time span of rows that can be near the row in a slot, or None if the column is NULL or infinite.
+    /// Returns the time span of rows that can be near the row in `slot`, or None if the column is NULL or infinite.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -84,7 +86,7 @@ impl Window {
         })
     }
 
-    /// Returns whether a row is in a span.
+    /// Returns whether the row in `slot` is in `span`.
     ///
     /// # Safety
     /// As for [`Self::around`].
@@ -93,7 +95,7 @@ impl Window {
         moment.is_some_and(|moment| (span.first..=span.last).contains(&moment))
     }
 
-    /// Returns the time of a row, or None if it is NULL or infinite.
+    /// Returns the time of the row in `slot`, or None if it is NULL or infinite.
     ///
     /// # Safety
     /// As for [`Self::around`].
@@ -102,7 +104,7 @@ impl Window {
         (![i64::MIN, i64::MAX].contains(&moment)).then_some(moment)
     }
 
-    /// Returns whether a table is partitioned by ranges of this column alone, in the order of time.
+    /// Returns whether `table` is partitioned by ranges of this column alone, in the order of time.
     ///
     /// # Safety
     /// The window belongs to the table.
@@ -133,7 +135,7 @@ impl Window {
         decides
     }
 
-    /// Returns a value of the column in microseconds. Infinite values are the limits of the type.
+    /// Returns `value`, one of the column, in microseconds. Infinite values become the limits of the type.
     fn moment(&self, value: pg_sys::Datum) -> i64 {
         match (self.base == pg_sys::DATEOID, value.value() as i32) {
             (false, _) => value.value() as i64,
@@ -144,7 +146,7 @@ impl Window {
     }
 }
 
-/// Returns the partitions of a table, each with the time span of its rows, which is `span` unless the table is
+/// Returns the partitions of `table`, each with the time span of its rows. This is `span` unless the table is
 /// partitioned by the window's column alone.
 pub fn partitions(
     table: &Relation,
@@ -185,7 +187,7 @@ pub fn partitions(
     all
 }
 
-/// Returns an interval in microseconds, read from text.
+/// Reads an interval from `text`. Returns it in microseconds.
 ///
 /// # Errors
 /// The errors of the type's input function, and of [`microseconds`].
@@ -197,13 +199,13 @@ pub fn microseconds_in(text: &CStr) -> i64 {
     unsafe { microseconds(interval) }
 }
 
-/// Returns an interval in microseconds.
+/// Returns `interval` in microseconds.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` if it has months or is negative.
 ///
 /// # Safety
-/// The datum is an interval.
+/// `interval` is an interval.
 pub unsafe fn microseconds(interval: pg_sys::Datum) -> i64 {
     let pg_sys::Interval { time, day, month } = *interval.cast_mut_ptr();
     let days = i64::from(day).checked_mul(DAY);
