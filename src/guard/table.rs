@@ -140,7 +140,7 @@ impl Rule {
             let scope = is_usable.then(|| scope.collect::<Option<Vec<_>>>())??;
             Some((index, scope))
         });
-        // The last maximum.
+        // Of equals, this returns the last.
         usable.max_by_key(|(_, scope)| scope.len())
     }
 

@@ -205,7 +205,7 @@ pub fn microseconds_in(text: &CStr) -> i64 {
 /// ERROR `invalid_parameter_value` if it has months or is negative.
 ///
 /// # Safety
-/// `interval` is an interval.
+/// `interval` is of type interval.
 pub unsafe fn microseconds(interval: pg_sys::Datum) -> i64 {
     let pg_sys::Interval { time, day, month } = *interval.cast_mut_ptr();
     let days = i64::from(day).checked_mul(DAY);

@@ -18,8 +18,8 @@ pub fn create_index(connection: &Connection, tracker: &Tracker) {
     ));
 }
 
-/// Grants SELECT on clusters and log to all roles that may read the tracked table. Once row-level security hides rows
-/// of the table from a role, a policy hides clusters and log from it.
+/// Grants SELECT on clusters and log to all roles that may read the tracked table. Creates policies that hide both from
+/// a role once row-level security hides rows of the table from it.
 pub fn share(connection: &Connection, tracker: &Tracker) {
     let table = names::literal(&names::relation(tracker.relation));
     let readers = connection.prepare(READERS, &[pg_sys::OIDOID]);
@@ -47,8 +47,8 @@ const READERS: &str = "SELECT pg_catalog.string_agg(DISTINCT CASE a.grantee WHEN
     FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
     WHERE c.oid = $1 AND a.privilege_type = 'SELECT' AND a.grantee <> c.relowner";
 
-/// Records dependencies: a tracker's tables and triggers are dropped with the table of clusters, its other triggers
-/// with the trigger for updates, and its policies with the tracked table. A dump does not contain them.
+/// Records dependencies: a tracker's tables and triggers are dropped with the clusters table, its other triggers with
+/// the trigger for updates, and its policies with the tracked table. A dump does not contain these dependencies.
 pub fn renew_links(connection: &Connection, tracker: &Tracker) {
     let tables = &tracker.tables;
     let relation = |table| (pg_sys::RelationRelationId, table);

@@ -5,7 +5,7 @@ use crate::live::tracker::{Tracker, TrackerTable, note_function};
 use crate::pg::prelude::*;
 use crate::pg::rights::{OwnerRights, check_owner};
 
-/// Finds the tables whose triggers name a table and that have the same owner.
+/// Finds the tables whose triggers name a table of the same owner.
 const TRACKED: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
     JOIN pg_catalog.pg_trigger t ON t.oid OPERATOR(pg_catalog.=) d.objid
     JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
@@ -16,7 +16,7 @@ const TRACKED: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
         AND d.refobjid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0";
 
 impl Tracker {
-    /// Returns the trackers of a table, none if it no longer exists.
+    /// Returns the trackers of `table`, none if it no longer exists.
     pub fn all_of_table(
         note: pg_sys::Oid,
         connection: &Connection,
@@ -45,7 +45,7 @@ impl Tracker {
         {
             return false;
         }
-        // `OpenTables` reports what was altered.
+        // `OpenTables` reports alterations.
         let Ok(_state) = open_state(self) else {
             return true;
         };
@@ -59,7 +59,7 @@ impl Tracker {
         linked.iter().all(|&linked| linked == self.relation)
     }
 
-    /// Returns the tracker of the table of clusters that the first argument of a call names.
+    /// Returns the tracker whose clusters table is the first argument of `call`.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if there is none, or several tables have its triggers;

@@ -6,7 +6,7 @@ use crate::pg::prelude::*;
 use neardup::shingle::Shingling;
 use std::ffi::CStr;
 
-/// A kind of values and the bound within which two values are near, as SQL.
+/// A kind of values, and the bound within which two values are near. Writes both as SQL.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure {
     pub kind: Kind,
@@ -34,7 +34,7 @@ impl Measure {
         })
     }
 
-    /// Returns the lowest similarity or the greatest distance of near values.
+    /// Returns the minimum similarity or the maximum distance of near values.
     pub fn threshold(&self) -> f64 {
         match self.bound {
             Bound::Threshold(bound) | Bound::Share(bound) | Bound::Resemblance(bound, _) => bound,
@@ -50,7 +50,8 @@ impl Measure {
         }
     }
 
-    /// Returns a call of one of the extension's functions. For documents, k, unit and fold follow the arguments.
+    /// Returns the SQL that calls `function`, one of the extension's. For documents, k, unit and fold follow the
+    /// arguments.
     fn call(&self, function: &CStr, arguments: &[&str]) -> String {
         let function = names::qualified(self.schema, &function.to_string_lossy());
         let cut = self.shingling().map(|Shingling { k, unit, fold }| {
@@ -63,7 +64,7 @@ impl Measure {
         )
     }
 
-    /// Returns the condition that two values are near.
+    /// Returns the condition that values `a` and `b` are near.
     pub fn near(&self, a: &str, b: &str) -> String {
         let bound = format!(
             "{}::{}",
@@ -73,7 +74,7 @@ impl Measure {
         self.call(self.kind.predicate().0, &[a, b, &bound])
     }
 
-    /// Returns the similarity of two near values, as `near_dup_clusters` computes it.
+    /// Returns the similarity of near values `a` and `b`, as `near_dup_clusters` computes it.
     pub fn similarity(&self, a: &str, b: &str) -> String {
         match self.kind {
             Kind::Minhash => self.call(c"minhash_sim", &[a, b]),
@@ -87,7 +88,7 @@ impl Measure {
         }
     }
 
-    /// Returns a value as the table of canonical rows keeps it.
+    /// Returns `value` cast to the type that the canonical rows table keeps.
     pub fn kept(&self, value: &str) -> String {
         // A column's type may be a domain.
         format!("{value}::{}", names::type_of(self.kept_type(), -1))

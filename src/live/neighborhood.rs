@@ -17,14 +17,14 @@ use std::time::Instant;
 /// The tracked table under one snapshot, with the clusters that the last refresh left.
 struct Neighborhood<'a> {
     tracker: &'a Tracker,
-    /// Queries for the key of a row.
+    /// Lookups by the key of a row.
     known: Statement<'a>,
     members: Statement<'a>,
     canonicals: Statement<'a>,
     neighbors: Statement<'a>,
     parameters: Cell<TrackedParameters>,
     rows: RefCell<TrackedRows>,
-    /// Places in the order of the rows that are compared.
+    /// Places of the compared rows in the order.
     places: RefCell<HashMap<u32, OrderPlace>>,
     /// Rows known to have no neighbors.
     alone: RefCell<HashSet<u32>>,
@@ -88,7 +88,7 @@ impl<'a> Neighborhood<'a> {
         is_alone && alone.insert(row)
     }
 
-    /// Returns the rows in the queue. Gives up if it says that any row may have changed.
+    /// Returns the rows in the queue. Gives up if an entry says that any row may have changed.
     fn read_queue(&self, connection: &Connection) -> Vec<u32> {
         let mut changed = Vec::new();
         let queue = connection.prepare_kept(&queries::queue(self.tracker), &[]);
@@ -156,7 +156,7 @@ impl<'a> Neighborhood<'a> {
         found
     }
 
-    /// Sets the place of a row from column `first` and the following columns of a tuple.
+    /// Sets the place of row `number` from column `first` and the following columns of `tuple`.
     fn set_place(&self, number: u32, tuple: &Tuple<'_>, first: usize) {
         let places = &mut *self.places.borrow_mut();
         places.try_reserve(1).or_raise();
@@ -165,7 +165,7 @@ impl<'a> Neighborhood<'a> {
         places.entry(number).or_insert_with(place);
     }
 
-    /// Calls `visit` for the rows that `lookup` returns for the key of `row`, as long as there is time.
+    /// Calls `visit` for the rows that `lookup` returns for the key of `row`, until the budget is spent.
     fn look_up(&self, lookup: &Statement<'_>, row: u32, visit: &mut dyn FnMut(&Tuple<'_>)) {
         if !self.budget.step() {
             return;
@@ -199,7 +199,7 @@ impl<'a> Neighborhood<'a> {
         found
     }
 
-    /// Returns `near` if its row was canonical and is unchanged. Sets the cluster of that row from `column` of a tuple,
+    /// Returns `near` if its row was canonical and is unchanged. Sets the cluster of that row from `column` of `tuple`,
     /// and its place from the following columns.
     fn note_canonical(
         &self,
@@ -217,7 +217,7 @@ impl<'a> Neighborhood<'a> {
         Some(near)
     }
 
-    /// Returns a neighbor and its similarity to the row that was looked up.
+    /// Returns the neighbor in `tuple`, and its similarity to the row that was looked up.
     fn read_neighbor(&self, tuple: &Tuple<'_>) -> Option<(AffectedRow, f64)> {
         let rows = &mut *self.rows.borrow_mut();
         let number = rows.number(&tuple.text(neighbors::KEY)?);
@@ -270,7 +270,7 @@ impl ClusteredRows for Neighborhood<'_> {
 }
 
 /// Returns the affected rows with their outcomes, and their numbers in order; rows that stand alone or are gone come
-/// last. Returns None if `budget` is spent or if a row changed that is not in the queue. Searches for the canonical
+/// last. Returns None if `budget` is spent, or if a row that is not in the queue changed. Searches for the canonical
 /// rows near each changed row, the neighbors of each row that becomes canonical, and the members of each row that is no
 /// longer canonical.
 ///

@@ -1,7 +1,7 @@
 //! The trigger function `near_dup_track`: adds the keys of changed rows to the queue.
 //!
-//! It writes to the queue directly, not by a statement. So roles that may write the table need no privileges on the
-//! queue, and no code runs with rights other than theirs.
+//! It writes to the queue directly, not through a statement. So roles that may write the table need no privileges on
+//! the queue, and no code runs with rights other than theirs.
 
 use crate::live::tables::altered_hint;
 use crate::live::tracker::{Tables, TrackerTable};
@@ -42,6 +42,8 @@ pub unsafe extern "C-unwind" fn near_dup_note(fcinfo: pg_sys::FunctionCallInfo) 
 
 finfo!(pg_finfo_near_dup_note);
 
+/// Raises the error for a call by anything but a trigger of a tracker.
+///
 /// # Errors
 /// ERROR `e_r_i_e_trigger_protocol_violated`.
 fn not_our_trigger() -> ! {
@@ -52,7 +54,7 @@ fn not_our_trigger() -> ! {
     )
 }
 
-/// What a trigger needs of its tracker, looked up once per statement.
+/// The parts of a tracker that its trigger needs, looked up once per statement.
 struct Noting {
     tables: Tables,
     /// Owner and persistence of the tracked table.
@@ -68,13 +70,14 @@ struct Noting {
 }
 
 impl Noting {
-    /// Returns None if the tracker has ended because its trigger for updates was dropped with a column.
+    /// Looks up the tracker whose trigger fired. Returns None if it has ended because its trigger for updates was
+    /// dropped with a column.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if the queue has a different owner.
     ///
     /// # Safety
-    /// The data belong to the running call of the function.
+    /// `data` belongs to the running call of `function`.
     unsafe fn new(data: &pg_sys::TriggerData, function: pg_sys::Oid) -> Option<Self> {
         // The table is open.
         let (oid, trigger) = ((*data.tg_relation).rd_id, &*data.tg_trigger);
@@ -133,13 +136,15 @@ impl Noting {
         opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&self.tables)))
     }
 
+    /// Adds the keys of the changed row to the queue, unless the tracker reads nothing that has changed.
+    ///
     /// # Safety
-    /// The data belong to the running call of the function.
+    /// `data` belongs to the running call of the function.
     unsafe fn note(&self, data: &pg_sys::TriggerData) {
         let is_update =
             data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_UPDATE;
         let has_same = |columns: &[i16]| {
-            // Slots that the event has hold rows of the table.
+            // The slots of the event hold rows of the table.
             is_update && have_same_bits(data.tg_trigslot, data.tg_newslot, columns)
         };
         if self.are_of_type && has_same(&self.read) {
@@ -151,7 +156,7 @@ impl Noting {
         }
         let note = |slot| {
             for &column in &self.keys {
-                // Slots that the event has hold rows of the table.
+                // The slots of the event hold rows of the table.
                 let key = get(slot, column);
                 // An exception with a NULL has no effect.
                 if key.is_some() || self.keys.len() == 1 {
@@ -168,7 +173,7 @@ impl Noting {
     }
 }
 
-/// Returns the type of the keys in a queue, or the invalid type if its first column was dropped.
+/// Returns the type of the keys in `queue`, or the invalid type if its first column was dropped.
 fn held(queue: pg_sys::Oid) -> ColumnType {
     names::column(queue, 1).map_or_else(ColumnType::default, |_| ColumnType::of(queue, 1))
 }

@@ -15,14 +15,14 @@ use std::ffi::CStr;
 pub struct Expression {
     /// The number of the column, or 0 if the expression is not a column.
     pub number: i16,
-    /// Columns without prefix.
+    /// Names columns without a prefix.
     pub sql: String,
-    /// Columns of a row called `new`, as in the condition of a trigger.
+    /// Names columns of a row `new`, as in the condition of a trigger.
     pub new_sql: String,
     pub type_: ColumnType,
 }
 
-/// One expression of the order, as PostgreSQL sorts by it.
+/// One expression of the order, and its direction.
 #[derive(Clone)]
 pub struct Term {
     pub expression: Expression,
@@ -40,6 +40,8 @@ pub struct Order {
 const VALID_KEEP: &str = "keep is one column of the table, or an immutable expression over its columns, with [ASC | DESC] [NULLS FIRST | NULLS LAST], such as 'published DESC NULLS LAST'.";
 
 impl Expression {
+    /// Returns the expression in `node`.
+    ///
     /// # Safety
     /// The node is an expression over the table alone.
     pub unsafe fn new(node: *mut pg_sys::Node, table: pg_sys::Oid) -> Self {
@@ -57,7 +59,7 @@ impl Expression {
         }
     }
 
-    /// Returns a column of a table.
+    /// Returns column `number` of `table` as an expression.
     pub fn column(table: pg_sys::Oid, number: i16) -> Self {
         let sql = names::identifier(&names::column(table, number).unwrap_or_default());
         let type_ = ColumnType::of(table, number);
@@ -130,7 +132,7 @@ impl Order {
         }
     }
 
-    /// Returns the texts of all terms, separated by commas.
+    /// Returns the `text` of every term, separated by commas.
     fn listed(&self, text: impl Fn(&Term) -> String) -> String {
         self.terms.iter().map(text).collect::<Vec<_>>().join(", ")
     }
@@ -145,13 +147,12 @@ impl Order {
         self.listed(|term| term.expression.new_sql.clone() + term.direction())
     }
 
-    /// Returns the values that a row `new` is sorted by.
+    /// Returns the values by which a row `new` is sorted.
     pub fn new_values_sql(&self) -> String {
         self.listed(|term| term.expression.new_sql.clone())
     }
 
-    /// Returns a copy of the place in column `first` and the following columns of a tuple, in the current memory
-    /// context.
+    /// Copies the place in column `first` and the following columns of `tuple` to the current memory context.
     ///
     /// # Safety
     /// The values are of the order's types.
@@ -171,7 +172,7 @@ impl Order {
         difference.unwrap_or(Ordering::Equal)
     }
 
-    /// Returns the columns of the table of canonical rows that hold the values.
+    /// Returns the columns of the canonical rows table that hold the values.
     pub fn canonical_values_sql(&self, alias: &str) -> String {
         let columns = (1..=self.terms.len()).map(|number| format!("{alias}.order{number}"));
         columns.collect::<Vec<_>>().join(", ")
@@ -213,7 +214,7 @@ impl Term {
         }
     }
 
-    /// Returns what follows the expression in ORDER BY.
+    /// Returns the words that follow the expression in ORDER BY.
     pub fn direction(&self) -> &'static str {
         match (self.is_descending, self.is_nulls_first) {
             (false, false) => "",
@@ -224,5 +225,5 @@ impl Term {
     }
 }
 
-/// The values of a row in the order, NULLs as None.
+/// The values by which a row is sorted, None for NULL.
 pub type OrderPlace = Vec<Option<pg_sys::Datum>>;

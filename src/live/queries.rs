@@ -12,16 +12,17 @@ pub fn queue(tracker: &Tracker) -> String {
 /// The columns of [`itself`] and [`members`].
 pub mod known {
     pub const KEY: usize = 1;
-    /// The key in the clusters and in the table, NULL where there is none.
+    /// The key in the clusters, NULL if it is not there.
     pub const STORED_KEY: usize = 2;
+    /// The key in the table, NULL if it is not there.
     pub const PRESENT_KEY: usize = 3;
-    /// Cluster, canonical, similarity.
+    /// First of the columns cluster, canonical, similarity.
     pub const BEFORE: usize = 4;
     /// True if the row can be near others.
     pub const JOINS: usize = 7;
     /// The value if it is a signature, else NULL.
     pub const SIGNATURE: usize = 8;
-    /// The row's place in the order.
+    /// First of the columns that hold the row's place in the order.
     pub const PLACE: usize = 9;
 }
 
@@ -35,7 +36,7 @@ pub fn itself(tracker: &Tracker) -> String {
     known(tracker, &keys, &tracker.joins(), &signature)
 }
 
-/// Returns a query for the members of the canonical row with the key `$1`. It does not ask whether they can be near
+/// Returns a query for the members of the canonical row with the key `$1`. Does not check whether they can be near
 /// others: unchanged members can.
 pub fn members(tracker: &Tracker) -> String {
     let argument = argument(tracker);
@@ -67,7 +68,7 @@ fn known(tracker: &Tracker, keys: &str, joins: &str, signature: &str) -> String 
 pub mod canonicals {
     pub const KEY: usize = 1;
     pub const SIMILARITY: usize = 2;
-    /// The canonical row's cluster, then its place in the order.
+    /// The canonical row's cluster. Its place in the order follows.
     pub const CLUSTER: usize = 3;
 }
 
@@ -92,9 +93,10 @@ pub fn canonicals(tracker: &Tracker) -> String {
 pub mod neighbors {
     pub const KEY: usize = 1;
     pub const SIMILARITY: usize = 2;
-    /// Cluster, canonical, similarity.
+    /// First of the columns cluster, canonical, similarity.
     pub const BEFORE: usize = 3;
-    /// The row's place in the order, then cluster and place of its canonical row, NULL for a row without another one.
+    /// First of the columns that hold the row's place in the order. Then come the cluster and place of its canonical
+    /// row, NULL if it has no other canonical row than itself.
     pub const PLACE: usize = 6;
 }
 
@@ -131,7 +133,7 @@ pub fn neighbors(tracker: &Tracker) -> String {
     )
 }
 
-/// Returns `$1`, a text, as a key.
+/// Returns `$1`, a text, cast to the type of keys.
 fn argument(tracker: &Tracker) -> String {
     format!("$1::{}", tracker.key_type())
 }

@@ -17,7 +17,7 @@ use std::rc::Rc;
 mod column {
     pub const PRESENT_KEY: usize = 1;
     pub const STORED_KEY: usize = 2;
-    /// Cluster, canonical, similarity.
+    /// First of the columns cluster, canonical, similarity.
     pub const BEFORE: usize = 3;
     pub const VALUE: usize = 6;
     /// The number of the scope, NULL if a scope column is NULL.
@@ -75,7 +75,7 @@ fn query(tracker: &Tracker) -> String {
     )
 }
 
-/// Returns the exceptions as pairs of row numbers, or None if the tracker has no table of exceptions.
+/// Returns the exceptions as pairs of row numbers, or None if the tracker has no exceptions table.
 fn exceptions(
     connection: &Connection,
     tracker: &Tracker,
@@ -100,6 +100,8 @@ fn exceptions(
     })))
 }
 
+/// Raises the error for a row without a key.
+///
 /// # Errors
 /// ERROR `not_null_violation`.
 fn null_key() -> ! {
@@ -117,7 +119,7 @@ struct Rebuild {
     order: Vec<u32>,
     parameters: TrackedParameters,
     exceptions: Option<Rc<Exceptions>>,
-    /// The scope that is being read, and its rows.
+    /// The scope that is being read, and its rows so far.
     scope: Option<i64>,
     collection: Option<Collection>,
 }

@@ -63,11 +63,13 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     }
     let rights = OwnerRights::assume(table.owner());
     rights.keep_texts();
-    // The penalty costs of disabled plans would start the compiler.
+    // The penalty costs of disabled plans would trigger JIT compilation.
     rights.set(c"jit", c"off");
     rights
 }
 
+/// Checks that the transaction can write.
+///
 /// # Errors
 /// ERROR `read_only_sql_transaction`.
 fn check_writable() {
@@ -84,7 +86,7 @@ fn check_writable() {
     )
 }
 
-/// Number of rows examined, and of events of each kind.
+/// The number of rows examined, then the number of events of each kind.
 type Changes = [i64; 7];
 
 /// A refresh of a locked tracker.
@@ -98,11 +100,11 @@ pub struct Refresh<'a> {
 }
 
 impl<'a> Refresh<'a> {
-    /// Locks a tracker, and takes the snapshot that the refresh reads under.
+    /// Locks a tracker, and takes the snapshot under which the refresh reads.
     pub fn begin(connection: &'a mut Connection, tracker: &'a Tracker) -> Self {
         let started = Instant::now();
         let mut state = State::lock(connection, tracker);
-        // Before the snapshot, so that it sees all rows of these files.
+        // Called before the snapshot is taken, so that it sees all rows of these files.
         let noted = noted(connection, tracker);
         connection.read_under(Snapshot::take());
         let is_certain = noted.is_some() && noted == state.noted;
@@ -117,8 +119,8 @@ impl<'a> Refresh<'a> {
         }
     }
 
-    /// Repairs the clusters around the changed rows. Returns the changes, or None if recomputing is cheaper or rows
-    /// changed that are not in the queue.
+    /// Repairs the clusters around the changed rows. Returns the changes, or None if recomputing is cheaper or if rows
+    /// that are not in the queue changed.
     fn repair(&mut self) -> Option<Changes> {
         let anew = self.state.anew? * self.state.rows as f64;
         let settings = settings_of_lookups();
@@ -160,7 +162,7 @@ impl<'a> Refresh<'a> {
         let moves = order.iter().map(|&row| rows.change(row));
         let kept = |canonical: u32| rows.lasting_cluster(canonical);
         let numbers = number(moves, self.state.next_cluster, &kept, &mut |event| {
-            // Kinds have the numbers of the result's columns.
+            // Kinds are numbered like the columns of the result.
             changes[1 + event.kind as usize] += 1;
             events.try_extend(is_logged.then_some(event)).or_raise();
         });
@@ -171,7 +173,7 @@ impl<'a> Refresh<'a> {
         changes
     }
 
-    /// Deletes the entries that the snapshot shows from the queue, and writes the state.
+    /// Deletes the queue entries that the snapshot shows, and writes the state.
     pub fn end(&self, looked_at: i64) {
         let delete = format!("DELETE FROM {}", self.tracker.table(TrackerTable::Queue));
         self.connection.prepare_kept(&delete, &[]).execute(&[]);

@@ -15,17 +15,17 @@ use neardup::numbered::NumberedTexts;
 pub struct TrackedRow {
     pub before: Option<Before>,
     pub after: After,
-    /// It is in the queue.
+    /// True if it is in the queue.
     pub is_changed: bool,
 }
 
-/// What the last refresh found out about a row.
+/// The result of the last refresh for a row.
 pub struct Before {
     pub cluster: i64,
     pub near: Option<NearCanonical>,
 }
 
-/// What this refresh finds out about a row.
+/// The result of this refresh for a row.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub enum After {
     /// It was not examined.
@@ -45,7 +45,7 @@ pub struct TrackedRows {
 }
 
 impl TrackedRows {
-    /// Returns the number of the row with this key, a new one for a new key.
+    /// Returns the number of the row with this `key`, a new one for a new key.
     pub fn number(&mut self, key: &[u8]) -> u32 {
         let number = self.keys.number(key).or_raise();
         if number as usize == self.rows.len() {
@@ -67,12 +67,13 @@ impl TrackedRows {
         (0..).zip(&self.rows)
     }
 
-    /// Returns the key of a row.
+    /// Returns the key of row `number`.
     pub fn key(&self, number: u32) -> &[u8] {
         self.keys.text(number)
     }
 
-    /// Sets the former cluster, canonical key and similarity of a row from column `first` and the next two of a tuple.
+    /// Sets the former cluster, canonical key and similarity of row `number`, from column `first` and the next two of
+    /// `tuple`.
     pub fn set_before(&mut self, number: u32, tuple: &Tuple<'_>, first: usize) {
         let found = tuple.get::<i64>(first).zip(tuple.text(first + 1));
         if let Some((cluster, canonical)) = found {
@@ -87,7 +88,8 @@ impl TrackedRows {
         }
     }
 
-    /// Records that the equal key of a row had a different text, so that its cluster is written again.
+    /// Records that the key of row `number` had the text `former` before, although it is equal, so that its cluster is
+    /// written again.
     pub fn rename(&mut self, number: u32, former: &[u8]) {
         let former = self.number(former);
         let before = self.get_mut(number).before.as_mut();
@@ -99,14 +101,14 @@ impl TrackedRows {
         }
     }
 
-    /// Records that a row was the canonical row of `cluster`.
+    /// Records that row `number` was the canonical row of `cluster`.
     pub fn set_canonical(&mut self, number: u32, cluster: i64) {
         let near = Some(NearCanonical::itself(number));
         let before = Before { cluster, near };
         self.get_mut(number).before.get_or_insert(before);
     }
 
-    /// Returns the change of a row that was examined.
+    /// Returns the change of row `number`, which was examined.
     pub fn change(&self, number: u32) -> Move {
         let row = self.get(number);
         Move {
@@ -117,7 +119,7 @@ impl TrackedRows {
         }
     }
 
-    /// Returns the number of the cluster of `canonical`, or None if it gets a new number.
+    /// Returns the number that the cluster of `canonical` keeps, or None if it gets a new number.
     pub fn lasting_cluster(&self, canonical: u32) -> Option<i64> {
         let row = self.get(canonical);
         row.own_cluster(canonical).filter(|_| row.stays(canonical))
@@ -125,8 +127,8 @@ impl TrackedRows {
 }
 
 impl After {
-    /// Returns the canonical row of row `number`, which is the row itself if it stands alone. None if it is gone or was
-    /// not examined.
+    /// Returns the canonical row of row `number`, which is the row itself if it stands alone. Returns None if it is
+    /// gone or was not examined.
     pub fn canonical(self, number: u32) -> Option<u32> {
         match self {
             Self::There(near) => Some(near.map_or(number, |near| near.canonical)),
@@ -154,7 +156,7 @@ impl TrackedRow {
         is_own && !self.is_changed
     }
 
-    /// Returns the number of the cluster whose canonical row was the row, numbered `number`.
+    /// Returns the number of the cluster whose canonical row the row, numbered `number`, was.
     fn own_cluster(&self, number: u32) -> Option<i64> {
         let before = self.before.as_ref()?;
         let is_own = before.near.is_none_or(|near| near.canonical == number);
@@ -162,6 +164,8 @@ impl TrackedRow {
     }
 }
 
+/// Raises the error for a key that two rows have.
+///
 /// # Errors
 /// ERROR `unique_violation`.
 pub fn duplicate_key(key: &[u8]) -> ! {

@@ -4,7 +4,7 @@ use crate::live::tracker::{Tracker, TrackerTable};
 use crate::pg::prelude::*;
 use std::time::Instant;
 
-/// The row of the table of state.
+/// The row of the state table.
 #[derive(Debug)]
 pub struct State {
     /// The number of the next new cluster.

@@ -1,4 +1,4 @@
-//! `near_dup_track` and `near_dup_untrack`: start and stop keeping clusters.
+//! `near_dup_track` starts to keep clusters up to date, and `near_dup_untrack` stops it.
 
 use crate::guard::options::GuardOptions;
 use crate::guard::pair_table::{VALID_EXCEPTIONS, open_exceptions};
@@ -19,8 +19,8 @@ use crate::pg::statement::server_text;
 use pgrx::prelude::*;
 
 /// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, key, condition, exceptions, k,
-/// unit, fold)`: creates the tables and triggers of a tracker, and computes the clusters. Returns the table of
-/// clusters. Writers of the table wait meanwhile.
+/// unit, fold)`: creates the tables and triggers of a tracker, and computes the clusters. Returns the clusters table.
+/// Blocks writers of the tracked table meanwhile.
 ///
 /// # Errors
 /// `insufficient_privilege` unless the caller owns the table; `invalid_object_definition` for an order or a condition
@@ -55,7 +55,7 @@ fn near_dup_track(call: Call) -> pg_sys::Oid {
     tracker.tables.get(TrackerTable::Clusters)
 }
 
-/// Returns the tracker for a call of `near_dup_track`, without its own tables.
+/// Returns the tracker that a call of `near_dup_track` requests, without its own tables.
 ///
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` for a table without a key or a usable index, `invalid_parameter_value` for
@@ -120,6 +120,8 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
     tracker
 }
 
+/// Checks that `relation` can be tracked.
+///
 /// # Errors
 /// ERROR `wrong_object_type` unless the relation is a table without inheritance children, or a partitioned table at the
 /// root; `feature_not_supported` for temporary tables.
@@ -168,7 +170,7 @@ fn near_dup_untrack(call: Call) {
         TrackerTable::Queue,
         TrackerTable::State,
     ] {
-        // The triggers depend on these tables; so may objects of others.
+        // The triggers depend on these tables, and other users' objects may.
         connection.execute(&format!("DROP TABLE {} CASCADE", tracker.table(table)));
     }
     connection.close();

@@ -48,7 +48,7 @@ pub enum TrackerTable {
     Canonical,
     /// Keys of changed rows.
     Queue,
-    /// One row: the tracked table, and what is known of the last refresh.
+    /// One row: the tracked table, and the state after the last refresh.
     State,
 }
 
@@ -62,7 +62,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Returns the tables that the condition of a trigger names.
+    /// Returns the tables that the condition of `trigger` names.
     pub fn of(trigger: &pg_sys::Trigger) -> Option<Self> {
         // SAFETY: the condition is the trigger's.
         let named = unsafe { condition::named(trigger.tgqual) };
@@ -81,7 +81,7 @@ impl Tables {
     }
 }
 
-/// Returns the function of the triggers, given another function of the extension.
+/// Returns the function of the triggers, given `beside`, another function of the extension.
 pub fn note_function(beside: pg_sys::Oid) -> pg_sys::Oid {
     function_beside(beside, c"near_dup_track", &[]).expect("the extension has its functions")
 }
@@ -162,17 +162,17 @@ impl Tracker {
         self.key.type_.name()
     }
 
-    /// Returns the key of a row `alias` of the table.
+    /// Returns the key of the row `alias` of the table.
     pub fn key_of(&self, alias: &str) -> String {
         format!("{alias}.{}", self.key.sql)
     }
 
-    /// Returns the condition that two keys are equal.
+    /// Returns the condition that keys `a` and `b` are equal.
     pub fn equal(&self, a: &str, b: &str) -> String {
         format!("{a} {} {b}", self.key.equality())
     }
 
-    /// Returns the compared value of a row `alias` of the table.
+    /// Returns the compared value of the row `alias` of the table.
     pub fn value_of(&self, alias: &str) -> String {
         format!("{alias}.{}", self.value.sql)
     }
@@ -202,7 +202,7 @@ impl Tracker {
         })
     }
 
-    /// Returns the condition, beginning with AND, that two keys are not an exception.
+    /// Returns the condition, beginning with AND, that keys `x` and `y` are not an exception.
     pub fn not_excepted(&self, x: &str, y: &str) -> String {
         let Some(exceptions) = self.tables.exceptions.map(names::relation) else {
             return String::new();

@@ -11,7 +11,7 @@ const UPDATE: u32 = pg_sys::TRIGGER_TYPE_UPDATE;
 const ROWS: u32 = ROW | pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_DELETE;
 const UPDATES: u32 = ROW | UPDATE;
 
-/// Creates the triggers on the tracked table and on the exceptions.
+/// Creates the triggers on the tracked table and on the exceptions, with names derived from `name`.
 pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
     let naming = condition::naming(&tracker.tables.all());
     let function = names::qualified(tracker.measure.schema, "near_dup_track");
@@ -98,8 +98,8 @@ pub fn for_updates<'t>(
     noting(note, table, tables).find(|trigger| trigger.tgtype as u32 & UPDATE != 0)
 }
 
-/// Describes the tables that hold the tracked rows and the exceptions, with their files and triggers. Every change
-/// since an earlier refresh was noted if both have the same description. Returns None if it is not certain that every
+/// Describes the tables that hold the tracked rows and the exceptions, with their files and triggers. If an earlier
+/// refresh got the same description, every change since then was noted. Returns None if it is not certain that every
 /// change is noted, or was since the transaction began.
 pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     let (mut all, mut triggers) = (Vec::new(), Vec::new());

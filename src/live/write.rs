@@ -172,7 +172,7 @@ pub fn log(connection: &Connection, tracker: &Tracker, rows: &TrackedRows, event
     run_in_batches(&insert, events.into_iter(), |batch| {
         let from = collected(batch.iter().map(|event| event.from)).or_raise();
         let to = collected(batch.iter().map(|event| event.to)).or_raise();
-        // The similarity of a row that joined to its canonical row.
+        // The similarity of a joined row to its canonical row.
         let similarities = batch.iter().map(|event| match rows.get(event.row).after {
             After::There(near) if event.kind == EventKind::Joined => Some(near?.similarity),
             _ => None,
