@@ -4,7 +4,7 @@ use crate::error::{out_of_range, within};
 use crate::minhash::{MAX_SLOTS, is_slot_bits};
 use crate::{Error, Result};
 
-/// Returns the number of slots of a signature.
+/// Checks and returns the number of slots of a signature.
 ///
 /// # Errors
 /// `Invalid` outside 1 to 1024.
@@ -12,7 +12,7 @@ pub fn slots(slots: i64) -> Result<usize> {
     within("slots", slots, 1, MAX_SLOTS as i64).map(|slots| slots as usize)
 }
 
-/// Returns the number of bits of a slot.
+/// Checks and returns the number of bits of a slot.
 ///
 /// # Errors
 /// `Invalid` unless it is a power of two up to 32.
@@ -29,7 +29,7 @@ pub fn slot_bits(bits: i64) -> Result<u32> {
         })
 }
 
-/// Returns a similarity threshold.
+/// Checks and returns a similarity threshold.
 ///
 /// # Errors
 /// `Invalid` outside 0 < threshold <= 1.

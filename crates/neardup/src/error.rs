@@ -3,18 +3,18 @@
 use std::collections::TryReserveError;
 use std::fmt::{self, Display};
 
-/// The reason for which a request was rejected.
+/// Why a request was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// An argument outside its range. `hint` lists the valid ones.
     Invalid { message: String, hint: String },
-    /// Two signatures made with different parameters were to be compared or merged.
+    /// A comparison or a merge of signatures made with different parameters.
     Incomparable { message: String, hint: String },
     /// A result larger than the caller can hold.
     TooLarge { message: String, hint: String },
     /// Bytes or a text that no release has ever written as a signature, and the reason.
     Corrupt(String),
-    /// An allocation in proportion to the input failed.
+    /// An allocation proportional to the input failed.
     OutOfMemory,
 }
 
@@ -41,7 +41,7 @@ pub fn quoted(name: &str) -> String {
     }
 }
 
-/// Returns the error for a name that is none of the valid ones.
+/// Returns the error for a `name` that is not one of the `valid` ones.
 #[must_use]
 pub fn unknown(what: &str, name: &str, valid: &[&str]) -> Error {
     Error::invalid(
@@ -50,7 +50,7 @@ pub fn unknown(what: &str, name: &str, valid: &[&str]) -> Error {
     )
 }
 
-/// Returns a list of names for a sentence: 'a', 'b' and 'c'.
+/// Returns `names` as a list in a sentence: 'a', 'b' and 'c'.
 pub(crate) fn listed(names: &[&str]) -> String {
     let all = names.join("', '");
     match all.rsplit_once(", ") {
@@ -81,10 +81,10 @@ impl From<TryReserveError> for Error {
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Returns an integer argument after checking that it is between `low` and `high`.
+/// Checks that `value` is between `low` and `high`, and returns it. Errors call it `name`.
 ///
 /// # Errors
-/// `Invalid` outside this range.
+/// `Invalid` outside that range.
 pub fn within(name: &str, value: i64, low: i64, high: i64) -> Result<i64> {
     if (low..=high).contains(&value) {
         return Ok(value);

@@ -5,15 +5,15 @@
 //! ```
 //!
 //! The modules are listed in this order. Each imports only from the modules above it and from the foundations, which
-//! are in the order of their imports, too.
+//! are listed in the order of their imports, too.
 //!
 //! Foundations:
 //! - [`error`]: the ways in which a request can fail;
 //! - [`memory`]: allocation that can fail;
-//! - [`parts`]: lists of any lengths, one after the other in one list;
+//! - [`parts`]: lists of any length, stored end to end;
 //! - [`numbered`]: distinct texts and their numbers;
 //! - [`hash`]: keyed hashes of tokens and shingles, and the slots that they go to;
-//! - [`kernels`]: the inner loops, for every processor and its vectors, and the only `unsafe` code.
+//! - [`kernels`]: the inner loops, for every processor and for vector instructions, and the only `unsafe` code.
 //!
 //! From documents to clusters:
 //! - [`text`]: decoding, folding and words;
@@ -28,8 +28,8 @@
 //! - [`candidates`]: the pairs of a collection that share enough keys;
 //! - [`cluster`]: connected components and stars of similar rows;
 //! - [`align`]: the common text of two documents, and its places;
-//! - [`passages`]: text that stands in several places of a collection;
-//! - [`strata`]: pairs worth a label, from all similarities.
+//! - [`passages`]: text that occurs in several places of a collection;
+//! - [`strata`]: pairs to label, spread over all similarities.
 //!
 //! No database, no I/O.
 #![deny(unsafe_code)]

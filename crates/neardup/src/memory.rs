@@ -1,4 +1,4 @@
-//! Allocations in proportion to the input: if one fails, the caller gets an error and the process goes on.
+//! Allocations proportional to the input. If one fails, the caller gets an error and the process goes on.
 //!
 //! `clippy.toml` disallows the methods of the standard library that these functions replace. They are allowed where
 //! a constant bounds their memory; the exception states the bound.
@@ -60,18 +60,24 @@ pub fn collected<T>(elements: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     Ok(list)
 }
 
-/// A list that grows, or returns an error.
+/// Growing lists, with an error if memory runs out.
 pub trait Grow<T> {
+    /// Appends `element`.
+    ///
     /// # Errors
-    /// `OutOfMemory`; the list is as before.
+    /// `OutOfMemory`; the list is unchanged.
     fn try_push(&mut self, element: T) -> Result<()>;
 
+    /// Appends all `elements`.
+    ///
     /// # Errors
     /// `OutOfMemory`; the list holds the elements up to the one that did not fit.
     fn try_extend(&mut self, elements: impl IntoIterator<Item = T>) -> Result<()>;
 
+    /// Appends copies of all `elements`.
+    ///
     /// # Errors
-    /// `OutOfMemory`; the list is as before.
+    /// `OutOfMemory`; the list is unchanged.
     fn try_extend_from_slice(&mut self, elements: &[T]) -> Result<()>
     where
         T: Clone;
@@ -105,14 +111,18 @@ impl<T> Grow<T> for Vec<T> {
     }
 }
 
-/// A text that grows, or returns an error.
+/// Growing texts, with an error if memory runs out.
 pub trait GrowText {
+    /// Appends `text`.
+    ///
     /// # Errors
-    /// `OutOfMemory`; the text is as before.
+    /// `OutOfMemory`; the text is unchanged.
     fn try_push_str(&mut self, text: &str) -> Result<()>;
 
+    /// Appends `c`.
+    ///
     /// # Errors
-    /// `OutOfMemory`; the text is as before.
+    /// `OutOfMemory`; the text is unchanged.
     fn try_push(&mut self, c: char) -> Result<()>;
 }
 
@@ -144,12 +154,12 @@ pub fn owned(text: &str) -> Result<String> {
     Ok(own)
 }
 
-/// Keeps the first error of steps that run inside callbacks that cannot return one.
+/// Keeps the first error of steps in callbacks that cannot return one.
 #[derive(Debug, Default)]
 pub struct FirstError(Option<Error>);
 
 impl FirstError {
-    /// Runs a step, unless one failed before.
+    /// Runs `step`, unless an earlier one failed.
     #[inline]
     pub fn run(&mut self, step: impl FnOnce() -> Result<()>) {
         if self.0.is_none() {
@@ -157,6 +167,8 @@ impl FirstError {
         }
     }
 
+    /// Ends the steps.
+    ///
     /// # Errors
     /// The first error of any step.
     pub fn into_result(self) -> Result<()> {

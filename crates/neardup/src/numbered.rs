@@ -5,11 +5,11 @@ use crate::{Error, Grow, Result};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 
-/// Tables that a growing set is spread over. A single table moves all its entries when it grows: with millions of
-/// texts, it could not be canceled for seconds.
+/// Number of hash tables. A single table moves all of its entries when it grows: with millions of texts, it could not
+/// be canceled for seconds.
 const TABLES: usize = 256;
 
-/// Distinct texts, end to end in one list, because millions of small allocations take long to free.
+/// Distinct texts, stored end to end in one list, because millions of small allocations take long to free.
 pub struct NumberedTexts {
     texts: Parts<u8>,
     tables: [HashTable<u32>; TABLES],
@@ -27,14 +27,14 @@ impl Default for NumberedTexts {
 }
 
 impl NumberedTexts {
-    /// Returns the number of a text, which is the next one if the text is new.
+    /// Returns the number of `text`. A new text gets the next number.
     ///
     /// # Errors
     /// `OutOfMemory`.
     pub fn number(&mut self, text: &[u8]) -> Result<u32> {
         let text_of = |number: &u32| self.texts.part(*number as usize);
         let hash = self.hasher.hash_one(text);
-        // These are not the bits by which a table itself chooses a place.
+        // A table itself uses other bits to choose a place.
         let table = &mut self.tables[(hash >> 32) as usize % TABLES];
         if let Some(&number) = table.find(hash, |number| text_of(number) == text) {
             return Ok(number);
@@ -50,7 +50,7 @@ impl NumberedTexts {
         Ok(number)
     }
 
-    /// Returns the text that has a number.
+    /// Returns the text with this `number`.
     #[must_use]
     pub fn text(&self, number: u32) -> &[u8] {
         self.texts.part(number as usize)

@@ -1,10 +1,10 @@
-//! Lists of any lengths, one after the other in one list.
+//! Lists of any length, stored end to end in one list.
 
 use crate::{Grow, Result, with_room};
 use std::ops::Range;
 
 pub struct Parts<T> {
-    /// The items of all parts; the last part is open until it is ended.
+    /// The items of all parts. Those after the last end belong to a part that is still open.
     pub items: Vec<T>,
     /// The end of each part.
     ends: Vec<usize>,
@@ -20,12 +20,12 @@ impl<T> Default for Parts<T> {
 }
 
 impl<T> Parts<T> {
-    /// Returns parts that end at these places.
+    /// Returns the parts of `items` that end at `ends`.
     pub fn new(items: Vec<T>, ends: Vec<usize>) -> Self {
         Self { items, ends }
     }
 
-    /// Ends a part: the items appended since the last end.
+    /// Ends a part, which holds the items appended since the last end.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -44,12 +44,12 @@ impl<T> Parts<T> {
         self.ends.is_empty()
     }
 
-    /// Returns the part of this number.
+    /// Returns part `number`.
     pub fn part(&self, number: usize) -> &[T] {
         &self.items[self.range(number)]
     }
 
-    /// Returns the part of this number.
+    /// Returns part `number`.
     pub fn part_mut(&mut self, number: usize) -> &mut [T] {
         let range = self.range(number);
         &mut self.items[range]
@@ -72,7 +72,7 @@ impl<T> Parts<T> {
             .map(|(start, &end)| &self.items[start..end])
     }
 
-    /// Returns new parts, one for each part, whose items `make` appends.
+    /// Returns a new part for every part. `make` appends its items.
     ///
     /// # Errors
     /// The first error that `make` returns; `OutOfMemory`.

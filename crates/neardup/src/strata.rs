@@ -4,13 +4,13 @@ use crate::hash::{Key, split_mix};
 use crate::{Grow, Result, collected};
 use std::collections::{BTreeMap, HashSet};
 
-/// Strata of similarities, each a tenth wide.
+/// Number of strata of similarities, each a tenth wide.
 const STRATA: usize = 10;
 
-/// The largest number of pairs in a sample.
+/// Maximum number of pairs in a sample.
 pub const MAX_DRAWN: usize = 10_000;
 
-/// Two rows, the lower number first, their similarity, and the number of pairs of all rows that they represent.
+/// Two rows, the lower number first, their similarity, and the number of pairs that they represent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampledPair {
     pub a: u32,
@@ -19,8 +19,8 @@ pub struct SampledPair {
     pub weight: f64,
 }
 
-/// A sample of pairs, with about as many pairs from every stratum of similarities that has enough. It depends on the
-/// seed and on the pairs, not on their order.
+/// A sample of pairs, with about the same number of pairs from every stratum of similarities that has enough. It
+/// depends on the seed and on the pairs, not on their order.
 pub struct Strata {
     wanted: usize,
     seed: u64,
@@ -33,8 +33,8 @@ pub struct Strata {
 /// Pairs by their hashes, each with its similarity and its layer.
 type SampledPairs = BTreeMap<(u64, u32, u32), (f64, usize)>;
 
-/// Layers, whose drawn pairs represent all pairs of the layer: one for all pairs that are not counted, then one for
-/// each stratum.
+/// Number of layers. The pairs drawn from a layer represent all pairs of that layer. The first layer holds all pairs
+/// that are not counted; then comes one for each stratum.
 const LAYERS: usize = 1 + STRATA;
 
 /// Returns the stratum of a similarity.
@@ -43,7 +43,7 @@ fn stratum(similarity: f64) -> usize {
 }
 
 impl Strata {
-    /// Returns strata from which to draw `wanted` pairs, at most [`MAX_DRAWN`].
+    /// Returns strata from which to draw `wanted` pairs, or [`MAX_DRAWN`] if that is less.
     pub fn new(wanted: usize, seed: i64) -> Self {
         Self {
             wanted: wanted.min(MAX_DRAWN),
@@ -71,9 +71,9 @@ impl Strata {
         }
     }
 
-    /// Returns the sample. It takes a pair of every stratum in turn, beginning with the most similar stratum. Pairs
-    /// whose documents the stratum has not shown yet come first. A pair represents its share of the pairs of its layer;
-    /// the pairs that were not counted, out of `all` pairs, are one layer.
+    /// Returns the sample. Takes one pair of every stratum in turn, beginning with the most similar stratum. Pairs
+    /// whose documents the stratum has not shown yet come first. Every pair represents its share of the pairs of its
+    /// layer. The pairs that were not counted, out of `all` pairs, are one layer.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -114,7 +114,7 @@ impl Strata {
     }
 }
 
-/// Returns the pairs, beginning with those whose documents occur in no pair before them.
+/// Returns the pairs, beginning with those whose documents occur in no earlier pair.
 fn varied(kept: SampledPairs) -> Result<Vec<(SampledPair, usize)>> {
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     let mut shown = HashSet::new();

@@ -1,8 +1,8 @@
-//! Alignment of the words of two documents: the chunks first, then the longest runs of other words between chunks
+//! Aligns the words of two documents: first the common chunks, then the longest runs of other words between the chunks
 //! that keep their order.
 //!
-//! A textbook diff takes quadratic time on documents that differ everywhere. With their heuristics against it,
-//! crates took 10 s for 100 000 words of period 2 against one repeated word. This takes O(n log n).
+//! A textbook diff takes quadratic time on documents that differ everywhere. Crates with heuristics against this took
+//! 10 s for 100 000 words of period 2 against one repeated word. This takes O(n log n).
 
 use super::numbered::Numbered;
 use super::pace::Pace;
@@ -14,7 +14,7 @@ use crate::{Grow, Result, collected, filled, with_room};
 /// The fate of a word of one document in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// In the common chunk of this number.
+    /// In the common chunk with this number.
     Chunk(u32),
     /// In no chunk, but the other document has the word at the same place.
     Same,
@@ -26,15 +26,15 @@ pub(super) struct Alignment<'d> {
     pub words: NumberedWords<'d>,
     /// Common chunks in the order of the first document.
     pub chunks: Vec<CommonRun>,
-    /// True for each chunk that keeps its place among the others; the other chunks moved.
+    /// True for each chunk that keeps its place among the others. The rest moved.
     pub in_order: Vec<bool>,
     /// The fate of each word of the first document, and of the second.
     pub fates: [Vec<Fate>; 2],
 }
 
 impl<'d> Alignment<'d> {
-    /// Returns the alignment of two documents by common chunks of at least `min_words` words. Time
-    /// O(n log n), memory about 80 bytes a word.
+    /// Returns the alignment of two documents by common chunks of at least `min_words` words. Time O(n log n), memory
+    /// about 80 bytes per word.
     ///
     /// # Errors
     /// `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
@@ -57,7 +57,7 @@ impl<'d> Alignment<'d> {
         Ok(alignment)
     }
 
-    /// Returns whether the other document has a word of this fate at the same place.
+    /// Returns whether the other document has a word of this `fate` at the same place.
     pub fn keeps(&self, fate: Fate) -> bool {
         match fate {
             Fate::Chunk(chunk) => self.in_order[chunk as usize],
@@ -94,7 +94,7 @@ impl<'d> Alignment<'d> {
         Ok(())
     }
 
-    /// Returns the words of one side outside the chunks in two lists: their places, and their gaps and numbers.
+    /// Returns the words of one side outside the chunks as two lists: their places, and their gaps and numbers.
     fn rest(&self, side: usize, pace: &mut Pace) -> Result<(Vec<u32>, Vec<GapWord>)> {
         let ids = &self.words.sides[side].ids;
         let (mut words, mut rest) = (Vec::new(), Vec::new());
@@ -116,7 +116,7 @@ impl<'d> Alignment<'d> {
 /// The number of a gap between chunks in order, and the number of a word in that gap.
 type GapWord = (u32, u32);
 
-/// Marks the heaviest sequence of runs, counted in words, that is also in the order of `b`. The runs are disjoint
+/// Marks the heaviest sequence of runs, counted in words, that is also in the order of `b`. The runs must be disjoint
 /// and in the order of `a`. Time O(n log n).
 fn heaviest_chain(runs: &[CommonRun], pace: &mut Pace) -> Result<Vec<bool>> {
     let mut order_in_b = collected(runs.iter().map(|run| run.b))?;
@@ -139,7 +139,7 @@ fn heaviest_chain(runs: &[CommonRun], pace: &mut Pace) -> Result<Vec<bool>> {
     Ok(kept)
 }
 
-/// The weight and the end of a chain.
+/// The weight of a chain, and its last run.
 type Chain = (u32, Option<usize>);
 
 /// The heaviest chain that ends before a place: a Fenwick tree (Fenwick, 1994) of maxima.

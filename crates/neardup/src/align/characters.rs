@@ -5,8 +5,8 @@ use super::suffixes::within_limit;
 use crate::text::pieces;
 use crate::{Result, collected};
 
-/// Returns the code points of two documents. A byte that is not UTF-8 (possible in an SQL_ASCII database) is a
-/// character of its own.
+/// Returns the code points of two documents. A byte that is not UTF-8 (possible in an SQL_ASCII database) counts as a
+/// character.
 ///
 /// # Errors
 /// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.
@@ -22,8 +22,7 @@ pub(super) fn code_points(docs: [&[u8]; 2], pace: &mut Pace) -> Result<[Vec<u32>
     Ok([read(docs[0])?, read(docs[1])?])
 }
 
-/// Returns every code point and its length in bytes. A byte that is not UTF-8 has a value above all code
-/// points.
+/// Returns every code point and its length in bytes. A byte that is not UTF-8 gets a value above all code points.
 fn characters(doc: &[u8]) -> impl Iterator<Item = (u32, usize)> {
     pieces(doc).flat_map(|piece| {
         let valid = piece.text.chars().map(|c| (c as u32, c.len_utf8()));
@@ -42,7 +41,7 @@ pub(super) fn count_characters(doc: &[u8], pace: &mut Pace) -> usize {
         .sum()
 }
 
-/// Returns the length in bytes of the first `count` characters.
+/// Returns the length in bytes of the first `count` characters of `doc`.
 pub(super) fn bytes_of_first(doc: &[u8], count: usize, pace: &mut Pace) -> usize {
     let lengths = characters(doc).take(count).map(|(_, length)| {
         pace.step();

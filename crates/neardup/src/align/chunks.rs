@@ -77,7 +77,7 @@ fn share(part: usize, whole: usize) -> f64 {
 /// overlap. With [`Matching::Information`], they are the fewest that cover every counted common word of `a` and of
 /// `b`, each with its first occurrence in the other document.
 ///
-/// Time O(n log n), memory about 60 bytes a word.
+/// Time O(n log n), memory about 60 bytes per word.
 ///
 /// # Errors
 /// `Invalid` if `min_words` is below 1, `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
@@ -142,7 +142,7 @@ pub fn chunk_similarity(
     })
 }
 
-/// Returns `min_words` after checking it. Values above the words that a document can have are as good as infinite.
+/// Checks and returns `min_words`. A value above the number of words that a document can have is as good as infinite.
 pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
     if min_words < 1 {
         return Err(Error::invalid(

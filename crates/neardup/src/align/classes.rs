@@ -1,4 +1,4 @@
-//! The suffixes of two documents in classes by their first units, which merge as the compared length falls.
+//! Classes of the suffixes of two documents by their first units. Classes merge as the compared length falls.
 
 use super::pace::Pace;
 use super::suffixes::Suffixes;
@@ -6,8 +6,8 @@ use crate::cluster::UnionFind;
 use crate::{Grow, Result, collected, filled};
 use std::cmp::Reverse;
 
-/// Classes of suffixes that agree in the compared length. The suffixes of a class are neighbors in the order, so
-/// that the leftmost one is the minimum of a range.
+/// Classes of suffixes that agree in the compared length. The suffixes of a class are neighbors in the order, so the
+/// leftmost one is the minimum of a range.
 pub(super) struct Classes<'s> {
     suffixes: &'s Suffixes,
     /// Ranks of suffixes whose class is still to be merged with the one before; the pair that shares the most units
@@ -59,7 +59,7 @@ impl<'s> Classes<'s> {
         next.map(|&r| self.suffixes.shared[r as usize])
     }
 
-    /// Merges the classes that share `length` units. Returns a rank of every class that grew.
+    /// Merges the classes that share at least `length` units. Returns a rank of every class that grew.
     pub fn merge(&mut self, length: u32, pace: &mut Pace) -> Result<Vec<u32>> {
         let shared = &self.suffixes.shared;
         let first = (self.merges).partition_point(|&r| shared[r as usize] < length);
@@ -74,23 +74,23 @@ impl<'s> Classes<'s> {
         Ok(grown)
     }
 
-    /// Returns the class of a rank.
+    /// Returns the class of the suffix at `rank`.
     pub fn class(&mut self, rank: u32) -> u32 {
         self.links.find(rank)
     }
 
-    /// Returns the rank of a joint position.
+    /// Returns the rank of a joint `position`.
     pub fn rank(&self, position: u32) -> u32 {
         self.ranks[position as usize]
     }
 
-    /// Returns the leftmost open position of a class in a document.
+    /// Returns the leftmost open position of `class` in document `side`.
     pub fn leftmost(&self, class: u32, side: usize) -> Option<u32> {
         let least = self.open[side].least(class, self.ends[class as usize]);
         (least != NONE).then_some(least)
     }
 
-    /// Opens or closes a position.
+    /// Opens or closes `position`.
     pub fn set_open(&mut self, position: u32, is_open: bool) {
         let side = self.suffixes.side(position);
         let value = if is_open { position } else { NONE };

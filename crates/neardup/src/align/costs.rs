@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::error::within;
 
-/// The highest cost of one edit. With it, distances of the longest documents stay far below 2^63.
+/// Maximum cost of one edit. It keeps the distances of the longest documents far below 2^63.
 pub const MAX_COST: i64 = 1_000_000;
 
 /// Costs of the edits that turn the first document into the second.
@@ -15,7 +15,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Returns these costs after checking them.
+    /// Checks the costs and returns them.
     ///
     /// # Errors
     /// `Invalid` unless every cost is between 0 and [`MAX_COST`].

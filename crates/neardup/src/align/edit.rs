@@ -8,12 +8,11 @@ use crate::{Error, Result, with_room};
 use rapidfuzz::distance::{lcs_seq, levenshtein};
 use std::cell::RefCell;
 
-/// Returns the least total cost of inserting, deleting and substituting characters that turns `a`
-/// into `b`; `None` if it is above `max`.
+/// Returns the minimum total cost of turning `a` into `b` by inserting, deleting and substituting characters, or `None`
+/// if it is above `max`.
 ///
-/// Time O(n d / 64) for n characters and d edits if a substitution costs the mean of the other two
-/// (Levenshtein) or no less than both (longest common subsequence); O(n d) with any other costs.
-/// Memory at most 64 bytes a character.
+/// Time O(n d / 64) for n characters and d edits if a substitution costs the mean of the other two (Levenshtein) or no
+/// less than both (longest common subsequence); O(n d) with any other costs. Memory at most 64 bytes per character.
 ///
 /// # Errors
 /// `Invalid` if `max` is negative, `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.
@@ -92,8 +91,8 @@ impl Uniform {
         Ok(edits.map(|edits| (self.step * edits as i64 + self.base) / 2))
     }
 
-    /// Returns the least number of edits, up to `most`. The bound doubles from step to step, which keeps the band of
-    /// the dynamic programming as narrow as the distance.
+    /// Returns the minimum number of edits, or None if it is above `most`. The bound doubles with each step, which
+    /// keeps the band of the dynamic programming as narrow as the distance.
     fn edits(&self, a: &[u32], b: &[u32], most: usize, pace: &mut Pace) -> Result<Option<usize>> {
         reserve_for_crate(a.len() + b.len())?;
         let mut bound = FIRST_BOUND.max(a.len().abs_diff(b.len())).min(most);
@@ -121,8 +120,8 @@ fn reserve_for_crate(characters: usize) -> Result<()> {
     with_room::<u8>(BYTES * characters + SMALL).map(drop)
 }
 
-/// Returns the least number of insertions, deletions and substitutions, if no more than `most`. The search starts with
-/// `bound` and doubles it.
+/// Returns the minimum number of insertions, deletions and substitutions, or None if it is above `most`. The search
+/// starts with `bound` and doubles it.
 fn levenshtein_within(
     a: &[u32],
     b: &[u32],
@@ -141,10 +140,10 @@ fn levenshtein_within(
     )
 }
 
-/// Returns the number of insertions and deletions, if no more than `bound`: all characters outside the longest
-/// common subsequence.
+/// Returns the number of insertions and deletions, or None if it is above `bound`. These are all characters outside the
+/// longest common subsequence.
 ///
-/// The band of rapidfuzz 0.5.0 lacks the last column of every row but the first, so that it may miss a subsequence of
+/// The band of rapidfuzz 0.5.0 lacks the last column of every row but the first, so it may miss a subsequence of
 /// exactly the requested length. Therefore one character less is requested.
 fn indel_within(a: &[u32], b: &[u32], bound: usize, pace: &mut Pace) -> Option<usize> {
     let pace = RefCell::new(pace);
@@ -165,7 +164,7 @@ fn column_work(a: &[u32], b: &[u32], bound: usize) -> u32 {
     1 + (band / 64) as u32
 }
 
-/// Iterator over characters that calls the interrupt check in time. The loops of rapidfuzz take one character of one
+/// Iterator over characters that calls the interrupt check regularly. The loops of rapidfuzz take one character of one
 /// side for every column; unwinding leaves them safely.
 #[derive(Clone)]
 struct Paced<'s, 'p, 'c> {

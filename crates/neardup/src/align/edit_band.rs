@@ -9,8 +9,8 @@ use super::pace::Pace;
 use crate::{Result, filled};
 use std::ops::Range;
 
-/// Returns the least cost, up to `max`, that turns `a` into `b`. The band widens until it certainly contains the
-/// cheapest path. Time O(n * band), memory O(band).
+/// Returns the minimum cost of turning `a` into `b`, or None if it is above `max`. The band widens until it certainly
+/// contains the cheapest path. Time O(n * band), memory O(band).
 pub(super) fn banded_distance(
     a: &[u32],
     b: &[u32],
@@ -74,7 +74,7 @@ impl<'s> Band<'s> {
         })
     }
 
-    /// Returns the least cost.
+    /// Returns the minimum cost.
     fn cost(mut self, costs: Costs, pace: &mut Pace) -> i64 {
         let cells = self.cells_of_row(0);
         for (cell, inserted) in self.row[cells].iter_mut().zip(0..) {

@@ -10,7 +10,7 @@ use strum::Display;
 /// Minimum words of a chunk. Shorter runs are aligned only between chunks.
 const MIN_WORDS: u32 = 5;
 
-/// The difference, on the way from the first document to the second.
+/// The difference, seen from the first document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum DifferenceKind {
@@ -42,8 +42,8 @@ pub enum DifferenceKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub kind: DifferenceKind,
-    /// Words that stand at the same place in both documents, as a share of all word positions: kept / (a + b -
-    /// kept). 0 for documents without words.
+    /// Words that are at the same place in both documents, as a share of all word positions: kept / (a + b - kept). 0
+    /// for documents without words.
     pub similarity: f64,
     /// Words of the first document that the second lacks, once each, as first written. Moved words are left out,
     /// except numbers if only numbers changed.
@@ -52,7 +52,7 @@ pub struct Explanation {
     pub only_in_b: Vec<Vec<u8>>,
 }
 
-/// Explains the difference between two documents. Time O(n log n), memory about 80 bytes a word.
+/// Explains the difference between two documents. Time O(n log n), memory about 80 bytes per word.
 ///
 /// # Errors
 /// `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
@@ -61,7 +61,7 @@ pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanatio
     explain_aligned(&Alignment::new([a, b], MIN_WORDS, pace)?, pace)
 }
 
-/// Explains the difference between two documents that are aligned already.
+/// Explains the difference between two documents that have already been aligned.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -124,7 +124,7 @@ fn kind(
     Ok(DifferenceKind::Rewritten)
 }
 
-/// Returns the kind if one document is the other without one block.
+/// Returns the kind if one document is the other without a block.
 fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
     let [start, end] = common_ends(a, b);
     let shorter = a.len().min(b.len());

@@ -10,12 +10,11 @@ use std::ops::Range;
 
 /// The words of two documents that carry information.
 pub(super) struct Information {
-    /// Words of each document that repeat no run of it.
+    /// Number of words of each document outside runs that repeat earlier ones.
     pub counted: [usize; 2],
-    /// Counted words of each document that lie in a common run.
+    /// Number of counted words of each document that lie in a common run.
     pub common: [usize; 2],
-    /// The fewest maximal common runs that cover all of `common`, in the order of the first
-    /// document.
+    /// The fewest maximal common runs that cover all of `common`, in the order of the first document.
     pub runs: Vec<CommonRun>,
 }
 
@@ -101,7 +100,7 @@ impl Cover {
             runs: Vec::new(),
         };
         let (mut repeated_until, mut covered_until) = (0, 0);
-        // The leftmost of the runs that reach furthest. From left to right, the ends of runs never fall.
+        // The leftmost of the runs that reach furthest. From left to right, the ends of runs never decrease.
         let (mut best, mut reach) = (None, 0);
         for p in range {
             pace.step();

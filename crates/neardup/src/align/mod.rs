@@ -1,5 +1,5 @@
-//! Two documents side by side: common runs of words, longest common substring, edit distance, and
-//! the kind of difference.
+//! Two documents side by side: common runs of words, longest common substring, edit distance, and the kind of
+//! difference.
 //!
 //! Every function takes near-linear time and memory, or calls `check` often enough for the caller to cancel it.
 

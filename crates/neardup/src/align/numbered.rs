@@ -12,7 +12,7 @@ pub(super) struct Numbered {
 }
 
 impl Numbered {
-    /// Numbers the elements in their order. Time O(n log n).
+    /// Numbers the distinct elements in ascending order. Time O(n log n).
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -22,8 +22,8 @@ pub struct Substring {
     pub bytes: Range<usize>,
 }
 
-/// Returns the longest common substring of two texts, which are not folded. Of several it returns the leftmost in `a`,
-/// then the leftmost in `b`. Time O(n), memory 29 bytes a character.
+/// Returns the longest common substring of two texts, which are not folded. If there are several, returns the leftmost
+/// in `a`, then the leftmost in `b`. Time O(n), memory 29 bytes per character.
 ///
 /// # Errors
 /// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.

@@ -5,7 +5,7 @@ use super::suffix_array::suffix_array;
 use crate::{Error, Grow, Result, filled, with_room};
 use std::ops::Range;
 
-/// Most words or characters of two documents together. They take 1.5 GiB of working memory.
+/// Maximum number of words or characters of two documents together. They take 1.5 GiB of working memory.
 pub const MAX_UNITS: usize = 1 << 24;
 
 /// Checks that two documents do not have more units than allowed. Errors call the units `what`.
@@ -34,7 +34,7 @@ pub(super) struct Suffixes {
 }
 
 impl Suffixes {
-    /// Sorts the suffixes of both. Units are numbers from 0 to `letters - 1`. Time O(n), memory 29 bytes a unit.
+    /// Sorts the suffixes of both. Units are numbers from 0 to `letters - 1`. Time O(n), memory 29 bytes per unit.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -69,7 +69,7 @@ impl Suffixes {
     }
 
     /// Returns groups of joint positions whose first `length` units are the same, one group for each run of units that
-    /// occurs more than once. `length` is at least 1.
+    /// occurs more than once. `length` must be at least 1.
     pub fn groups(&self, length: u32) -> impl Iterator<Item = &[u32]> {
         let mut end = 0;
         std::iter::from_fn(move || {
@@ -83,7 +83,7 @@ impl Suffixes {
 }
 
 /// Returns the length of the common prefix of each suffix and the one before it in `order` (Kasai, Lee, Arimura,
-/// Arikawa, Park, CPM 2001). Linear time, memory 8 bytes a unit.
+/// Arikawa, Park, CPM 2001). Linear time, memory 8 bytes per unit.
 ///
 /// # Errors
 /// `OutOfMemory`.

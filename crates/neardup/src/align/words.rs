@@ -19,12 +19,12 @@ pub(super) struct NumberedWords<'d> {
 pub(super) struct Side<'d> {
     pub doc: &'d [u8],
     pub ids: Vec<u32>,
-    /// Their places, in bytes. Parts of one character ("½") stand at the same place.
+    /// Their places, in bytes. Parts of one character ("½") are at the same place.
     pub places: Vec<Range<u32>>,
 }
 
 impl<'d> NumberedWords<'d> {
-    /// Returns the words as shingles use them by default: upper and lower case are the same.
+    /// Returns the words as shingles use them by default, with case folded.
     ///
     /// # Errors
     /// `TooLarge` above [`MAX_UNITS`] words, `OutOfMemory`.
@@ -73,7 +73,7 @@ impl<'d> Side<'d> {
         self.ids.len()
     }
 
-    /// Returns a word as written in its document.
+    /// Returns `word` as written in its document.
     pub fn written(&self, word: usize) -> &'d [u8] {
         let place = &self.places[word];
         &self.doc[place.start as usize..place.end as usize]

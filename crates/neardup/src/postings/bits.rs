@@ -1,15 +1,15 @@
-//! Numbers of a fixed width in bits, one after another from the lowest bit of the first byte.
+//! Numbers of a fixed width in bits, packed beginning with the lowest bit of the first byte.
 
-/// The most numbers that are packed at once: those of a block.
+/// Maximum number of numbers packed at once: those of a block.
 pub const BLOCK: usize = 64;
 
-/// Bytes of a block of the widest numbers, which have 32 bits.
+/// Bytes of a block of 32-bit numbers, the widest.
 const LONGEST: usize = BLOCK * 32 / 8;
 
 /// Room for a 64-bit word that begins at any of these bytes.
 const PADDED: usize = LONGEST + 8;
 
-/// Returns the number of bits that the largest of some numbers takes, given all of them or-ed together.
+/// Returns the width in bits of the largest of some numbers, given all of them or-ed together.
 pub fn width(ored: u32) -> u32 {
     u32::BITS - ored.leading_zeros()
 }
@@ -18,7 +18,7 @@ pub fn packed_len(numbers: usize, width: u32) -> usize {
     (numbers * width as usize).div_ceil(8)
 }
 
-/// Appends numbers below 2^`width`, at most [`BLOCK`] of them.
+/// Appends `numbers` to `out`. They are below 2^`width`, and at most [`BLOCK`].
 pub fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     let mut bytes = [0; PADDED];
     let (mut at, mut pending, mut bits) = (0, 0, 0);
@@ -34,8 +34,7 @@ pub fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[..packed_len(numbers.len(), width)]);
 }
 
-/// Returns the number of `width` bits, at most 32, that begins at bit `bit`. After the end of `bytes` there are
-/// zeros.
+/// Returns the number of `width` bits, at most 32, that begins at bit `bit`. Reads zeros after the end of `bytes`.
 #[inline]
 pub fn number_in(bytes: &[u8], bit: u32, width: u32) -> u32 {
     let at = (bit / 8) as usize;

@@ -1,23 +1,24 @@
-//! Candidates that are compared, where that takes less time than to look up the lists that decide about them.
+//! Compares candidates if that takes less time than looking up the lists that decide about them.
 
 use super::count::CountedRow;
 
-/// Elements of a row that are compared in the time in which a list is looked up, and the lists that are looked up in
-/// the time in which a row without elements is compared.
+/// Number of elements of a row that can be compared in the time of looking up a list.
 const COMPARED: usize = 4;
+/// Number of lists that can be looked up in the time of comparing a row without elements.
 const COMPARISON: usize = 16;
 
-/// Of this many candidates that have their share of the lists read so far, one has too few of all lists.
+/// Of this many candidates that have their share of the lists read so far, about one has too few of all lists.
 const LIKELY: u64 = 8;
 
-/// Returns how many lists are looked up in the time in which a candidate with this number of elements is compared.
+/// Returns the number of lists that can be looked up in the time of comparing a candidate with this number of
+/// `elements`.
 pub(super) fn comparison(elements: usize) -> u64 {
     (COMPARISON + elements / COMPARED) as u64
 }
 
-/// Takes all candidates as found if comparing those that have too few keys yet takes less time than looking up the
-/// lists that decide about them. `read` of `all` keys have been looked up, and a comparison takes as long as
-/// `comparison` lists. Returns whether there is nothing left to decide.
+/// Accepts all candidates if comparing those that do not have enough keys yet takes less time than looking up the lists
+/// that decide about them. `read` of `all` keys have been looked up, and a comparison takes as long as looking up
+/// `comparison` lists. Returns whether the candidates were accepted, so that nothing is left to decide.
 pub(super) fn are_compared(
     candidates: &mut [CountedRow],
     [read, all]: [u32; 2],

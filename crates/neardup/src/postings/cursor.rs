@@ -1,4 +1,4 @@
-//! Lookup of ascending keys in a leaf. Every block is unpacked only once, and only as far as necessary.
+//! Looks up ascending keys in a leaf. Unpacks every block only once, and only as far as necessary.
 
 use super::leaf::{DAMAGED, Leaf, StoredBlock};
 use super::{Damaged, Posting};
@@ -6,7 +6,7 @@ use super::{Damaged, Posting};
 /// A place among the postings of a leaf.
 pub(super) struct Cursor<'a> {
     leaf: Leaf<'a>,
-    /// The number of the block that it is in.
+    /// The number of its block.
     number: usize,
     block: StoredBlock<'a>,
     /// Its place in the block, and the key there. At the end of the block, the place is the block's length.
@@ -15,10 +15,10 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns a cursor at the beginning of the block in which a posting is.
+    /// Returns a cursor at the beginning of the block that `posting` is in.
     ///
     /// # Errors
-    /// Fails if the block is damaged.
+    /// `Damaged` if the block is damaged.
     pub fn new(leaf: &Leaf<'a>, posting: Posting) -> Result<Self, Damaged> {
         let number = leaf.block_of(posting);
         let mut cursor = Self {
@@ -62,11 +62,11 @@ impl<'a> Cursor<'a> {
         self.skip_to(0)
     }
 
-    /// Calls `visit` with the postings from `first` to `last`, until it returns false. `first` is after the postings
-    /// that were visited before.
+    /// Calls `visit` with the postings from `first` to `last`, until it returns false. `first` must be after the
+    /// postings visited before.
     ///
     /// # Errors
-    /// Those of `visit`; fails if a block is damaged.
+    /// The errors of `visit`; `Damaged` if a block is damaged.
     #[inline]
     pub fn visit(
         &mut self,

@@ -1,7 +1,7 @@
-//! Directory pages: where the leaves, or the directory pages of the level below, begin.
+//! Directory pages, which hold the first postings of the leaves, or of the directory pages on the level below.
 //!
-//! Payload, little-endian: `entries u16 | level u8 | 0 u8 | of each: first posting u64 (the key in the
-//! high half), block u32`. Level 1 is directly above the leaves. Entries are only appended.
+//! Payload, little-endian: `entries u16 | level u8 | 0 u8 | for each entry: first posting u64 (the key in the high
+//! half), block u32`. Level 1 is directly above the leaves. Entries are only appended.
 
 use super::{Damaged, MAX_DEPTH, Posting, Segment};
 
@@ -39,23 +39,22 @@ impl DirectoryEntry {
     }
 }
 
-/// Writes an empty directory of a level (1 to [`MAX_DEPTH`]) to the front of a payload and returns
-/// the bytes used.
+/// Writes an empty directory of `level` (1 to [`MAX_DEPTH`]) to the front of `payload`. Returns the bytes used.
 pub fn init(payload: &mut [u8], level: u8) -> usize {
     payload[..HEADER].copy_from_slice(&[0, 0, level, 0]);
     HEADER
 }
 
-/// Returns whether a directory of `entries` entries has room for another in `capacity` bytes.
+/// Returns whether a directory of `entries` entries has room for one more in `capacity` bytes.
 pub fn has_room(entries: usize, capacity: usize) -> bool {
     HEADER + (entries + 1) * ENTRY <= capacity
 }
 
-/// Appends an entry to a directory and returns the number of bytes used then; `None` if the page is full. The
-/// entry's first posting must be above the earlier ones.
+/// Appends `entry` to a directory. Returns the number of bytes then used, or `None` if the page is full. The entry's
+/// first posting must be above the earlier ones.
 ///
 /// # Errors
-/// Damage, if the payload is no directory or the entry is out of order.
+/// `Damaged` if the payload is not a directory or the entry is out of order.
 pub fn append(payload: &mut [u8], entry: DirectoryEntry) -> Result<Option<usize>, Damaged> {
     let directory = Directory::parse(payload)?;
     let used = directory.used();
@@ -82,8 +81,10 @@ pub struct Directory<'a> {
 }
 
 impl<'a> Directory<'a> {
+    /// Reads the directory in `payload`.
+    ///
     /// # Errors
-    /// Damage, if the payload was not written by [`init`] and [`append`]. The order of entries is not checked.
+    /// `Damaged` if the payload was not written by [`init`] and [`append`]. The order of entries is not checked.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("directory page shorter than its entries");
         let (&[low, high, level, zero], rest) = payload.split_first_chunk().ok_or(SHORT)?;
@@ -121,10 +122,10 @@ impl<'a> Directory<'a> {
             .map(DirectoryEntry::from_bytes)
     }
 
-    /// Returns a child, given an index from [`Self::child_of`].
+    /// Returns the child at `index`, which comes from [`Self::child_of`].
     ///
     /// # Errors
-    /// Fails if the page has no entries.
+    /// `Damaged` if the page has no entries.
     #[inline]
     pub(super) fn child(&self, index: usize) -> Result<DirectoryEntry, Damaged> {
         let child = self.get(index);
@@ -139,13 +140,13 @@ impl<'a> Directory<'a> {
         self.entries.iter().copied().map(DirectoryEntry::from_bytes)
     }
 
-    /// Returns the last child that begins at or before a posting, or child 0.
+    /// Returns the index of the last child that begins at or before `posting`, or 0.
     #[inline]
     pub fn child_of(&self, posting: Posting) -> usize {
         let begins_before =
             |entry: &[u8; ENTRY]| DirectoryEntry::from_bytes(*entry).first <= posting;
-        // Searches around the child's place among evenly spread keys: a bisection of the page would wait for one
-        // cache line after the other.
+        // Searches around the place that the child would have if keys were spread evenly: a bisection of the page would
+        // wait for one cache line after another.
         let (mut low, mut high) = (self.guess(posting), self.entries.len());
         let mut step = 1;
         while low > 0
@@ -171,7 +172,7 @@ impl<'a> Directory<'a> {
         after.saturating_sub(1)
     }
 
-    /// Returns the index of the child in which a posting would be if keys were spread evenly.
+    /// Returns the index that the child with `posting` would have if keys were spread evenly.
     #[inline]
     fn guess(&self, posting: Posting) -> usize {
         let (Some(first), Some(last)) = (self.get(0), self.last()) else {
@@ -192,37 +193,37 @@ pub trait Directories {
     /// Returns the first posting of a page, which is a leaf if `level` is 0.
     ///
     /// # Errors
-    /// The store's, if the page cannot be read.
+    /// The store's error if the page cannot be read.
     fn first(&mut self, level: u8, block: u32) -> Result<Posting, Self::Error>;
 
     /// Returns the block of the last entry of a directory page.
     ///
     /// # Errors
-    /// The store's, if the page cannot be read or is empty.
+    /// The store's error if the page cannot be read or is empty.
     fn last(&mut self, level: u8, block: u32) -> Result<u32, Self::Error>;
 
-    /// Appends an entry to a page like [`append`]; returns false if the page is full.
+    /// Appends `entry` to a page as [`append`] does. Returns false if the page is full.
     ///
     /// # Errors
-    /// The store's, if the page cannot be read or written.
+    /// The store's error if the page cannot be read or written.
     fn append(&mut self, level: u8, block: u32, entry: DirectoryEntry)
     -> Result<bool, Self::Error>;
 
-    /// Writes a new page of a level and returns its block.
+    /// Writes a new page of `level`, and returns its block.
     ///
     /// # Errors
-    /// The store's, if there is no room for it.
+    /// The store's error if there is no room for it.
     fn create(&mut self, level: u8, entries: &[DirectoryEntry]) -> Result<u32, Self::Error>;
 }
 
-/// Adds a leaf, already written, after all other leaves of a segment.
+/// Adds a leaf, already written, after all other leaves of `segment`.
 ///
-/// Full pages stay as they are. New pages are made beside them, and nothing points to these until the last change:
-/// an entry appended to an old page, or another root. Sets the segment's root and depth; the caller counts the
-/// postings afterwards.
+/// Full pages are not changed. New pages are created beside them, and nothing points to these until the last change: an
+/// entry appended to an old page, or a new root. Sets the segment's root and depth; the caller counts the postings
+/// afterwards.
 ///
 /// # Errors
-/// Those of `directories`.
+/// The errors of `directories`.
 pub fn add_leaf<D: Directories>(
     directories: &mut D,
     segment: &mut Segment,

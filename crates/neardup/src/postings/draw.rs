@@ -1,4 +1,4 @@
-//! A random sample of a segment's postings, in which postings of frequent keys are more frequent, because most pairs
+//! A random sample of a segment's postings, in which postings of frequent keys are overrepresented, because most pairs
 //! of rows that share keys share a frequent one.
 
 use super::directory::DirectoryEntry;
@@ -9,22 +9,22 @@ use crate::Result;
 use crate::hash::{GOLDEN, split_mix};
 use crate::memory::{Grow, with_room};
 
-/// Directory pages of a level that are chosen for their children to be looked at.
+/// Maximum number of directory pages of a level to read.
 const DIRECTORIES: usize = 16;
 
-/// A posting that has been drawn.
+/// A drawn posting.
 #[derive(Debug, Clone, Copy)]
 pub struct Drawn {
     pub row: u64,
-    /// The share of all postings that it stands for. On average, the weights of all drawn postings add up to 1.
+    /// The share of all postings that it represents. On average, the weights of all drawn postings add up to 1.
     pub weight: f64,
 }
 
-/// Draws at most `2 * half` postings of the largest segment of a group: one half evenly, the other half by the
-/// lengths of their lists.
+/// Draws at most `2 * half` postings of the largest segment of `group`: one half evenly, the other half by the lengths
+/// of their lists.
 ///
 /// # Errors
-/// Those of `pages`; damaged pages; too little memory.
+/// The errors of `pages`; damaged pages; `OutOfMemory`.
 pub fn draw<P: Pages>(
     pages: &mut P,
     group: &SegmentGroup,
@@ -38,7 +38,7 @@ pub fn draw<P: Pages>(
     let leaves = leaves(pages, part)?;
     let all_leaves: f64 = leaves.iter().map(|leaf| leaf.of_list).sum();
     let mut drawn = Vec::new();
-    // The postings on the leaves that are drawn evenly, which comes first.
+    // The estimated number of postings on `leaves`, from the half drawn evenly, which comes first.
     let mut postings = 0.0;
     for by_length in [false, true] {
         let weight = |length: f64| if by_length { length } else { 1.0 };
@@ -136,7 +136,7 @@ fn leaves<P: Pages>(
     Ok(leaves)
 }
 
-/// Returns the first place up to which the weights make up the given share of their sum.
+/// Returns the first place at which the sum of the weights so far exceeds `share` of their total.
 fn choose(weights: impl Iterator<Item = f64> + Clone, share: f64) -> Option<usize> {
     let mut left = share * weights.clone().sum::<f64>();
     let mut last = None;

@@ -1,8 +1,8 @@
-//! Estimates of how many rows share a part of a query's keys, from a bounded number of pages.
+//! Estimates how many rows share a part of a query's keys, from a bounded number of pages.
 //!
-//! Keys are hashes, so that neighboring keys are a random sample of the query's. Of a list that is on one leaf, all
-//! rows are known. A longer list has the length that the directory shows, and the rows on one of its leaves are
-//! known. For all long lists, the leaf around the same row is read, so that they can be compared.
+//! Keys are hashes, so neighboring keys are a random sample of the query's. If a list is on one leaf, all of its rows
+//! are known. The length of a longer list is estimated from the directory, and the rows on one of its leaves are known.
+//! For all long lists, the leaf around the same row is read, so that they can be compared.
 
 use super::directory::{Directory, DirectoryEntry};
 use super::part::{SegmentPart, parts};
@@ -13,21 +13,21 @@ use crate::Result;
 use crate::memory::{Grow, collected, copied};
 use std::ops::Range;
 
-/// About as many children as a directory page has; with it, lengths of lists are estimated.
+/// Approximate number of children of a directory page, for estimating the lengths of lists.
 const CHILDREN: f64 = 512.0;
 
-/// The most keys among which the keys to look up are chosen.
+/// Maximum number of keys from which the keys to look up are chosen.
 pub(super) const MOST_KEYS: usize = 1024;
 
-/// Rows of a long list that are compared with the other lists.
+/// Number of rows of a long list to compare with the other lists.
 const COMPARED: usize = 1024;
 
 /// The rows that have some of a query's keys.
 pub struct Estimate {
-    /// The number of postings of each list, the longest first. For a long list, also how many of them are among the
+    /// The number of postings of each list, longest first. For a long list, also how many of them are among the
     /// compared rows.
     lists: Vec<(f64, Option<usize>)>,
-    /// The rows that are in any of the lists; of long ones, only the compared rows.
+    /// The rows that are in any of the lists. For long lists, only the compared rows.
     pub(super) shared: Vec<SharingRow>,
     /// The group's first row.
     lo: u64,
@@ -35,7 +35,7 @@ pub struct Estimate {
     pub(super) all_rows: f64,
 }
 
-/// A row, and in how many of the lists it is.
+/// A row, and the number of short and of long lists that contain it.
 pub(super) struct SharingRow {
     offset: u32,
     pub(super) short: u32,
@@ -43,11 +43,11 @@ pub(super) struct SharingRow {
 }
 
 impl Estimate {
-    /// Looks up as many of the keys as at most `most_pages` pages allow. Long lists are compared in a place with
-    /// rows that have about `share` of the keys.
+    /// Looks up as many of `keys` as `most_pages` pages allow. Compares long lists in a place with rows that have about
+    /// `share` of the keys.
     ///
     /// # Errors
-    /// Those of `pages`; damaged pages; too little memory.
+    /// The errors of `pages`; damaged pages; `OutOfMemory`.
     pub fn new<P: Pages>(
         pages: &mut P,
         group: &SegmentGroup,
@@ -99,8 +99,8 @@ impl Estimate {
         })
     }
 
-    /// Returns the approximate number of rows that have at least the share `share` of the query's keys, if no row
-    /// has more than the share `greatest`.
+    /// Returns the approximate number of rows that have at least `share` of the query's keys, if no row has more than
+    /// `greatest` of them.
     pub fn rows(&self, share: f64, greatest: f64) -> f64 {
         let all = self.lists.len() as f64;
         if share * all < 1.0 {
@@ -111,7 +111,7 @@ impl Estimate {
         let mut least = enough(share, self.lists.len());
         let scale = self.scale(least);
         if scale.is_none() {
-            // Rows that have only the keys of long lists have too few, so that these keys are left out.
+            // Rows that have only keys of long lists have too few, so these keys are left out.
             let short = self.lists.iter().filter(|(_, compared)| compared.is_none());
             least = enough(share, short.count());
         }
@@ -127,26 +127,26 @@ impl Estimate {
         rows.sum::<f64>().min(self.all_rows)
     }
 
-    /// Returns the number of lists that were looked up.
+    /// Returns the number of lists looked up.
     pub(super) fn lists(&self) -> usize {
         self.lists.len()
     }
 
-    /// Returns the most of the keys that were looked up that a row has.
+    /// Returns the maximum number of looked up keys that a row has.
     pub(super) fn most_shared(&self) -> usize {
         let shared = self.shared.iter().map(|row| row.short + row.long);
         shared.max().unwrap_or(0) as usize
     }
 
-    /// Returns how many rows a compared row stands for, if it needs `least` of the keys that were looked up; None if it
-    /// needs some whose lists are not long.
+    /// Returns how many rows a compared row represents, if rows need `least` of the keys looked up. Returns None if
+    /// they need some whose lists are short.
     pub(super) fn scale(&self, least: usize) -> Option<f64> {
         let &(postings, compared) = self.lists.get(least - 1)?;
         compared.map(|compared| postings / compared.max(1) as f64)
     }
 
-    /// Returns the rows that are known, ascending, each with the number of looked up keys that it has, where `is_wanted`
-    /// holds for that.
+    /// Returns the known rows, ascending, each with the number of looked up keys that it has, if `is_wanted` holds for
+    /// that number.
     pub fn sharing(&self, is_wanted: impl Fn(u32) -> bool) -> impl Iterator<Item = (u64, u32)> {
         let rows = self.shared.iter();
         let rows = rows.map(|row| (self.lo + u64::from(row.offset), row.short + row.long));
@@ -159,13 +159,13 @@ struct SampledList {
     key: u32,
     /// The approximate number of leaves on which the list continues after its first leaf.
     leaves: f64,
-    /// Its leaves below one directory page, and the beginning of the leaf after these.
+    /// Its leaves below one directory page, and the first posting of the leaf after these.
     children: Vec<DirectoryEntry>,
     end: Option<Posting>,
-    /// The leaf that is read, or will be.
+    /// The leaf to read.
     leaf: DirectoryEntry,
     postings: f64,
-    /// Rows that have been read, as offsets.
+    /// Offsets of the rows read.
     rows: Vec<u32>,
     /// The range of rows in which the list is fully known; None if all of it is known.
     window: Option<Range<u32>>,
@@ -190,7 +190,7 @@ impl SampledList {
         })
     }
 
-    /// Chooses the leaf around a row.
+    /// Chooses the leaf around the row at `offset`.
     fn choose(&mut self, offset: u32) {
         let around = Posting {
             key: self.key,
@@ -222,8 +222,8 @@ fn window(lists: &mut [SampledList]) -> Range<u32> {
     window
 }
 
-/// Returns the rows, ascending, and in how many short and long lists each is. Of long lists, only the rows in the
-/// window count.
+/// Returns the rows, ascending, each with the number of short and of long lists that contain it. Of long lists, counts
+/// only the rows in `window`.
 fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<SharingRow>> {
     let mut rows: Vec<u64> = Vec::new();
     for list in lists {
@@ -244,24 +244,24 @@ fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<SharingRow>>
     collected(rows.chunk_by(|a, b| a >> 1 == b >> 1).map(of_row))
 }
 
-/// Returns how many of `keys` keys a row has, on average, if it has this share of all keys.
+/// Returns how many of `keys` keys a row has, on average, if it has `share` of all keys.
 pub(super) fn enough(share: f64, keys: usize) -> usize {
     (share * keys as f64).round().max(1.0) as usize
 }
 
-/// A directory page to look at for some keys.
+/// A directory page to read for some keys.
 struct PageToSample {
     page: DirectoryEntry,
-    /// The beginning of the page after it.
+    /// The first posting of the next page.
     end: Option<Posting>,
     keys: Vec<u32>,
-    /// Leaves after the page on which the list of its only key continues.
+    /// Number of leaves after the page on which the list of its only key continues.
     leaves: f64,
 }
 
 impl PageToSample {
-    /// Adds the lists that begin below a directory page of level 1; for a higher level, the pages to look at below
-    /// it.
+    /// Adds the lists that begin below `directory` to `lists` if its level is 1. Otherwise adds the pages to read below
+    /// it to `below`.
     fn descend(
         &self,
         part: &SegmentPart,
@@ -305,7 +305,8 @@ impl PageToSample {
     }
 }
 
-/// Finds the leaves of as many keys as `most_pages` pages allow. Returns how many pages are left for reading leaves.
+/// Finds the leaves of as many of `keys` as `most_pages` pages allow. Returns the lists, and how many pages are left
+/// for reading leaves.
 fn find<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,
@@ -348,7 +349,7 @@ fn find<P: Pages>(
 }
 
 /// Chooses the leaf of every long list around the same row, which is in the middle of a list that contains rows with
-/// this share of the keys.
+/// `share` of the keys.
 fn choose_leaves(lists: &mut [SampledList], share: f64) {
     let least = enough(share, lists.len());
     lists.sort_unstable_by(|a, b| b.leaves.total_cmp(&a.leaves).then(a.key.cmp(&b.key)));
@@ -364,8 +365,8 @@ fn choose_leaves(lists: &mut [SampledList], share: f64) {
     lists.sort_unstable_by_key(|list| list.key);
 }
 
-/// Reads the lists on at most `most_pages` leaves, then the other leaf of each list that is on two. Returns the
-/// lists that have been read.
+/// Reads the lists on at most `most_pages` leaves, then the other leaf of each list that is on two. Returns the lists
+/// read.
 fn read<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,

@@ -1,4 +1,4 @@
-//! The lists of rows of a query's keys.
+//! The lists of the rows that have a query's keys.
 
 use crate::Result;
 use crate::memory::{collected, copied};
@@ -9,7 +9,7 @@ pub(super) struct KeyList {
     pub key: u32,
     /// How often the query has the key.
     pub weight: u32,
-    /// The approximate number of postings on long parts; 0 if there are none.
+    /// The approximate number of postings in the parts where the list is long, or 0 if it is short in all.
     pub long_postings: Cell<u64>,
 }
 

@@ -1,10 +1,10 @@
 //! Leaf pages: sorted postings in blocks of 64.
 //!
-//! Payload, little-endian: `postings u16 | bytes used u16 | first key of each block u32... | of each block:
-//! first offset u32, end of its bits u16, bits of a key u8, bits of an offset u8 | bits...`. Every
-//! block but the last holds 64 postings. Its bits are the differences of each key to the one before
-//! (0 for the first), then the offsets; each half begins at a byte. Where all keys of a block are one
-//! (0 bits a key), its offsets are stored as differences to its first.
+//! Payload, little-endian: `postings u16 | bytes used u16 | first key of each block u32... | for each block: first
+//! offset u32, end of its bits u16, bits of a key u8, bits of an offset u8 | bits...`. Every block but the last holds
+//! 64 postings. Its bits are the differences of each key from the one before (0 for the first), then the offsets; each
+//! half begins at a byte. If all keys of a block are equal (0 bits per key), its offsets are stored as differences from
+//! its first.
 
 use super::bits::{BLOCK, number_in, pack, packed_len, width};
 use super::{Damaged, Posting};
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 const HEADER: usize = 4;
 
-/// The bytes of a block besides its bits: its first key, and the rest of its head.
+/// Bytes of a block's head: its first key, and the rest.
 const HEAD: usize = KEY + REST;
 const KEY: usize = 4;
 const REST: usize = 8;
@@ -48,7 +48,7 @@ impl Widths {
         }
     }
 
-    /// Bits of a key and of an offset.
+    /// Returns the bits of a key and of an offset.
     fn bits(self) -> (u32, u32) {
         match width(self.differences) {
             0 => (0, width(self.relative_offsets)),
@@ -63,7 +63,7 @@ impl Widths {
 }
 
 impl LeafBuilder {
-    /// Returns a builder of payloads of at most `capacity` bytes: 24 to 65535.
+    /// Returns a builder of payloads of at most `capacity` bytes, which is 24 to 65535.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -81,7 +81,7 @@ impl LeafBuilder {
         })
     }
 
-    /// Adds a posting above all earlier ones, or returns false if the page has no room for it.
+    /// Adds `posting`, which must be above all earlier ones. Returns false if the page has no room for it.
     #[inline]
     pub fn push(&mut self, posting: Posting) -> bool {
         let (first, last) = match (self.pending.first(), self.pending.last()) {
@@ -133,8 +133,8 @@ impl LeafBuilder {
         self.widths = Widths::default();
     }
 
-    /// Writes the payload to the front of `page`, which has room for the capacity. Returns its length, and empties
-    /// the builder.
+    /// Writes the payload to the front of `page`, which must have room for the capacity. Returns its length, and
+    /// empties the builder.
     pub fn finish(&mut self, page: &mut [u8]) -> usize {
         self.finish_block();
         let used = HEADER + self.keys.len() + self.rests.len() + self.bits.len();
@@ -180,8 +180,10 @@ pub struct Leaf<'a> {
 }
 
 impl<'a> Leaf<'a> {
+    /// Reads the head of the leaf in `payload`.
+    ///
     /// # Errors
-    /// Fails if the payload is too short for its postings.
+    /// `Damaged` if the payload is too short for its postings.
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("leaf page shorter than its postings");
@@ -224,7 +226,7 @@ impl<'a> Leaf<'a> {
     /// Returns the last posting.
     ///
     /// # Errors
-    /// Fails if its block is damaged.
+    /// `Damaged` if its block is damaged.
     pub fn last(&self) -> Result<Posting, Damaged> {
         let block = self.block(self.keys.len() - 1)?;
         Ok(block.numbers[block.len - 1].into())
@@ -236,7 +238,7 @@ impl<'a> Leaf<'a> {
         self.keys.len()
     }
 
-    /// Returns the first posting of a block.
+    /// Returns the first posting of `block`.
     #[inline]
     pub(super) fn first_of(&self, block: usize) -> Posting {
         let [a, b, c, d, ..] = self.rests[block];
@@ -246,9 +248,9 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// Returns the last block that begins at or before a posting, or block 0.
+    /// Returns the last block that begins at or before `posting`, or 0.
     pub(super) fn block_of(&self, posting: Posting) -> usize {
-        // Compares with all of them, many in one step. They are in two cache lines, which are fetched together.
+        // Compares with all of them, many at a time. They are in two cache lines, which are fetched together.
         let begins_below = |key: &&[u8; KEY]| u32::from_le_bytes(**key) < posting.key;
         let mut blocks = self.keys.iter().filter(begins_below).count();
         // Only in the list of a hot key does more than one block begin with the key.
@@ -269,7 +271,7 @@ impl<'a> Leaf<'a> {
         blocks.saturating_sub(1)
     }
 
-    /// Returns the last block, from block `from` on, that begins at or before a posting.
+    /// Returns the last block after `from` that begins at or before `posting`, or `from` if there is none.
     #[inline]
     pub(super) fn block_from(&self, mut from: usize, posting: Posting) -> usize {
         while let Some(key) = self.keys.get(from + 1)
@@ -281,8 +283,8 @@ impl<'a> Leaf<'a> {
         from
     }
 
-    /// Reads the blocks in which the ascending postings are, a byte of each cache line, so that the processor waits
-    /// for all of them at once.
+    /// Reads one byte of each cache line of the blocks that the ascending `postings` are in, so that the processor
+    /// waits for all of them at once.
     pub(super) fn fetch(&self, postings: impl Iterator<Item = Posting>) {
         const CACHE_LINE: usize = 64;
         let (mut number, mut fetched, mut looked_at) = (0, 0, 0);
@@ -298,7 +300,7 @@ impl<'a> Leaf<'a> {
         std::hint::black_box(looked_at);
     }
 
-    /// Returns the range of the bits of a block.
+    /// Returns the range of the bits of `block`.
     #[inline]
     fn range_of(&self, block: usize) -> Range<usize> {
         let end_of = |block: usize| {
@@ -308,10 +310,10 @@ impl<'a> Leaf<'a> {
         block.checked_sub(1).map_or(0, end_of)..end_of(block)
     }
 
-    /// Returns a block as it is stored.
+    /// Returns block `number` as it is stored.
     ///
     /// # Errors
-    /// Fails if its head is impossible.
+    /// `Damaged` if its head is impossible.
     #[inline]
     pub(super) fn stored(&self, number: usize) -> Result<StoredBlock<'a>, Damaged> {
         let [.., key_bits, offset_bits] = self.rests[number];
@@ -336,10 +338,10 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// Unpacks a block.
+    /// Unpacks block `number`.
     ///
     /// # Errors
-    /// Fails if its head or its last key is impossible.
+    /// `Damaged` if its head or its last key is impossible.
     #[inline]
     pub(super) fn block(&self, number: usize) -> Result<Block, Damaged> {
         let stored = self.stored(number)?;
@@ -362,7 +364,7 @@ impl<'a> Leaf<'a> {
     /// Calls `visit` with the postings from `first` to `last`, as numbers, block by block, until it returns false.
     ///
     /// # Errors
-    /// Those of `visit`; fails if a block is damaged.
+    /// The errors of `visit`; `Damaged` if a block is damaged.
     #[inline]
     pub fn visit(
         &self,
@@ -384,10 +386,10 @@ impl<'a> Leaf<'a> {
         Ok(())
     }
 
-    /// Returns the number of postings below a posting.
+    /// Returns the number of postings below `posting`.
     ///
     /// # Errors
-    /// Fails if the block in which the posting would be is damaged.
+    /// `Damaged` if the block that `posting` would be in is damaged.
     pub fn rank(&self, posting: Posting) -> Result<usize, Damaged> {
         let number = self.block_of(posting);
         let block = self.block(number)?;
@@ -398,29 +400,29 @@ impl<'a> Leaf<'a> {
 
 pub(super) const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
 
-/// A block of a leaf page.
+/// A block of a leaf page, packed.
 pub(super) struct StoredBlock<'a> {
     pub first: Posting,
     pub len: usize,
-    /// The key differences, the offsets, and the blocks after it.
+    /// The key differences, the offsets, and all blocks after them.
     rest: &'a [u8],
     /// The bit at which the offsets begin.
     offsets_at: u32,
     key_bits: u32,
     offset_bits: u32,
-    /// A number that is added to every offset.
+    /// Added to every offset.
     bias: u32,
 }
 
 impl StoredBlock<'_> {
-    /// Returns the difference between the key at a place and the key before it.
+    /// Returns the difference between the key at `place` and the key before it.
     #[inline]
     pub fn difference(&self, place: usize) -> u32 {
         number_in(self.rest, place as u32 * self.key_bits, self.key_bits)
     }
 
-    /// Returns the first place whose key is at least `wanted`, and that key. The search begins at a place with a
-    /// known key. At the end of the block, returns the block's length and the last key.
+    /// Returns the first place whose key is at least `wanted`, and that key. Searches from `place`, where the key is
+    /// `key`. If there is none, returns the block's length and the last key.
     #[inline]
     pub fn seek(&self, mut place: usize, mut key: u64, wanted: u64) -> (usize, u64) {
         let (bits, width, len) = (self.rest, self.key_bits, self.len);
@@ -433,7 +435,7 @@ impl StoredBlock<'_> {
         (place, key)
     }
 
-    /// Returns the offset at a place.
+    /// Returns the offset at `place`.
     #[inline]
     pub fn offset(&self, place: usize) -> u32 {
         let at = self.offsets_at + place as u32 * self.offset_bits;
@@ -442,7 +444,7 @@ impl StoredBlock<'_> {
     }
 }
 
-/// Postings of a block as numbers: all of them, or some.
+/// The postings of a block as numbers.
 pub(super) struct Block {
     numbers: [u64; BLOCK],
     len: usize,

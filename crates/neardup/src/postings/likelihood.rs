@@ -1,27 +1,29 @@
-//! The probability that a row has enough of a query's keys, by those that were looked up.
+//! The probability that a row has enough of a query's keys, given how many of the keys looked up it has.
 
 use super::estimate::{Estimate, MOST_KEYS, enough};
 use crate::Result;
 use crate::memory::{Grow, filled};
 
-/// The probability that a row has a number of a query's keys, by the number of keys that it has among those that were
-/// looked up: a random sample without replacement. Beforehand, all numbers are equally likely.
+/// The probability that a row has a given number of a query's keys, by the number of looked up keys that it has. The
+/// keys looked up are a random sample without replacement. A priori, all numbers are equally likely.
 pub struct Likelihood {
-    /// By the number of looked up keys that a row has, the probability of having at least as many of all keys as the
-    /// place says.
+    /// `tails[shared][n]`: the probability that a row with `shared` of the keys looked up has at least n of all keys.
+    /// If there are more than [`MOST_KEYS`] keys, n counts in proportion.
     tails: Vec<Vec<f64>>,
     /// The number of the query's keys.
     keys: usize,
 }
 
 impl Likelihood {
+    /// Returns the likelihood for a query of `keys` keys, some of which `estimate` has looked up.
+    ///
     /// # Errors
     /// `OutOfMemory`.
     pub fn new(estimate: &Estimate, keys: usize) -> Result<Self> {
         let looked_up = estimate.lists();
         let all = keys.clamp(looked_up.max(1), MOST_KEYS);
         let mut tails = Vec::new();
-        // On a damaged page a list can have a row twice.
+        // On a damaged page, a list can have a row twice.
         for shared in 0..=looked_up.min(estimate.most_shared()) {
             tails.try_push(tail(all, looked_up, shared)?)?;
         }
@@ -29,7 +31,7 @@ impl Likelihood {
         Ok(Self { tails, keys })
     }
 
-    /// Returns the probability that a row with `shared` of the keys that were looked up has at least `needed` of all.
+    /// Returns the probability that a row with `shared` of the keys looked up has at least `needed` of all.
     pub fn of(&self, shared: u32, needed: usize) -> f64 {
         let tail = &self.tails[self.tails.len().min(shared as usize + 1) - 1];
         let all = tail.len() - 1;

@@ -7,7 +7,7 @@ use super::part::SegmentPart;
 use super::walk::Leaves;
 use super::{Damaged, Pages, Posting};
 
-/// Reads the part of a list that lies in a segment.
+/// Reads the part of `list` that lies in a segment.
 pub(super) fn scan<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,
@@ -43,7 +43,7 @@ pub(super) fn scan<P: Pages>(
     Ok(())
 }
 
-/// Looks up candidates in the part of a list that is in a segment.
+/// Looks up `candidates` in the part of `list` that lies in a segment.
 pub(super) fn probe<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,

@@ -1,15 +1,15 @@
-//! Merging of several segments into one, a leaf at a time.
+//! Merges several segments into one, a leaf at a time.
 
 use super::part::split_of_input;
 use super::walk::SegmentWalk;
 use super::{Damaged, LeafBuilder, MAX_ROWS, Pages, Posting, Segment};
 use crate::memory::{collected, with_room};
 
-/// The postings of some segments from a split on, in the order of the segment that they are merged into.
+/// The postings of some segments at or after a split, in the order of the segment that they are merged into.
 ///
-/// Only the split must be remembered to continue later, or after a crash. A page of an input is not read again once
-/// a later page of its level begins at or before the split. To compare the split with [`Posting`]s of that input,
-/// convert it with [`split_of_input`].
+/// To continue later, or after a crash, only the split must be remembered. A page of an input is not read again once a
+/// later page of its level begins at or before the split. To compare the split with [`Posting`]s of that input, convert
+/// it with [`split_of_input`].
 pub struct Merge {
     inputs: Vec<Input>,
     /// The next posting of each input, in terms of the output; [`END`] if there is none.
@@ -28,7 +28,7 @@ struct Input {
 const END: u64 = u64::MAX;
 
 impl Merge {
-    /// Returns a merge that begins at `split`, which counts offsets from `lo`, the output's first row.
+    /// Returns a merge that begins at `split`, whose offset counts from `lo`, the output's first row.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -46,13 +46,13 @@ impl Merge {
         })
     }
 
-    /// Takes postings until `leaf` is full or there are no more, and returns the new split: the first posting that was
-    /// not taken, None at the end. Postings of rows that `keep` rejects are dropped.
+    /// Takes postings until `leaf` is full or there are no more. Returns the new split: the first posting that was not
+    /// taken, or None at the end. Drops postings of rows that `keep` rejects.
     ///
-    /// Takes about 10 ns a posting, and reads as many leaves as it writes unless rows are dropped.
+    /// Takes about 10 ns per posting, and reads as many leaves as it writes unless rows are dropped.
     ///
     /// # Errors
-    /// Those of `pages`; fails if the inputs' postings are out of order or out of range.
+    /// The errors of `pages`; `Damaged` if the inputs' postings are out of order or out of range.
     pub fn fill<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -78,7 +78,7 @@ impl Merge {
         }
     }
 
-    /// Reads the first posting of each input, unless this has been done before.
+    /// Reads the first posting of each input, unless this was done before.
     fn begin<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
         for input in self.next.len()..self.inputs.len() {
             let next = self.inputs[input].next(pages)?;
@@ -87,7 +87,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Returns the least of the next postings and its input, with no branch that depends on them.
+    /// Returns the least of the next postings and its input, without a branch that depends on them.
     #[inline]
     fn least(&self) -> (usize, u64) {
         let mut least = (0, END);

@@ -1,14 +1,14 @@
-//! Postings on pages: how the access method stores the keys of rows, and finds the rows that share
-//! at least T of a query's keys (T-occurrence).
+//! Postings on pages: how the access method stores the keys of rows, and finds the rows that share at least T of a
+//! query's keys (T-occurrence).
 //!
 //! A row has a number and a set of 32-bit keys. New rows are appended to [`log`] pages. A [`Segment`] holds the
 //! postings (key, row) of a range of rows, sorted, on immutable [`leaf`] pages below a static tree of [`directory`]
-//! pages. [`search`](search()) looks up the keys of a query in segments; [`sweep`](sweep()) reads all postings. [`Merge`] makes one segment from several, leaf by leaf, and
-//! [`policy`] decides which.
+//! pages. [`search`](search()) looks up the keys of a query in segments; [`sweep`](sweep()) reads all postings.
+//! [`Merge`] makes one segment from several, leaf by leaf, and [`policy`] decides which.
 //!
-//! This module works on byte slices, the payloads of pages; their headers and locks are left to the caller. Bytes
-//! that were never written lead to [`Damaged`], not to a panic. All memory whose size depends on them or on the
-//! query is reserved fallibly.
+//! This module works on byte slices, the payloads of pages; their headers and locks are left to the caller. Bytes that
+//! it never wrote lead to [`Damaged`], not to a panic. All memory whose size depends on them or on the query is
+//! reserved fallibly.
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
 mod bits;
@@ -83,7 +83,7 @@ impl From<u64> for Posting {
     }
 }
 
-/// Says why bytes are not a page written by this module.
+/// The reason why bytes are not a page written by this module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damaged(pub &'static str);
 
@@ -95,21 +95,21 @@ impl fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
-/// Rows that the range of a segment can hold: one offset is never used.
+/// Maximum number of rows in the range of a segment: one offset is never used.
 pub const MAX_ROWS: u64 = u32::MAX as u64;
 
-/// The most levels of directory pages of a segment: more than 2^32 pages need.
+/// Maximum number of levels of directory pages of a segment. Even 2^32 pages need fewer.
 pub const MAX_DEPTH: u8 = 8;
 
-/// The place of the postings for a range of rows.
+/// The location of the postings of a range of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Written on each of its pages, and never given to another segment.
     pub number: u64,
-    /// Its rows: from `lo` to before `hi`, at most [`MAX_ROWS`].
+    /// Its rows are `lo..hi`, at most [`MAX_ROWS`].
     pub lo: u64,
     pub hi: u64,
-    /// Without postings it has no pages either, and `root` has no meaning.
+    /// If 0, it has no pages, and `root` has no meaning.
     pub postings: u64,
     pub root: u32,
     /// Levels of directory pages above the leaves; if 0, the root is a leaf.
@@ -151,14 +151,14 @@ impl<'a> SegmentGroup<'a> {
     }
 }
 
-/// The most pages that are announced at a time: usually all that a lookup reads of a level.
+/// Maximum number of pages announced at a time: usually all that a lookup reads on a level.
 pub const AHEAD: usize = 512;
 
 /// A page that will be read.
 #[derive(Debug, Clone, Copy)]
 pub struct PageAhead {
     pub block: u32,
-    /// The part of the page that is needed in addition to its beginning: from 0, its first byte, to 1, its last; may
+    /// The place on the page that is needed in addition to its beginning: from 0, its first byte, to 1, its last. May
     /// be NaN.
     pub place: f32,
 }
@@ -173,8 +173,8 @@ pub enum PageKind {
 pub trait Pages {
     type Error: From<Damaged> + From<crate::Error>;
 
-    /// Announces at most [`AHEAD`] pages that are read next, so that the storage is asked for all of them before the
-    /// first one is waited for. If some must be read from storage, pages in memory are moved to the front.
+    /// Announces at most [`AHEAD`] pages that will be read next, so that the storage is asked for all of them before
+    /// the first one is waited for. If some must be read from storage, moves pages in memory to the front.
     ///
     /// # Errors
     /// Fails if a page cannot be read.
@@ -184,12 +184,12 @@ pub trait Pages {
         ahead: impl Fn(&T) -> PageAhead,
     ) -> Result<(), Self::Error>;
 
-    /// Calls `look` with the payload of a page, after which there may be anything.
+    /// Calls `look` with the payload of a page. Any bytes may follow it.
     ///
     /// Only one page at a time is looked at, and no reference to it is kept.
     ///
     /// # Errors
-    /// An error if the page cannot be read, is of another kind or another segment, or `look` fails.
+    /// Fails if the page cannot be read, is of another kind or another segment, or `look` fails.
     fn read<R>(
         &mut self,
         segment: &Segment,
@@ -201,14 +201,14 @@ pub trait Pages {
     /// Called between pages, and now and then in long computations.
     ///
     /// # Errors
-    /// An error if the caller wants to stop.
+    /// Fails if the caller wants to stop.
     fn interrupt(&mut self) -> Result<(), Self::Error>;
 }
 
 /// Pages of segments whose rows have known sizes.
 pub trait RowSizes: Pages {
-    /// Calls `look` with the place among `rows`, which ascend, of every row that is not known to be dead, and its
-    /// size.
+    /// Calls `look` for every one of `rows` that is not known to be dead, with its place among them and its size.
+    /// `rows` ascend.
     ///
     /// # Errors
     /// Fails if a page cannot be read.

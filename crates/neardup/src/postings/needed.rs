@@ -5,23 +5,23 @@ use crate::bands::occurrence::{Minimum, minima};
 use crate::bands::{Levels, MOST_KEYS, Occurrence, RowSize};
 use crate::set::reaches;
 
-/// How many of a query's keys every match has.
+/// The number of a query's keys that every match has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Needed {
-    /// Keys count at their own places, as in bands.
+    /// Keys count only at their own places, as in bands.
     Bands(Occurrence),
     /// A number above 0; keys count in any order, as the elements of sets.
     Elements(usize),
-    /// The number that is the share `share`, above 0, of the row's own elements, all of them among the query's `members`
-    /// elements. A row that has keys for a sample of its elements needs `sampled` keys, above 0.
+    /// The number of elements that is `share` (above 0) of the row's own. These must be among the query's `members`
+    /// elements. A row that has keys for a sample of its elements needs `sampled` keys (above 0).
     OwnShare {
         share: f64,
         members: usize,
         sampled: usize,
     },
-    /// The number, at least `least` (above 0), that is the share `similarity` of the elements that row and query
-    /// have together; the query has `members` elements. If `levels` says so, rows and query have keys for samples of
-    /// their elements.
+    /// The number of elements, at least `least` (above 0), that is the share `similarity` of the union of row and
+    /// query. The query has `members` elements. With `levels`, rows and query can have keys for samples of their
+    /// elements.
     Resembling {
         similarity: f64,
         members: usize,
@@ -31,7 +31,7 @@ pub enum Needed {
 }
 
 impl Needed {
-    /// Returns the number of keys, above 0, that every match has at least.
+    /// Returns the minimum number of keys, above 0, that every match has.
     pub fn least(&self) -> usize {
         match *self {
             Self::Bands(occurrence) => occurrence.needed(),
@@ -53,7 +53,8 @@ impl Needed {
         matches!(self, Self::OwnShare { .. } | Self::Resembling { .. })
     }
 
-    /// Returns the least number of keys, 1 or more, that a row of this size must share; None if no such row matches.
+    /// Returns the minimum number of keys, 1 or more, that a row of this `size` must share, or None if no such row
+    /// matches.
     pub fn of_row(&self, size: RowSize) -> Option<usize> {
         let own = size.count();
         let (nearly, reaches): (f64, &dyn Fn(usize) -> bool) = match *self {
@@ -96,10 +97,10 @@ impl Needed {
         }
     }
 
-    /// Returns [`Self::of_row`] as a function that remembers the numbers of rows that are not sampled.
+    /// Returns [`Self::of_row`] as a function that remembers its results for rows that are not sampled.
     pub fn of_rows(self) -> impl FnMut(RowSize) -> Option<u32> {
         const NEVER: u32 = u32::MAX;
-        // 0 where the number is not known yet.
+        // 0 if the number is not known yet.
         let mut known = [0; MOST_KEYS + 1];
         move |size| {
             let compute = || self.of_row(size).map_or(NEVER, |needed| needed as u32);
@@ -116,7 +117,7 @@ impl Needed {
         }
     }
 
-    /// Returns whether a row of this size has enough of the keys: it shares `shared` of them.
+    /// Returns whether a row of this `size` that shares `shared` keys has enough of them.
     pub fn is_reached(&self, shared: usize, size: RowSize) -> bool {
         self.of_row(size).is_some_and(|needed| shared >= needed)
     }
@@ -141,7 +142,7 @@ impl Needed {
         }
     }
 
-    /// Returns the keys in the form in which rows of the log are compared with them.
+    /// Returns `keys` in the form in which rows of the log are compared with them.
     ///
     /// # Errors
     /// `OutOfMemory`.

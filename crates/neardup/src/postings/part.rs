@@ -19,7 +19,7 @@ pub(super) struct SegmentPart<'g> {
 }
 
 impl<'g> SegmentPart<'g> {
-    /// Returns the part of a segment with the postings from `first` to `last`, if there can be any.
+    /// Returns the part of `segment` with the postings from `first` to `last`, if there can be any.
     fn new(segment: &'g Segment, lo: u64, first: u64, last: u64) -> Result<Option<Self>, Damaged> {
         let rows = segment.rows()?;
         let shift = segment.lo.checked_sub(lo);
@@ -36,7 +36,7 @@ impl<'g> SegmentPart<'g> {
         Ok((segment.postings > 0 && rows > 0).then_some(part))
     }
 
-    /// Returns the part for some of the group's rows, if there can be any.
+    /// Returns the part for the group's rows in `window`, if there can be any.
     pub(super) fn within(&self, window: &Range<u32>) -> Option<Self> {
         let start = window.start.saturating_sub(self.shift);
         let end = window.end.checked_sub(self.shift)?;
@@ -46,7 +46,7 @@ impl<'g> SegmentPart<'g> {
         })
     }
 
-    /// Returns the first and the last posting that a key can have.
+    /// Returns the first and the last posting that `key` can have.
     #[inline]
     pub(super) fn range(&self, key: u32) -> Option<(Posting, Posting)> {
         let [first, last] = <[u32; 2]>::from(self.offsets).map(|offset| Posting { key, offset });
@@ -55,7 +55,7 @@ impl<'g> SegmentPart<'g> {
         (first <= last).then_some((first.into(), last.into()))
     }
 
-    /// Returns whether a posting is valid.
+    /// Returns whether `posting` is valid.
     pub(super) fn has(&self, posting: Posting) -> bool {
         (self.first..=self.last).contains(&posting.into())
     }
@@ -78,7 +78,7 @@ impl<'g> SegmentPart<'g> {
     }
 }
 
-/// Returns a group's first row, and the valid parts of its segments.
+/// Returns the first row of `group`, and the valid parts of its segments.
 pub(super) fn parts<'g, E>(group: &'g SegmentGroup) -> Result<(u64, Vec<SegmentPart<'g>>), E>
 where
     E: From<Damaged> + From<Error>,
@@ -101,7 +101,7 @@ where
     Ok((lo, parts))
 }
 
-/// Returns the offsets of the rows of parts.
+/// Returns the range of the offsets of the rows of `parts`.
 pub(super) fn offsets_of(parts: &[SegmentPart]) -> Range<u32> {
     let first = parts.iter().map(|part| part.shift + part.offsets.0);
     let end = parts.iter().map(|part| {
@@ -111,8 +111,8 @@ pub(super) fn offsets_of(parts: &[SegmentPart]) -> Range<u32> {
     first.min().unwrap_or(0)..end.max().unwrap_or(0)
 }
 
-/// Returns the first posting of an input that is not below a split, in terms of the input. The rows of the input
-/// begin `shift` after the rows of the output.
+/// Returns the first posting of an input that is not below `split`, in terms of the input, whose rows begin `shift`
+/// after the rows of the output.
 pub fn split_of_input(split: Posting, shift: u64) -> Posting {
     let offset = u64::from(split.offset).saturating_sub(shift) as u32;
     Posting { offset, ..split }

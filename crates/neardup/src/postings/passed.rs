@@ -5,15 +5,15 @@ use super::walk::read_directory;
 use super::{Directory, Pages, Posting, Segment};
 use crate::memory::collected;
 
-/// Calls `found` with the block of every page of a merge's input that was needed while the split was `from` and is
-/// not needed at `to`. At the end of the merge `to` is `None`, and no page is needed. Both are in terms of the input
+/// Calls `found` with the block of every page of a merge's input that was needed while the split was `from`, and is no
+/// longer needed at `to`. At the end of the merge, `to` is `None` and no page is needed. Both are in terms of the input
 /// ([`super::split_of_input`]).
 ///
 /// A page is needed until a later page of its level begins at or before the split. Reads only the directory pages on
 /// the way from one split to the other.
 ///
 /// # Errors
-/// Those of `pages`; too little memory.
+/// The errors of `pages`; damaged pages; `OutOfMemory`.
 pub fn passed<P: Pages>(
     pages: &mut P,
     segment: &Segment,
@@ -35,8 +35,7 @@ pub fn passed<P: Pages>(
     )
 }
 
-/// Looks at a page of a level, and at the pages below it between the two splits. The next page of the level begins at
-/// `end`.
+/// Visits `page` of `level`, and the pages below it between the two splits. The next page of the level begins at `end`.
 fn visit<P: Pages>(
     pages: &mut P,
     segment: &Segment,

@@ -1,9 +1,9 @@
-//! In-place sorting of postings, so that they can use all of maintenance_work_mem.
+//! Sorts postings in place, so that they can use all of maintenance_work_mem.
 
-/// Up to this many numbers are left to the comparison sort.
+/// Maximum number of postings to leave to the comparison sort.
 const FEW: usize = 2048;
 
-/// Numbers processed between two checks for interrupts.
+/// Number of postings to process between two checks for interrupts.
 const HEARTBEAT: usize = 1 << 20;
 
 /// Sorts postings as numbers ([`u64::from`]) and drops repeated ones, which come from rows with colliding keys.
@@ -16,7 +16,7 @@ pub fn sort_distinct(postings: &mut Vec<u64>, check: &mut dyn FnMut()) {
     postings.dedup();
 }
 
-/// Sorts numbers in the same way, but keeps repeated ones.
+/// Sorts `numbers` in the same way, but keeps repeated ones, and does not check for interrupts.
 pub(super) fn sort(numbers: &mut [u64]) {
     let ored = numbers.iter().fold(0, |ored, number| ored | number);
     let highest = ored.checked_ilog2().unwrap_or(0);
@@ -39,7 +39,7 @@ fn sort_from(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) {
     }
 }
 
-/// Groups the numbers by the byte at `shift`, and returns where each group ends.
+/// Groups the postings by the byte at `shift`, and returns where each group ends.
 fn exchange(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) -> [usize; 256] {
     let byte = |number: u64| (number >> shift) as usize & 0xFF;
     let mut counts = [0; 256];
