@@ -10,7 +10,7 @@ use crate::{Grow, Result, collected, copied, filled};
 const NONE: u32 = u32::MAX;
 
 /// Returns the suffixes of `text` in ascending order, by their first positions. Every number in `text` is below
-/// `letters`. Time O(n + letters), memory at most twice 9 bytes per unit and 8 per letter.
+/// `letters`. Time O(n + letters). Memory at most twice the sum of 9 bytes per unit and 8 per letter.
 ///
 /// # Errors
 /// `OutOfMemory`.

@@ -9,14 +9,14 @@ use crate::arguments;
 use crate::error::out_of_range;
 use crate::{Error, Result};
 
-/// Midpoints for integrating each side of the threshold. With 1000, the areas are within 1e-6 of their limits for
-/// every b and r of 128 slots.
+/// Number of midpoints for integrating each side of the threshold. With 1000, the areas are within 1e-6 of their limits
+/// for every b and r of 128 slots.
 const POINTS: usize = 1000;
 
 const _: () = assert!(POINTS.is_multiple_of(8));
 
-/// Returns the probability that documents of Jaccard `similarity` share one of `bands` bands of
-/// `rows` rows: 1 - (1 - s^r)^b.
+/// Returns the probability that documents of Jaccard `similarity` share one of `bands` bands of `rows` rows:
+/// 1 - (1 - s^r)^b.
 ///
 /// # Errors
 /// `Invalid` for a similarity outside 0 to 1, or for bands or rows below 1.
@@ -38,8 +38,8 @@ fn s_curve(similarity: f64, bands: f64, rows: f64) -> f64 {
     -(bands * (-similarity.powf(rows)).ln_1p()).exp_m1()
 }
 
-/// Bands, rows, the area under the S-curve below the threshold (false positives), and the area above the S-curve
-/// from the threshold on (false negatives).
+/// Bands, rows, the area under the S-curve below the threshold (false positives), and the area above the S-curve at or
+/// above the threshold (false negatives).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LshParams {
     pub bands: usize,
@@ -52,8 +52,8 @@ pub struct LshParams {
 /// Miller, "LSH Ensemble", VLDB 2016, section 5.3). Takes 1.6 ms for 128 slots, 21 ms for 1024.
 ///
 /// # Errors
-/// `Invalid` for a threshold outside (0, 1], for slots outside 1 to 1024, and for weights that are
-/// negative, not finite or both 0.
+/// `Invalid` for a threshold outside (0, 1], for slots outside 1 to 1024, and for weights that are negative, not finite
+/// or both 0.
 pub fn lsh_params(threshold: f64, slots: i64, fp_weight: f64, fn_weight: f64) -> Result<LshParams> {
     arguments::threshold(threshold)?;
     let slots = arguments::slots(slots)?;
@@ -91,7 +91,7 @@ fn areas(threshold: f64, rows: usize, most_bands: usize) -> Vec<LshParams> {
         .collect()
 }
 
-/// Multiplies the powers of all points by their base once more and returns their mean. Uses eight sums, so that the
+/// Multiplies the powers of all points by their base once more and returns their mean. Uses eight sums so that the
 /// compiler adds them side by side, and avoids subnormal numbers, which processors multiply slowly.
 fn next_mean(powers: &mut [f64], misses: &[f64]) -> f64 {
     let mut sums = [0.0; 8];

@@ -1,8 +1,8 @@
 //! The key of one element of a set.
 //!
 //! Scheme 1, frozen by known-answer vectors because indexes store the key: the high half of `split_mix` of
-//! [`crate::hash`]. Elements need not be well mixed. Different elements rarely share a key; if they do, they count
-//! as shared, so that no lookup misses a row.
+//! [`crate::hash`]. Elements need not be well mixed. Different elements rarely share a key. If they do, they count as
+//! shared, so no lookup misses a row.
 
 use crate::hash::split_mix;
 

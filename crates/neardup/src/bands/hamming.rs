@@ -21,10 +21,10 @@ use crate::{Error, Result};
 use bitvec::prelude::*;
 use std::ops::Range;
 
-/// The most blocks that a bit string is cut into.
+/// Maximum number of blocks that a bit string is cut into.
 pub const MAX_BLOCKS: usize = 64;
 
-/// The most keys for one bit string.
+/// Maximum number of keys for one bit string.
 pub const MAX_KEYS: usize = 1024;
 
 /// A cut of bit strings of any length into `blocks` consecutive blocks of almost equal length, for lookups of up to
@@ -64,26 +64,26 @@ impl HammingBlocks {
         self.blocks
     }
 
-    /// Returns the bits of block `block` of a string of `length` bits. A string with fewer bits than blocks has
+    /// Returns the bits of block number `block` in a string of `length` bits. A string with fewer bits than blocks has
     /// empty blocks; the lemma still holds.
     pub fn range(&self, length: usize, block: usize) -> Range<usize> {
         let start = |block| block * length / self.blocks;
         start(block)..start(block + 1)
     }
 
-    /// Returns how many blocks strings at most `distance` apart share with a query; `None` if they may share none,
-    /// so that these blocks cannot find them.
+    /// Returns how many blocks a string at most `distance` from a query shares with it, or `None` if it may share none,
+    /// so these blocks cannot find it.
     pub fn occurrence(&self, distance: usize) -> Option<Occurrence> {
         Occurrence::within(self.blocks, distance)
     }
 
-    /// Returns the least distance of strings that share `shared` blocks.
+    /// Returns the minimum distance of strings that share `shared` blocks.
     pub fn least_distance(&self, shared: usize) -> usize {
         self.blocks.saturating_sub(shared)
     }
 
-    /// Returns one well-mixed hash for each block. It also covers the length and the partition, so that strings of
-    /// different lengths share none.
+    /// Returns one well-mixed hash for each block. It also covers the length and the partition, so strings of different
+    /// lengths share none.
     pub fn block_hashes<'a>(
         &self,
         bits: &'a BitSlice<u8, Msb0>,
@@ -106,9 +106,8 @@ impl HammingBlocks {
         self.subset_keys(bits, self.blocks)
     }
 
-    /// Returns the keys to look up for strings at most `distance` apart: every such string shares one of them. Among
-    /// any `blocks - self.distance + distance` blocks enough are intact, so that only subsets of this many blocks
-    /// are looked up.
+    /// Returns the keys to look up for strings at most `distance` apart: every such string shares one of them. Enough
+    /// of the first `blocks - self.distance + distance` blocks are intact, so only subsets of these are looked up.
     ///
     /// # Errors
     /// `Invalid` if `distance` is above that of the stored keys, or if there are more than [`MAX_KEYS`] keys.
@@ -159,12 +158,12 @@ fn subset_key(members: &[usize], hashes: &[u64]) -> i64 {
     }) as i64
 }
 
-/// Returns the number of subsets of size `size` of a set of `among` elements.
+/// Returns the number of subsets with `size` elements of a set of `among` elements.
 pub(super) fn subsets(among: usize, size: usize) -> u128 {
     (0..size as u128).fold(1, |count, i| count * (among as u128 - i) / (i + 1))
 }
 
-/// Steps to the next subset in lexicographic order; returns false after the last.
+/// Steps to the next subset in lexicographic order. Returns false after the last one.
 fn next_subset(members: &mut [usize], among: usize) -> bool {
     let size = members.len();
     let Some(moving) = (0..size).rfind(|&i| members[i] < among - size + i) else {

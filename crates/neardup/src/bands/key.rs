@@ -2,8 +2,8 @@
 //!
 //! Scheme 1, frozen by known-answer vectors because indexes store it. With `finish` and
 //! `split_mix` of [`crate::hash`], additions modulo 2^64:
-//! - digest of the parameters: `finish(finish(w0) ^ seed_id)`, where w0 holds, from its low end,
-//!   8 bits of unit code, 16 of k, 16 of the number of slots, 8 of bits a slot, 8 of fold code;
+//! - digest of the parameters: `finish(finish(w0) ^ seed_id)`, where w0 holds, from its low end, 8 bits of unit code,
+//!   16 of k, 16 of the number of slots, 8 of bits per slot, 8 of fold code;
 //! - band: start with `digest + GOLDEN * (number of bands * 2^16 + band)`; take the band's slots
 //!   as little-endian 64-bit words, the last padded with zeros, `h = finish(h ^ word)`; the result
 //!   is `split_mix(h + number of bytes)`. Slots of fewer than 8 bits take one byte each.
@@ -22,7 +22,7 @@ pub fn header_digest(header: &Header) -> u64 {
     finish(finish(parameters) ^ header.seed_id)
 }
 
-/// Returns the hash of band number `band` of `bands`, well mixed in every bit, so that any part of it can be a
+/// Returns the hash of band number `band` of `bands`. It is well mixed in every bit, so any part of it can serve as a
 /// shorter key. Takes about 3 ns for 16 bytes of slots. Every step is a bijection of the state: bands of at most 8
 /// bytes never collide within one partition.
 #[inline]
@@ -41,8 +41,8 @@ pub fn band_hash(header_digest: u64, bands: usize, band: usize, slots: &[u8]) ->
     split_mix(hash.wrapping_add(slots.len() as u64))
 }
 
-/// Returns one hash for each band, in order; none for an empty document. The signature has at least as many slots as
-/// `bands` uses.
+/// Returns one hash for each band, in order; none for an empty document. The signature must have at least as many slots
+/// as `bands` uses.
 pub fn band_hashes<'a>(
     signature: &Signature<'a>,
     bands: &Bands,

@@ -1,9 +1,9 @@
 //! Samples of sets of different sizes: how many keys two sets share if each has the keys of a sample.
 //!
-//! A set of level j has the keys of those elements whose hash has j low zero bits, [`RowSize`] says how many elements
-//! there are in all. Of a query's keys at the higher of two levels, each is shared with the same probability: the share
-//! of the query's elements that the sets have in common. So the number of shared keys is at least the lower tail of the
-//! binomial distribution (of the hypergeometric one, which varies less).
+//! A set of level j has the keys of those elements whose hash has j low zero bits; [`RowSize`] holds the number of all
+//! elements. Each of a query's keys at the higher of two levels is shared with the same probability: the share of the
+//! query's elements that the sets have in common. So the number of shared keys is at least the lower tail of the
+//! binomial distribution (exactly, of the hypergeometric one, which varies less).
 
 use super::tail::{MISSED, least_shared};
 
@@ -15,12 +15,12 @@ impl RowSize {
     /// The number of levels.
     pub const LEVELS: u32 = 32;
 
-    /// The number of elements that stands for as many or more.
+    /// Maximum count; stands for this many elements or more.
     pub const MOST: usize = (1 << Self::COUNT_BITS) - 1;
 
     const COUNT_BITS: u32 = 27;
 
-    /// Returns the size of a set of `count` elements of level `level`, below [`Self::LEVELS`].
+    /// Returns the size of a set of `count` elements of `level`, which is below [`Self::LEVELS`].
     pub fn new(level: u32, count: usize) -> Self {
         Self(level << Self::COUNT_BITS | count.min(Self::MOST) as u32)
     }
@@ -34,23 +34,24 @@ impl RowSize {
         self.0 as usize & Self::MOST
     }
 
-    /// Returns the size as a number, and from a number.
+    /// Returns the size as a number, for [`Self::from_bits`].
     pub fn to_bits(self) -> u32 {
         self.0
     }
 
+    /// Returns the size from a number of [`Self::to_bits`].
     pub fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 }
 
-/// Levels of rows that one search finds: rows of a higher one are more than 32 times as large as the query.
+/// Number of levels of rows that one search finds. Rows of a higher one are more than 32 times as large as the query.
 const AT_ONCE: usize = 6;
 
-/// Shares of the query's elements for which the number of shared keys is known, for each level.
+/// Number of steps between the shares of the query's elements for which a level stores the number of shared keys.
 const STEPS: usize = 6;
 
-/// The probability of a row to be missed at one level. Hardly any row can be of more than two.
+/// The probability that a row is missed at one level. Hardly any row can be of more than two.
 pub(super) const MISSED_AT_LEVEL: f64 = MISSED / 4.0;
 
 /// A probability that is taken as 0.
@@ -65,7 +66,7 @@ pub struct Levels {
     tails: [Tail; AT_ONCE],
 }
 
-/// How many keys of a level are shared by rows that have at least a share of the query's elements.
+/// How many keys of a level are shared by rows that have at least a given share of the query's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Tail {
     lowest: f32,
@@ -92,9 +93,10 @@ impl Tail {
 }
 
 impl Levels {
-    /// Returns the levels of rows that can have the similarity `threshold` with a query of `members` elements, which is
-    /// of level `first`, with `at[j]` elements that belong to level j and to no higher one. Sets have at most `most`
-    /// keys. None if rows may share no key, except with a probability of [`MISSED`].
+    /// Returns the levels of rows that can have similarity `threshold` with a query of `members` elements. The query is
+    /// of level `first`, and `at[j]` of its elements belong to level j and to no higher one. Sets have at most `most`
+    /// keys. Returns None if there are more than [`AT_ONCE`] levels, or if such rows may share no key with a probability
+    /// above [`MISSED`].
     pub fn new(
         threshold: f64,
         members: usize,
@@ -128,7 +130,7 @@ impl Levels {
         Some(levels)
     }
 
-    /// Returns the least number of keys that any row shares, if unsampled rows share `exact` with an unsampled query.
+    /// Returns the minimum number of keys that any row shares, if unsampled rows share `exact` with an unsampled query.
     pub fn least(&self, exact: usize) -> usize {
         let tails = self.tails[..self.count].iter();
         let sampled = tails.skip(usize::from(self.first == 0));
@@ -139,8 +141,8 @@ impl Levels {
         }
     }
 
-    /// Returns how many keys a row of a level shares that has `exact` of the query's `members` elements; None for levels
-    /// of rows that are too large to be found.
+    /// Returns how many keys a row of `level` shares if it has `exact` of the query's `members` elements. Returns None
+    /// for levels of rows that are too large to be found.
     pub fn shared(&self, level: u32, exact: usize, members: usize) -> Option<usize> {
         let place = level.saturating_sub(self.first) as usize;
         let tail = self.tails[..self.count].get(place)?;
@@ -151,14 +153,14 @@ impl Levels {
     }
 }
 
-/// Returns the least number of elements that a set of this level, above 0, has: of the level below it has more than
-/// `most`, each with the same probability. Fewer have as many with a probability below [`NEVER`].
+/// Returns the minimum number of elements of a set of `level`, above 0. The level below has more than `most` of them,
+/// each with the same probability. In smaller sets, it has as many with a probability below [`NEVER`].
 fn fewest_elements(level: u32, most: usize) -> f64 {
     let most = most as f64;
     if level == 1 {
         return most + 1.0;
     }
-    // Chernoff's bound for a binomial variable of mean m to reach the number, as a logarithm.
+    // The logarithm of Chernoff's bound on the probability that a binomial variable of this mean reaches `most`.
     let is_rare = |mean: f64| most - mean - most * (most / mean).ln() < NEVER.ln();
     let (mut low, mut high) = (0.0, most);
     for _ in 0..30 {

@@ -56,21 +56,21 @@ impl Bands {
         start(band) as usize..start(band + 1) as usize
     }
 
-    /// Returns how many bands are shared with a query by signatures whose estimate reaches `threshold`; `None` if
-    /// they may share none, so that these bands cannot find them.
+    /// Returns how many bands a signature shares with a query if their estimate reaches `threshold`, or `None` if it may
+    /// share none, so these bands cannot find it.
     pub fn occurrence(&self, slot_bits: u32, threshold: f64) -> Option<Occurrence> {
         Occurrence::within(self.bands, most_differing(self.slots, slot_bits, threshold))
     }
 
-    /// Returns the greatest estimate of a pair that shares `shared` bands: the [`similarity`], which also decides
-    /// elsewhere, of the greatest possible number of equal slots.
+    /// Returns the maximum estimate of a pair that shares `shared` bands: the [`similarity`], which also decides
+    /// elsewhere, for the maximum number of equal slots.
     pub fn greatest_similarity(&self, slot_bits: u32, shared: usize) -> f64 {
         let equal = self.slots - self.bands.saturating_sub(shared);
         similarity(equal, self.slots, slot_bits)
     }
 }
 
-/// Returns the greatest number of slots in which two signatures whose estimate reaches `threshold` may differ.
+/// Returns the maximum number of slots in which two signatures whose estimate reaches `threshold` can differ.
 pub(super) fn most_differing(slots: usize, slot_bits: u32, threshold: f64) -> usize {
     slots - equal_slots_needed(slots, slot_bits, threshold)
 }

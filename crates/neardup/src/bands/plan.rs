@@ -8,29 +8,29 @@ use crate::error::out_of_range;
 use crate::minhash::MAX_SLOTS;
 use crate::{Error, Result};
 
-/// The probability with which the bands may lose a pair of different documents; the fields may lose it with the same
+/// The probability with which the bands may lose a pair of different documents. The fields may lose it with the same
 /// probability.
 const LOST: f64 = MISSED / 2.0;
 
-/// The most bits of each slot that are compared before documents are. With 4 bits, one of 16 differing slots seems
-/// equal; 8 bits would take twice the memory and save hardly any comparisons.
+/// Maximum number of bits of each slot that are compared before documents are. With 4 bits, one of 16 differing slots
+/// seems equal; 8 bits would take twice the memory and save hardly any comparisons.
 const FIELD_BITS: u8 = 4;
 
-/// Slots of the signatures that are made for a search: the fewest, and the number above which no more are added only
-/// to save comparisons.
+/// Minimum number of slots of signatures made for a search.
 const FEW_SLOTS: usize = 128;
+/// Number of slots above which no more are added just to save comparisons.
 const MANY_SLOTS: usize = 256;
 
-/// The greatest share of pairs of half the threshold that may be compared; more slots lower it.
+/// Maximum share of pairs at half the threshold that may be compared. More slots lower it.
 const STRANGERS: f64 = 0.1;
 
-/// Bits that a band should hold so that unrelated rows do not share it by chance.
+/// Number of bits that a band should hold so that unrelated rows do not share it by chance.
 const WIDE_BAND_BITS: usize = 64;
 
-/// Bits that a key of bit strings should hold: enough to distinguish tens of millions of rows.
+/// Number of bits that a key of bit strings should hold: enough to distinguish tens of millions of rows.
 const WIDE_KEY_BITS: usize = 24;
 
-/// Bands of signatures, and how many of them similar rows share at least.
+/// Bands of signatures, and the minimum number of them that similar rows share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BandPlan {
     pub bands: Bands,
@@ -60,7 +60,7 @@ impl BandPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedPlan {
     pub bands: Bands,
-    /// Bits of a slot's field.
+    /// Number of bits of a slot's field.
     pub field_bits: u8,
     /// With fewer equal fields, a pair is excluded without reading its documents.
     pub equal_fields: usize,
@@ -70,9 +70,9 @@ pub struct VerifiedPlan {
 
 impl VerifiedPlan {
     /// Returns the plan with the fewest and widest bands that miss a pair at the threshold with a probability of at
-    /// most half of 1e-9. That probability is (1 - t^r)^b over bands of r slots, with all slots used (36 bands of 3
-    /// and 4 slots at 0.8 with 128 slots). The fields may miss the pair with the other half. Slots are filled
-    /// without replacement, so that both lose fewer pairs than independent slots would.
+    /// most half of 1e-9. That probability is (1 - t^r)^b over bands of r slots, with all slots used (36 bands of 3 and
+    /// 4 slots at 0.8 with 128 slots). The fields may miss the pair with the other half. Slots are filled without
+    /// replacement, so both lose fewer pairs than independent slots would.
     pub fn new(slots: usize, slot_bits: u8, threshold: f64) -> Self {
         let cut = |bands| Bands { slots, bands };
         let fits = |&bands: &usize| chance_of_no_band(&cut(bands), threshold) <= LOST;
@@ -86,7 +86,7 @@ impl VerifiedPlan {
         }
     }
 
-    /// Returns the number of slots for signatures that are made for the search; more for lower thresholds.
+    /// Returns the number of slots for signatures made for the search. Lower thresholds need more.
     pub fn slots(threshold: f64) -> usize {
         let serves = |&slots: &usize| {
             let plan = Self::new(slots, FIELD_BITS, threshold);
@@ -107,7 +107,8 @@ impl VerifiedPlan {
         }
     }
 
-    /// Returns whether most bands have a single slot: then every shingle that many rows share makes them candidates.
+    /// Returns whether most bands have a single slot. In that case, every shingle that many rows share makes them
+    /// candidates.
     pub fn narrow(&self) -> bool {
         self.bands.bands * 2 > self.bands.slots && self.bands.slots > 1
     }
@@ -125,7 +126,7 @@ fn field_equal(similarity: f64, bits: u8) -> f64 {
 }
 
 /// Returns blocks of bit strings of `length` bits for pairs at most `distance` apart, with the fewest keys that hold
-/// enough bits each. None if all such strings are that close.
+/// enough bits each. Returns None if all such strings are that close.
 ///
 /// # Errors
 /// `Invalid` if the distance is negative or would take too many keys.

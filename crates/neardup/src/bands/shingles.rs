@@ -1,12 +1,12 @@
 //! The keys of documents: hashes of their shingles, all of them, or a sample that any two long documents share.
 //!
-//! A document of at most `most` shingles has a key for each, so that a lookup of such documents is exact. Of a longer
-//! one those shingles have a key whose hash has j low zero bits, with the smallest j, the document's level, that
+//! A document of at most `most` shingles has a key for each, so a lookup of such documents is exact. A longer one has
+//! keys only for the shingles whose hash has j low zero bits. j, the document's level, is the smallest number that
 //! leaves at most `most` of them. A level contains the next. So two documents share the keys that they would if both
 //! were sampled at the higher of their levels.
 //!
-//! A search for the documents that contain a short one may find no key of it in a sample. So a sampled document also has
-//! its level as a key, by which such a search finds it.
+//! A search for the documents that contain a short one may find none of its keys in a sample. So a sampled document
+//! also has its level as a key, by which such a search finds it.
 //!
 //! Scheme 1, frozen by known-answer vectors because indexes store the keys: with `split_mix` of [`crate::hash`], a
 //! shingle hash h of seed 0 becomes `m = split_mix(h ^ split_mix(seed))`; the key is the high half of m, and the low
@@ -21,12 +21,14 @@ use crate::set::reaches;
 use crate::shingle::{BLOCK, Key, Shingling, shingle_hashes};
 use std::iter::repeat_n;
 
-/// The fewest and the most keys of a document that can be chosen, and the usual number.
+/// The smallest limit that can be chosen for the number of keys of a document.
 pub const FEWEST_KEYS: usize = 64;
+/// The largest limit that can be chosen for the number of keys of a document.
 pub const MOST_KEYS: usize = 1024;
+/// The usual limit for the number of keys of a document.
 pub const USUAL_KEYS: usize = 512;
 
-/// How keys are made of documents.
+/// How keys are made from documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShingleKeys {
     shingling: Shingling,
@@ -40,24 +42,24 @@ pub struct DocumentSearch {
     pub keys: Vec<u32>,
     /// The number of shingles of the document.
     pub members: usize,
-    /// The least number of keys that a match shares.
+    /// Minimum number of keys that a match shares.
     pub least: usize,
-    /// How many a match shares by its size, except with a probability of [`MISSED`](super::tail::MISSED). None if all
-    /// matches have all their keys.
+    /// The number of keys that a match shares, by its size, except with a probability of
+    /// [`MISSED`](super::tail::MISSED). None if all matches have all their keys.
     pub levels: Option<Levels>,
 }
 
 /// A search for documents by containment: in each direction, documents that have all their keys are found exactly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContainmentSearch {
-    /// A key that is repeated counts each time.
+    /// A repeated key counts each time.
     pub keys: Vec<u32>,
-    /// The least number of keys that a match shares; of documents that the set contains, only if they are sampled.
+    /// Minimum number of keys that a match shares. For documents that the set contains, only if they are sampled.
     pub least: usize,
 }
 
 impl ShingleKeys {
-    /// Returns the keys of documents of at most `most` of them; None unless `most` is from [`FEWEST_KEYS`] to
+    /// Returns how to make at most `most` keys for a document, or None unless `most` is from [`FEWEST_KEYS`] to
     /// [`MOST_KEYS`].
     pub fn new(shingling: Shingling, most: usize, seed: i64) -> Option<Self> {
         (FEWEST_KEYS..=MOST_KEYS).contains(&most).then(|| Self {
@@ -71,13 +73,13 @@ impl ShingleKeys {
         &self.shingling
     }
 
-    /// Returns whether a key is that of a level. Few shingles have such a key, one of 2^28.
+    /// Returns whether `key` is that of a level. Few shingles have such a key: one of 2^28.
     pub fn is_of_level(key: u32) -> bool {
         (1..=KEYED_LEVELS).contains(&key)
     }
 
-    /// Returns the keys of a document in UTF-8, and its size; no keys if it is empty. `check` is called at least every
-    /// 64 KiB of the document.
+    /// Returns the keys of a document in UTF-8, and its size. An empty document has no keys. Calls `check` at least
+    /// every 64 KiB of the document.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -110,7 +112,7 @@ impl ShingleKeys {
         ))
     }
 
-    /// Returns the keys of the elements of a set that belong to a level.
+    /// Returns the keys of the elements of `set` that belong to `level`.
     fn keys_from(&self, level: u32, set: &[i64], check: &mut dyn FnMut()) -> Result<Vec<u32>> {
         let mut keys = with_room(set.len() >> level)?;
         for block in set.chunks(BLOCK) {
@@ -122,8 +124,9 @@ impl ShingleKeys {
         Ok(keys)
     }
 
-    /// Returns the search for documents that have at least the resemblance `threshold`, above 0, with one of this set
-    /// of shingle hashes, at least one. None if documents may match that share none of the keys.
+    /// Returns the search for documents whose resemblance with a document is at least `threshold`, above 0. `set` holds
+    /// the shingle hashes of that document, at least one. Returns None if documents that share none of the keys may
+    /// match.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -154,8 +157,9 @@ impl ShingleKeys {
         Ok(Some(search))
     }
 
-    /// Returns the search for documents that contain at least the share `threshold`, above 0, of this set of shingle
-    /// hashes, at least one. A sampled one is missed with a probability of at most [`MISSED`](super::tail::MISSED).
+    /// Returns the search for documents that contain at least the share `threshold`, above 0, of `set`, which holds at
+    /// least one shingle hash. A sampled document is missed with a probability of at most
+    /// [`MISSED`](super::tail::MISSED).
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -166,14 +170,15 @@ impl ShingleKeys {
         check: &mut dyn FnMut(),
     ) -> Result<ContainmentSearch> {
         let exact = least_reaching(set.len(), threshold);
-        // Documents with so many shingles are of this level at least. A lower one has more than `most` of its keys if it has
-        // 4 times as many on average, except with a probability below e^-70.
+        // Documents with so many shingles are at least of this level. At a lower one they have on average at least 4
+        // times `most` keys, and no more than `most` with a probability below e^-70.
         let first = match exact > self.most {
             true => (usize::BITS - (exact / (4 * self.most)).leading_zeros()).clamp(1, LAST),
             false => 0,
         };
         let at = self.elements_at(set, check);
-        // Each of the set's keys at the level of a sampled document is shared with a probability of `threshold` at least.
+        // Each of the set's keys at the level of a sampled document is shared with a probability of at least
+        // `threshold`.
         let shared = |level: u32| {
             let keys: usize = at[level as usize..].iter().sum();
             match level {
@@ -194,14 +199,14 @@ impl ShingleKeys {
         };
         let mut keys = self.keys_from(first, set, check)?;
         for (level, shared) in of_levels {
-            // With its level's key, a document has as many as one that is not sampled.
+            // With its level's key, a document has as many as an unsampled one.
             keys.try_extend(repeat_n(level, least.saturating_sub(shared)))?;
         }
         Ok(ContainmentSearch { keys, least })
     }
 
-    /// Returns the search for documents of whose shingles at least the share `threshold`, above 0, is in this set of
-    /// shingle hashes, at least one. A sampled one is missed with a probability of at most
+    /// Returns the search for documents with at least the share `threshold`, above 0, of their shingles in `set`, which
+    /// holds at least one shingle hash. A sampled document is missed with a probability of at most
     /// [`MISSED`](super::tail::MISSED).
     ///
     /// # Errors
@@ -213,8 +218,8 @@ impl ShingleKeys {
         check: &mut dyn FnMut(),
     ) -> Result<ContainmentSearch> {
         let mut keys = self.keys_from(0, set, check)?;
-        // At the level below its own a document has more than `most` keys. Each belongs to its own with a probability of
-        // a half, and to the set with one of `threshold` at least.
+        // At the level below its own, a document has more than `most` keys. Each of them belongs to its own level with
+        // a probability of a half, and to the set with a probability of at least `threshold`.
         let least = least_shared(self.most, threshold / 2.0, MISSED_AT_LEVEL);
         if least == 0 && set.len() >= least_reaching(self.most + 1, threshold) {
             keys.try_extend(1..=KEYED_LEVELS)?;
@@ -223,7 +228,7 @@ impl ShingleKeys {
         Ok(ContainmentSearch { keys, least })
     }
 
-    /// Returns how many elements of a set belong to each level, and to no higher one.
+    /// Returns, for each level, how many elements of `set` belong to it and to no higher one.
     fn elements_at(&self, set: &[i64], check: &mut dyn FnMut()) -> [usize; LEVELS] {
         let mut at = [0; LEVELS];
         for block in set.chunks(BLOCK) {
@@ -235,7 +240,8 @@ impl ShingleKeys {
         at
     }
 
-    /// Returns the lowest level that has at most as many elements as a document has keys.
+    /// Returns the lowest level that has no more elements than a document can have keys. `at` is the result of
+    /// [`Self::elements_at`].
     fn level_of(&self, at: &[usize; LEVELS]) -> u32 {
         let mut left: usize = at.iter().sum();
         let above = at.iter().take_while(|count| {
@@ -253,14 +259,14 @@ impl ShingleKeys {
 
 const LEVELS: usize = RowSize::LEVELS as usize;
 
-/// Levels with a key of their own. Documents of a higher one, of thousands of times as many shingles as keys, have that of the
-/// last: a search looks up the keys of all levels.
+/// Number of levels with a key of their own. Documents of a higher level, which have thousands of times as many
+/// shingles as keys, have the key of the last one: a search looks up the keys of all levels.
 const KEYED_LEVELS: u32 = 12;
 
 /// The highest level.
 const LAST: u32 = RowSize::LEVELS - 1;
 
-/// Returns the least number, above 0, of a set's `members` that is at least the share `threshold` of them.
+/// Returns the minimum number, above 0, that is at least the share `threshold` of a set's `members`.
 fn least_reaching(members: usize, threshold: f64) -> usize {
     // The product may be rounded the wrong way.
     let nearly = (threshold * members as f64) as usize;
@@ -338,7 +344,7 @@ mod tests {
         }
     }
 
-    /// Returns a query and a row that have `both` elements in common, and `own` others of their own each.
+    /// Returns a query and a row that have `both` elements in common, and `own` further elements each.
     fn pair(trial: u64, both: u64, own: [u64; 2]) -> [Vec<i64>; 2] {
         let from = trial << 24;
         let query = set(from..from + both + own[0]);
@@ -452,7 +458,7 @@ mod tests {
         assert!(by_level.iter().all(|found| *found > 200), "{by_level:?}");
     }
 
-    /// Long documents that have nothing in common with a long one are no candidates, of a short one they may be.
+    /// Long documents that have nothing in common with a long query are no candidates. With a short query, they may be.
     #[test]
     fn keys_of_samples_exclude_strangers() {
         let by = of(64, 0);
@@ -507,8 +513,8 @@ mod tests {
         }
     }
 
-    /// A sample of a set is drawn without replacement: of its elements that are in another set, fewer than a number
-    /// are drawn with a hypergeometric probability, which the binomial one bounds in every tail that is used.
+    /// A sample of a set is drawn without replacement, so the number of drawn elements that are in another set is
+    /// hypergeometric. The binomial distribution bounds it in every tail that is used.
     #[test]
     fn the_binomial_tail_bounds_the_hypergeometric_one() {
         for all in [65, 100, 200, 600] {

@@ -1,4 +1,4 @@
-//! The lower tail of the binomial distribution: the least number of keys or slots that a pair shares.
+//! The lower tail of the binomial distribution: the minimum number of keys or slots that a pair shares.
 
 /// The probability with which a pair of different documents at the threshold may be missed, both by an index and by
 /// the search for all pairs.
@@ -7,11 +7,11 @@ pub const MISSED: f64 = 1e-9;
 /// Keeps the probabilities of few keys, which are far below the least `f64`, within its range.
 const SCALE: f64 = (1u128 << 127) as f64;
 
-/// Returns the probability of each number of shared keys, from 0 to `keys`, of at most 1024. Each key is shared with the
-/// probability `probability`. Uses only the four operations of arithmetic, so that results are equal on every machine.
+/// Returns the probability of each number of shared keys, from 0 to `keys`, which is at most 1024. Each key is shared
+/// with probability `probability`. Uses only the four operations of arithmetic, so results are equal on every machine.
 pub fn shared_keys(keys: usize, probability: f64) -> impl Iterator<Item = f64> {
     let differs = 1.0 - probability;
-    // The probability is `scaled` divided by `SCALE` as often as `scales` says.
+    // The probability is `scaled / SCALE^scales`.
     let (mut scaled, mut scales) = (1.0, 0);
     for _ in 0..keys {
         scaled *= differs;
@@ -36,8 +36,8 @@ pub fn shared_keys(keys: usize, probability: f64) -> impl Iterator<Item = f64> {
     })
 }
 
-/// Returns the greatest number T such that a pair shares fewer than T of `keys` keys with a probability of at
-/// most `missed`. Each key is shared with the probability `probability`.
+/// Returns the maximum T such that a pair shares fewer than T of `keys` keys with a probability of at most `missed`.
+/// Each key is shared with probability `probability`.
 pub fn least_shared(keys: usize, probability: f64, missed: f64) -> usize {
     let mut below = 0.0;
     let few = shared_keys(keys, probability).take_while(|probability| {

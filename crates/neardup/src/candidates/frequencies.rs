@@ -11,7 +11,7 @@ pub(super) fn place(band: usize, token: u32) -> u64 {
     finish((((band as u64) << 32) | u64::from(token)).wrapping_mul(GOLDEN))
 }
 
-/// Approximate numbers of the rows that have a token: at least 1 for one row, and at least 2 for two.
+/// Approximate counts of the rows that have a token: at least 1 for one row, and at least 2 for two.
 ///
 /// Counters of 4 bits (Morris, CACM 1978): exact up to 2, then each step stands for twice as many rows, up to 2^13.
 /// Tokens that share a counter are counted together.

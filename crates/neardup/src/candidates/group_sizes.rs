@@ -6,13 +6,13 @@ use crate::Result;
 use crate::memory::filled;
 use std::hint::black_box;
 
-/// Bits of a word that represent a key.
+/// Number of bits of a word that represent a key.
 const BITS: u32 = 4;
 
-/// Words of the filter in a cache line.
+/// Number of words of the filter in a cache line.
 const WORDS: usize = 4;
 
-/// Bytes of sizes in a cache line, with two sizes each.
+/// Number of bytes of sizes in a cache line, with two sizes each.
 const SIZES: usize = 32;
 
 /// The sizes of the groups of two or more rows that have the same token, in powers of 2.
@@ -69,21 +69,21 @@ impl GroupSizes {
         }
     }
 
-    /// Returns the line of a key.
+    /// Returns the line of `key`.
     #[inline]
     fn line(&self, key: u64) -> usize {
         (key >> (u64::BITS - self.lines.len().ilog2())) as usize
     }
 }
 
-/// Returns the word of the filter that a key uses within its line, and the key's bits.
+/// Returns the word of the filter that `key` uses within its line, and the key's bits.
 #[inline]
 fn filter_place(key: u64) -> (usize, u64) {
     let bits = (0..BITS).fold(0, |bits, n| bits | 1 << (key >> (6 * n) & 63));
     ((key >> (6 * BITS)) as usize % WORDS, bits)
 }
 
-/// Returns the byte that holds a key's size within its line, and the shift of its half.
+/// Returns the byte that holds the size of `key` within its line, and the shift of its half.
 #[inline]
 fn size_place(key: u64) -> (usize, u32) {
     ((key >> 27) as usize % SIZES, 4 * (key >> 26 & 1) as u32)

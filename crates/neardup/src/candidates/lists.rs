@@ -5,11 +5,11 @@ use crate::Result;
 use crate::memory::{Grow, filled};
 use std::ops::{ControlFlow, Range};
 
-/// 16 Mi lists, 128 MiB: enough to keep lists short for millions of rows.
+/// Maximum number of lists. They take 128 MiB: enough to keep lists short for millions of rows.
 const MAX_LISTS: usize = 1 << 24;
 
-/// Rows by the keys under which others find them. Takes 4 bytes for each key of a row, 8 a list and 4 a row. Different
-/// keys may share a list.
+/// Rows by the keys under which others find them. Takes 4 bytes for each key of a row, 8 per list and 4 per row.
+/// Different keys may share a list.
 pub struct KeyLists {
     /// The end of each list in `rows`.
     ends: Vec<usize>,

@@ -1,9 +1,9 @@
-//! Pairs of sets that meet under one of their rarest elements, where no machine holds all sets.
+//! Pairs of sets that meet under one of their rarest elements, for collections that no single machine can hold.
 //!
-//! Every set comes under each element of its prefix in an order that all sets share ([`ranked_prefix`]). Two sets of
-//! resemblance t or more meet under the rarest element that they share, because it is in both prefixes (Chaudhuri,
-//! Ganti, Kaushik, ICDE 2006). They share no rarer element, so counting the rest of each set rules out most pairs (Xiao,
-//! Wang, Lin, Yu, "Efficient similarity joins for near duplicate detection", WWW 2008).
+//! Every set is listed under each element of its prefix, in an order that all sets share ([`ranked_prefix`]). Two sets
+//! of resemblance t or more meet under the rarest element that they share, because it is in both prefixes (Chaudhuri,
+//! Ganti, Kaushik, ICDE 2006). They share no rarer element, so counting the rest of each set rules out most pairs
+//! (Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate detection", WWW 2008).
 
 use crate::Result;
 use crate::bands::Occurrence;
@@ -11,20 +11,20 @@ use crate::hash::{GOLDEN, finish};
 use crate::memory::collected;
 use std::ops::Range;
 
-/// More than the rounding of a product of a threshold and a size.
+/// Exceeds the rounding error of a product of a threshold and a size.
 const ROUNDING: f64 = 1e-6;
 
 fn mixed(element: i64) -> u64 {
     finish((element as u64).wrapping_mul(GOLDEN))
 }
 
-/// Returns the counter, of a power of two, of an element.
+/// Returns the counter of `element`. `counters` must be a power of two.
 #[must_use]
 pub fn counter(element: i64, counters: usize) -> usize {
     mixed(element) as usize & (counters - 1)
 }
 
-/// Returns the part of all elements, 0 to `parts` - 1, that an element belongs to.
+/// Returns the part, from 0 to `parts` - 1, to which `element` belongs.
 #[must_use]
 pub fn part(element: i64, parts: usize) -> usize {
     ((u128::from(mixed(element)) * parts as u128) >> 64) as usize
@@ -51,7 +51,7 @@ pub fn ranked_prefix(set: &[i64], threshold: f64, count: impl Fn(i64) -> u32) ->
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
     pub element: i64,
-    /// Pairs of one label are left out, if [`Meeting::by_label`].
+    /// Pairs with the same label are left out if [`Meeting::by_label`] is true.
     pub label: i64,
     /// The number of elements.
     pub size: u32,
@@ -61,13 +61,14 @@ pub struct Member {
     pub sides: u8,
 }
 
-/// Which pairs meet.
+/// The rule for which pairs meet.
 #[derive(Debug, Clone, Copy)]
 pub struct Meeting {
     pub threshold: f64,
-    /// In a larger group only the middle member meets others. It also meets itself, so that callers see such a group.
+    /// Maximum size of a group in which all members meet. In a larger one, only the middle member meets others. It also
+    /// meets itself, so that callers see such a group.
     pub hot: usize,
-    /// Members meet in groups larger than `hot` only, and only members of different labels.
+    /// If true, members meet only in groups larger than `hot`, and only members with different labels.
     pub by_label: bool,
 }
 
@@ -83,8 +84,8 @@ impl Meeting {
                 .any(|(a, b)| a.sides & 1 != 0 && b.sides & 2 != 0)
     }
 
-    /// Visits the pairs of member `i` of a group, the members under one element in the order of (label, size), with others.
-    /// All members of the group together visit each pair once.
+    /// Calls `visit` with the partners of member `i` of `group`, which holds the members under one element in the order
+    /// of (label, size). Over all members of the group, each pair is visited once.
     pub fn visit_pairs(&self, group: &[Member], i: usize, visit: &mut dyn FnMut(usize)) {
         match (group.len() > self.hot, self.by_label) {
             (false, false) => self.visit_sizes(group, i, i + 1..group.len(), visit),
@@ -96,7 +97,7 @@ impl Meeting {
         }
     }
 
-    /// Visits the partners of a member among those of later labels.
+    /// Visits the partners of member `i` among those with later labels.
     fn visit_labels(&self, group: &[Member], i: usize, visit: &mut dyn FnMut(usize)) {
         let run_end = |start: usize| {
             let label = group[start].label;
@@ -110,7 +111,7 @@ impl Meeting {
         }
     }
 
-    /// Visits the partners of a member among others that are in the order of their sizes.
+    /// Visits the partners of member `i` among `others`, which are in the order of their sizes.
     fn visit_sizes(
         &self,
         group: &[Member],

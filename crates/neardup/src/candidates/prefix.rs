@@ -1,6 +1,6 @@
 //! Prefixes of sets: a set that contains a share of another has at least one element of its prefix.
 //!
-//! A set that contains at least T of n elements lacks at most n - T of them, so that it has one of any n - T + 1.
+//! A set that contains at least T of n elements lacks at most n - T of them, so it has at least one of any n - T + 1.
 //! The rarest elements are taken, because the fewest other sets have them (Chaudhuri, Ganti, Kaushik, "A primitive
 //! operator for similarity joins in data cleaning", ICDE 2006).
 
@@ -9,9 +9,9 @@ use crate::Result;
 use crate::bands::{Occurrence, element_key};
 use crate::memory::Grow;
 
-/// Fills `tokens` with the tokens of a set's rarest elements. Every set that contains the share `threshold` of the set
-/// has at least one of these. Returns the least number of elements that such a set shares with it, or None for an empty
-/// set, which nothing contains.
+/// Fills `tokens` with the tokens of the rarest elements of `set`. Every set that contains the share `threshold` of it
+/// has at least one of these. Returns the minimum number of elements that such a set shares with it, or None for an
+/// empty set, which nothing contains.
 ///
 /// # Errors
 /// `OutOfMemory`.

@@ -3,13 +3,13 @@
 use super::UnionFind;
 use crate::{Grow, Result, filled, with_room};
 
-/// Bits of a rank that count the rows of a tile.
+/// Number of bits of a rank that count the rows of a tile.
 const TILE_BITS: u32 = 6;
 const TILE: u32 = (1 << TILE_BITS) - 1;
 
-/// Orders pairs of rows for comparing them in batches. Pairs of one connected group follow each other, so that a row
-/// of a small group is loaded once. Pairs of a large group come in tiles of 64 by 64 rows, so that a row is loaded
-/// once for 64 pairs. Memory: 8 bytes a row.
+/// Orders pairs of rows for comparing them in batches. Pairs of one connected group follow each other, so a row of a
+/// small group is loaded once. Pairs of a large group come in tiles of 64 by 64 rows, so a row is loaded once for 64
+/// pairs. Memory: 8 bytes per row.
 pub struct Tiles {
     /// The rank of each row, ordered by group.
     ranks: Vec<u32>,
@@ -18,7 +18,7 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// Returns the order of pairs of rows, given groups of rows: every pair lies within one group.
+    /// Returns the order of pairs of rows. Every pair must lie within one of `groups`.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -56,7 +56,7 @@ impl Tiles {
         (tile_of_x << (32 - TILE_BITS) | tile_of_y) << (2 * TILE_BITS) | within
     }
 
-    /// Returns the pair at a place, the smaller row first.
+    /// Returns the pair at `place`, the smaller row first.
     pub fn pair(&self, place: u64) -> (u32, u32) {
         let rank = |tile: u64, within: u64| {
             (tile as u32 & (u32::MAX >> TILE_BITS)) << TILE_BITS | within as u32 & TILE

@@ -4,8 +4,8 @@ use crate::{Grow, Result, collected};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Disjoint sets of rows, each identified by its smallest row: the transitive closure of the pairs, whatever their
-/// order (Anderson, Woll, "Wait-free parallel algorithms for the union-find problem", STOC 1991). 4 bytes a row; m
-/// operations on n rows take O((m + n) log n).
+/// order (Anderson, Woll, "Wait-free parallel algorithms for the union-find problem", STOC 1991). Memory: 4 bytes per
+/// row. Time: m operations on n rows take O((m + n) log n).
 #[derive(Debug)]
 pub struct UnionFind {
     /// A parent has a smaller number than its child; a root is its own parent.
@@ -47,7 +47,7 @@ impl UnionFind {
         }
     }
 
-    /// Joins the sets of two rows; returns false if they were already the same.
+    /// Joins the sets of two rows. Returns false if they were already in the same set.
     pub fn union(&self, a: u32, b: u32) -> bool {
         loop {
             let (a, b) = (self.find(a), self.find(b));
@@ -91,7 +91,7 @@ impl UnionFind {
     }
 
     /// Joins the similar rows of a group. Compares only pairs in which one row is among the first `meet_any`, and no
-    /// rows that are already in one set, so that a group of copies takes one comparison a row.
+    /// rows that are already in one set, so a group of copies takes one comparison per row.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -9,8 +9,8 @@ pub mod slot;
 
 use siphasher::sip::SipHasher13;
 
-/// C of the shingle hash. It is 3 modulo 8: C - 1 and C + 1 have few factors of two, so that no reordering of tokens
-/// cancels many bits. It has 32 bits, so that AVX2 multiplies by it in two steps.
+/// C of the shingle hash. It is 3 modulo 8: C - 1 and C + 1 have few factors of two, so no reordering of tokens cancels
+/// many bits. It has 32 bits, so AVX2 multiplies by it in two steps.
 pub const POLYNOMIAL_BASE: u64 = 0x9E37_79BB;
 
 /// The factor of [`finish`].
@@ -33,7 +33,7 @@ impl Key {
         }
     }
 
-    /// Returns a number that identifies the seed without giving it away.
+    /// Returns a number that identifies the seed without revealing it.
     pub fn id(&self) -> u64 {
         self.token_hash(b"pg_neardup seed")
     }

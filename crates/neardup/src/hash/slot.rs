@@ -15,7 +15,7 @@
 
 use super::{GOLDEN, split_mix};
 
-/// The most slots a signature can have.
+/// Maximum number of slots of a signature.
 pub const MAX_SLOTS: usize = 1024;
 
 /// The code of a slot that no shingle has reached; above the code of every shingle.
@@ -25,7 +25,7 @@ pub const UNFILLED: u32 = u32::MAX;
 pub(crate) const STEP_OF_SLOT: u32 = 0x9E37_79B9;
 pub(crate) const STEP_OF_FACTOR: u32 = 0xC2B2_AE3D;
 
-/// Returns the smallest code of a round.
+/// Returns the smallest code of `round`.
 #[inline]
 pub fn first_code(round: usize) -> u32 {
     let round = round as u32;
@@ -36,7 +36,7 @@ pub fn first_code(round: usize) -> u32 {
     }
 }
 
-/// Returns the slot to which a round sends the shingle `x`.
+/// Returns the slot to which `round` sends the shingle `x`.
 #[inline]
 pub(crate) fn slot(x: u64, round: usize, slots: usize) -> usize {
     if round >= slots {
@@ -52,7 +52,7 @@ pub(crate) fn slot(x: u64, round: usize, slots: usize) -> usize {
     ((u64::from(bits) * slots as u64) >> 32) as usize
 }
 
-/// Returns the code that a round offers to the slot of the shingle `x`.
+/// Returns the code that `round` offers to the slot of the shingle `x`.
 #[inline]
 pub(crate) fn code(x: u64, round: usize) -> u32 {
     let value = if round == 0 {
@@ -63,7 +63,7 @@ pub(crate) fn code(x: u64, round: usize) -> u32 {
     first_code(round) | if round < 7 { value >> 3 } else { value >> 14 }
 }
 
-/// Returns the round of a code plus its value as a fraction.
+/// Returns the round of `code` plus its value as a fraction.
 pub(crate) fn fill_time(code: u32) -> f64 {
     let (round, value, bits) = match code >> 29 {
         7 => (7 + (code >> 18 & 0x7ff), code & 0x3_ffff, 18),

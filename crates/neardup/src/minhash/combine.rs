@@ -10,7 +10,7 @@ use super::{Header, MAX_SLOTS, Signature, SignatureUnit, is_slot_bits};
 use crate::hash::Key;
 use crate::{Error, Result};
 
-/// Returns the stored signature of the union of the two sets, bit for bit.
+/// Returns the stored signature of the union of two sets, bit for bit.
 ///
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for packed signatures.

@@ -5,7 +5,7 @@ use crate::kernels::active;
 use crate::minhash::signature::{HEADER_LEN, Header, is_slot_bits};
 use crate::minhash::{MAX_SLOTS, Signature};
 
-/// Returns the estimated Jaccard similarity of the two documents; 0 if one of them is empty.
+/// Returns the estimated Jaccard similarity of two documents, or 0 if one of them is empty.
 ///
 /// # Errors
 /// `Incomparable` if the signatures were made with different parameters.
@@ -26,7 +26,7 @@ pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
     }
 }
 
-/// Returns [`near_duplicates`] of two stored values, or None if they are incomparable.
+/// Returns the result of [`near_duplicates`] for two stored values, or None if they are incomparable.
 ///
 /// # Errors
 /// `Corrupt`.
@@ -68,7 +68,7 @@ pub fn near_duplicates(a: &Signature<'_>, b: &Signature<'_>, threshold: f64) -> 
     a.header.comparable(&b.header).then(reaches)
 }
 
-/// Returns the number of equal slots; `None` if one of the documents is empty.
+/// Returns the number of equal slots, or `None` if one of the documents is empty.
 pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option<usize>> {
     a.header.check_comparable(&b.header)?;
     if a.header.empty || b.header.empty {
@@ -97,7 +97,7 @@ pub(super) fn correct_for_chance(share: f64, slot_bits: u32) -> f64 {
     ((share - chance) / (1.0 - chance)).clamp(0.0, 1.0)
 }
 
-/// Returns the smallest number of equal slots at which [`similarity`] reaches `threshold`; at most `slots` for a
+/// Returns the minimum number of equal slots at which [`similarity`] reaches `threshold`; at most `slots` for a
 /// threshold of at most 1. Found by search, because `ceil(t k)` can be wrong (k = 200, t = 0.55).
 pub fn equal_slots_needed(slots: usize, slot_bits: u32, threshold: f64) -> usize {
     let (mut low, mut high) = (0, slots);
@@ -123,8 +123,8 @@ pub fn is_estimate_between(low: f64, high: f64) -> bool {
     })
 }
 
-/// Returns the least similarity s above 0 with `1.0 - s <= distance`: exactly the pairs with a similarity of at
-/// least s are within `distance`. None if all pairs are, or none.
+/// Returns the minimum similarity s above 0 with `1.0 - s <= distance`: exactly the pairs with a similarity of at least
+/// s are within `distance`. Returns None if all pairs are, or none.
 pub fn least_similarity(distance: f64) -> Option<f64> {
     let is_within = |bits: u64| 1.0 - f64::from_bits(bits) <= distance;
     let (mut outside, mut within) = (0, 1f64.to_bits());

@@ -39,7 +39,7 @@ impl Sketch {
     }
 }
 
-/// Adds shingles, like [`Sketch::add`], to slots that are kept elsewhere; at first all are [`UNFILLED`].
+/// Adds shingles, like [`Sketch::add`], to slots that are kept elsewhere. Initially, all of them must be [`UNFILLED`].
 pub fn add(slots: &mut [u32], hashes: &[u64]) {
     active().sketch(slots, hashes);
 }
@@ -50,16 +50,16 @@ pub fn encode(slots: &[u32], header: Header) -> Vec<u8> {
     Header { empty, ..header }.encode(slots)
 }
 
-/// Lowers each of `slots` to that of `other` if it is lower: the slots of the union of the two sets.
+/// Lowers each of `slots` to the slot in `other` if that is lower. This gives the slots of the union of the two sets.
 pub fn merge(slots: &mut [u32], other: &[u32]) {
     active().merge(slots, other);
 }
 
-/// The parameters that documents are signed with.
+/// The parameters with which documents are signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signing {
     pub shingling: Shingling,
-    /// Slots of a signature, 1 to [`super::MAX_SLOTS`].
+    /// Number of slots of a signature, 1 to [`super::MAX_SLOTS`].
     pub slots: usize,
     pub key: Key,
 }
@@ -81,8 +81,8 @@ impl Signing {
         Header::of_document(&self.shingling, self.slots, self.key.id())
     }
 
-    /// Returns the stored signature of a document in UTF-8. Time O(n + slots log slots) for n shingles.
-    /// `check` is called at least every 64 KiB of the document.
+    /// Returns the stored signature of a document in UTF-8. Time O(n + slots log slots) for n shingles. Calls `check`
+    /// at least every 64 KiB of the document.
     ///
     /// # Errors
     /// `OutOfMemory`.

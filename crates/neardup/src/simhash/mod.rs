@@ -9,7 +9,7 @@
 //! - a weight is a multiple of 2^-32, see [`fixed_point`];
 //! - a bit is 1 if the weights of the terms whose sign bit is 1 outweigh the others; a tie gives 0.
 //!
-//! Sums are integers, so that neither order nor parallelism changes a bit.
+//! Sums are integers, so neither order nor parallelism changes a bit.
 
 mod repeats;
 mod sums;
@@ -134,7 +134,7 @@ thread_local! {
 }
 
 impl Short {
-    /// Adds every occurrence of every term, then for repeated terms the difference to their weight.
+    /// Adds every occurrence of every term. For repeated terms, then adds the difference from their weight.
     fn add_to(&mut self, sums: &mut Sums, weighting: Weighting) -> Result<()> {
         sums.add_all(&self.terms, ONE, &mut || ())?;
         let (repeated, counts) = self.repeats.find(&self.terms);

@@ -1,4 +1,4 @@
-//! Finding the few terms of a short document that occur more than once.
+//! Finds the few terms of a short document that occur more than once.
 #![allow(clippy::disallowed_methods, reason = "at most BLOCK terms")]
 
 use crate::shingle::BLOCK;
@@ -6,26 +6,26 @@ use crate::shingle::BLOCK;
 /// Number of places; the bits of a term choose one.
 const PLACES: usize = 2 * BLOCK;
 
-/// The first of the bits that choose a place in a term, for one attempt after the other.
+/// The lowest of the bits of a term that choose its place, for successive attempts.
 const SHIFTS: [u32; 4] = [0, 13, 26, 39];
 
-/// Most terms that are compared with each other.
+/// Maximum number of terms to compare with each other.
 const FEW: usize = 32;
 
-/// Finds the terms of a block that occur more than once; keeps its memory for the next document.
+/// Finds the terms of a block that occur more than once, and keeps its memory for the next document.
 ///
-/// Every term writes its position into the place that its bits choose. The position that stays there stands for its
-/// term: all equal terms that find it count it. A term that finds another term shares the place by chance, and is
-/// looked for again by other bits. Places need not be cleared, because each is written before it is read. No branch
+/// Every term writes its position into the place that its bits choose. The position that remains there represents its
+/// term: all equal terms that find it count it. A term that finds a different one shares the place by chance, and is
+/// searched again by other bits. Places need not be cleared, because each is written before it is read. No branch
 /// depends on a term: 0.5 us for the 450 words of a Japanese text, against 2 us for counting in a hash table. Terms
 /// that an attacker chose to have equal bits cost a sort, no more.
 pub(super) struct Repeats {
     places: [u16; PLACES],
-    /// Positions of the terms that are still looked for.
+    /// Positions of the terms that are still searched.
     positions: [u16; BLOCK],
-    /// The frequency of the term that each position stands for; zeros between documents.
+    /// The frequency of the term that each position represents; zeros between documents.
     frequencies: [u16; BLOCK],
-    /// The positions that stand for repeated terms.
+    /// The positions that represent repeated terms.
     repeated: [u16; BLOCK],
     terms: Vec<u64>,
     counts: Vec<u32>,
@@ -45,7 +45,7 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Returns the terms that occur more than once, with their frequencies; `terms` has at most [`BLOCK`].
+    /// Returns the terms that occur more than once, with their frequencies. `terms` has at most [`BLOCK`].
     pub(super) fn find(&mut self, terms: &[u64]) -> (&[u64], &[u32]) {
         let mut left = self.search(terms, 0..terms.len() as u16, SHIFTS[0]);
         for shift in &SHIFTS[1..] {
@@ -75,8 +75,8 @@ impl Repeats {
         (&self.terms, &self.counts)
     }
 
-    /// Counts the terms that are found in their place, and keeps the positions of terms that find another one there.
-    /// Returns how many are kept.
+    /// Counts the terms that are found in their place, and keeps the positions of terms that find a different one
+    /// there. Returns how many are kept.
     fn search(
         &mut self,
         terms: &[u64],

@@ -3,7 +3,7 @@
 use crate::Result;
 use std::hash::{BuildHasher, RandomState};
 
-/// The smallest table.
+/// Minimum number of places.
 const MIN_PLACES: usize = 64;
 
 /// Distinct terms with their frequencies, in order of first appearance: an open-addressing table of positions in
@@ -32,7 +32,7 @@ impl TermCounts {
         }
     }
 
-    /// Counts terms, fewer than 2^32 in all.
+    /// Counts `terms`. There must be fewer than 2^32 in all.
     ///
     /// # Errors
     /// `OutOfMemory`.

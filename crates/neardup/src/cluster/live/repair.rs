@@ -35,17 +35,17 @@ pub struct AffectedRow {
 /// A collection: the present rows, with their clusters before the change. The collection chooses the numbers of
 /// rows.
 pub trait ClusteredRows {
-    /// Compares two rows by the order of rows, which is total.
+    /// Compares rows `a` and `b` in the total order of rows.
     fn compare(&self, a: u32, b: u32) -> Ordering;
 
-    /// Returns the unchanged rows that belonged to an unchanged row that is no longer canonical, each with all rows
-    /// near it that were canonical.
+    /// Returns the unchanged rows that belonged to `canonical`, an unchanged row that is no longer canonical. Each
+    /// comes with all rows near it that were canonical.
     ///
     /// # Errors
     /// `OutOfMemory`.
     fn members(&self, canonical: u32) -> Result<Vec<AffectedRow>>;
 
-    /// Returns the rows near a row that becomes canonical, with their similarity to it. The list may contain earlier
+    /// Returns the rows near `row`, which becomes canonical, with their similarity to it. The list may contain earlier
     /// rows.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl<C: ClusteredRows> Repair<'_, C> {
         })
     }
 
-    /// Offers a new canonical row to the later rows near it.
+    /// Offers the new canonical `row` to the later rows near it.
     fn promote(&mut self, row: u32) -> Result<()> {
         for (mut found, similarity) in self.collection.neighbors(row)? {
             if self.collection.compare(row, found.row) == Ordering::Less {
@@ -166,8 +166,8 @@ impl<C: ClusteredRows> Repair<'_, C> {
         Ok(())
     }
 
-    /// Makes the members of a row that is no longer canonical look for another canonical row. Returns false if one of
-    /// them comes before that row.
+    /// Makes the members of `row`, which is no longer canonical, look for another canonical row. Returns false if one
+    /// of them comes before that row.
     fn demote(&mut self, row: u32) -> Result<bool> {
         self.demoted.try_reserve(1)?;
         self.demoted.insert(row);
