@@ -1,8 +1,8 @@
-//! Folding of runs of text, in which the folded form of every code point takes as many bytes as the code point, or one.
+//! Folds runs of text in which the folded form of every code point takes as many bytes as the code point, or one.
 
 use std::sync::OnceLock;
 
-/// Bytes that are folded at once.
+/// Number of bytes folded at once.
 pub const BLOCK: usize = 64;
 
 /// Room for the items of a block: its bytes, the spaces between them, and the rest of the last vector store.
@@ -12,7 +12,7 @@ pub const BLOCK_ROOM: usize = 2 * BLOCK;
 pub struct FoldRow {
     /// The first, second and third bytes of the folded forms.
     pub bytes: [[u8; 64]; 3],
-    /// Their flags, which are the constants below.
+    /// Their flags, made of the constants below.
     pub flags: [u8; 64],
 }
 
@@ -70,8 +70,8 @@ pub const ONE_BYTE: u8 = 64;
 pub const DROPPED: u8 = 128;
 
 /// Ranges of characters that no fold changes, too many to be looked up one by one: letters that are words by
-/// themselves, U+4E00 to U+9FFF, and syllables of Hangul, U+AC00 to U+D77F. Each has the first two bytes of its
-/// first and of its last character, and their flags.
+/// themselves, U+4E00 to U+9FFF, and syllables of Hangul, U+AC00 to U+D77F. Each entry holds the first two bytes of the
+/// first and of the last character, and their flags.
 pub const UNCHANGED: [([u8; 2], [u8; 2], u8); 2] = [
     ([0xE4, 0xB8], [0xE9, 0xBF], VALID | ALONE),
     ([0xEA, 0xB0], [0xED, 0x9D], VALID | LETTER),
@@ -80,9 +80,9 @@ pub const UNCHANGED: [([u8; 2], [u8; 2], u8); 2] = [
 /// The extent to which a text was folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Folded {
-    /// Bytes of the text, up to a code point before which no later code point changes anything.
+    /// Number of bytes folded, up to a code point before which no later code point changes anything.
     pub done: usize,
-    /// Number of bytes of the words, or of characters.
+    /// Number of items written: bytes of the words, or characters.
     pub written: usize,
     /// Words: whether the folded text ends with a word of one character and its marks. Characters: whether it ends
     /// with white space.

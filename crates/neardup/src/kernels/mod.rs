@@ -1,8 +1,8 @@
 //! The inner loops, for any processor, for AVX2 and for AVX-512, with equal results.
 //!
-//! Words and sketches are written separately for each. The compiler vectorizes the other loops: they are written
-//! once, in [`portable`], and compiled once more for each instruction set. Only AVX-512 folds text by vectors;
-//! elsewhere, and where the vectors do not suffice, text is folded code point by code point.
+//! Words and sketches are written separately for each. The compiler vectorizes the other loops: they are written once,
+//! in [`portable`], and compiled once more for each instruction set. Only AVX-512 folds text with vectors; elsewhere,
+//! and where the vectors do not suffice, text is folded code point by code point.
 //!
 //! The path is chosen when the first kernel runs: the best one for the processor, or the one that the environment
 //! variable `NEARDUP_KERNELS` names. Only this module contains `unsafe`.
@@ -77,7 +77,7 @@ pub fn available() -> impl Iterator<Item = &'static Kernels> {
 }
 
 impl Kernels {
-    /// Folds the beginning of a text to words separated by spaces, as far as the room and the fast path allow.
+    /// Folds the beginning of `text` to words separated by spaces, as far as `room` and the fast path allow.
     pub fn fold_words(
         &self,
         text: &[u8],
@@ -101,7 +101,7 @@ impl Kernels {
 
     /// Appends the token hash of every word of a text: of every maximal run of bytes that are not spaces.
     pub fn word_hashes(&self, text: &[u8], key: &Key, out: &mut Vec<u64>) {
-        // SAFETY: as above.
+        // SAFETY: `available` lists only kernels whose instructions this processor has.
         unsafe { (self.word_hashes)(text, key, out) };
     }
 
@@ -123,7 +123,7 @@ impl Kernels {
         }
     }
 
-    /// Returns the number of equal slots of two signatures, whose slots of `slot_bits` bits are given as stored.
+    /// Returns the number of equal slots of two signatures, given their slots of `slot_bits` bits as stored.
     #[inline]
     pub fn count_equal(&self, a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
         let bytes = (slots * slot_bits as usize).div_ceil(8);
@@ -132,14 +132,14 @@ impl Kernels {
         unsafe { (self.count_equal)(a, b, slots, slot_bits) }
     }
 
-    /// Lowers each slot to that of `other` if it is lower.
+    /// Lowers each of `slots` to the slot in `other` if that is lower.
     pub fn merge(&self, slots: &mut [u32], other: &[u32]) {
         assert_eq!(slots.len(), other.len());
         // SAFETY: as above.
         unsafe { (self.merge)(slots, other) };
     }
 
-    /// Adds to the sum of every bit position, lowest first, the weights of the words that set it.
+    /// Adds the weights of the words that set a bit to the sum of that bit's position, lowest first.
     pub fn add_where_set(&self, words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
         assert_eq!(words.len(), weights.len());
         // SAFETY: as above.

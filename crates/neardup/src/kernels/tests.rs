@@ -41,7 +41,7 @@ fn others() -> impl Iterator<Item = &'static Kernels> {
     available().filter(|kernels| kernels.name != "portable")
 }
 
-/// The definition of a sketch, word for word.
+/// Makes a sketch exactly as defined.
 fn defined_sketch(slots: &mut [u32], hashes: &[u64]) {
     for round in 0..2 * slots.len() {
         if !slots.iter().any(|&code| code >= first_code(round)) {

@@ -4,7 +4,7 @@ use super::place::Texts;
 use crate::{Grow, Result};
 use std::ops::Range;
 
-/// Bytes between two places whose characters are known.
+/// Number of bytes of a block.
 const BLOCK: u64 = 1 << 13;
 
 /// Counts the characters of documents without reading much of them. Takes 8 bytes for every 8 KiB.

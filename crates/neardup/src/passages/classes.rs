@@ -4,10 +4,10 @@ use super::winnowing::Window;
 use crate::{Error, Result};
 use hashbrown::HashTable;
 
-/// Most classes in one table: while a larger one grows, it could not be canceled.
+/// Maximum number of classes in one table: while a larger one grows, a search could not be canceled.
 const MOST: usize = 1 << 20;
 
-/// The windows of each hash: the first, and how many there are. Takes 32 bytes a class.
+/// The windows of each hash: the first, and how many there are. Takes 32 bytes per class.
 pub struct Classes {
     table: HashTable<Class>,
     most: usize,
@@ -20,7 +20,7 @@ pub enum Member {
     Copy(u64),
     /// The first window, or one that overlaps the first.
     Original,
-    /// There is no room for its class. All windows of this hash belong to another table.
+    /// There is no room for its class. All windows with this hash belong to another table.
     Excluded,
 }
 
@@ -43,8 +43,8 @@ impl Classes {
         }
     }
 
-    /// Adds a window. Windows come in the order of their places. `document_end` returns the end of the document of a
-    /// place.
+    /// Adds a window. Windows must come in the order of their places. `document_end` returns the end of the document
+    /// that contains a place.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -1,4 +1,4 @@
-//! Rows of copied windows.
+//! Makes rows from copied windows.
 
 use super::cursor::Cursor;
 use super::place::{Place, Texts};
@@ -20,12 +20,12 @@ pub struct Copies {
     reader: DocumentReader,
     /// The last window of the last row.
     last: Option<Place>,
-    /// The last places of a row, as many as a window has.
+    /// The last places of the row, at most as many as a window has words.
     places: VecDeque<Place>,
 }
 
 impl Copies {
-    /// Returns a maker of rows for the windows of a reader.
+    /// Returns a maker of rows for the windows of `reader`.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -37,14 +37,14 @@ impl Copies {
         })
     }
 
-    /// Returns whether the next copied window is in the last row.
+    /// Returns whether the next copied `window` is in the last row.
     pub fn is_within(&self, window: Place) -> bool {
         self.last.is_some_and(|last| window <= last)
     }
 
-    /// Returns the row that begins with a copied window, given the place of its first occurrence. Returns None if the
-    /// words differ, because different words had the same hash: then the search must be repeated with other hashes.
-    /// Time linear in the words of the row.
+    /// Returns the row that begins with the copied `window`, given the place `first` of its first occurrence. Returns
+    /// None if the words differ, because different words had the same hash: then the search must be repeated with other
+    /// hashes. Time linear in the words of the row.
     ///
     /// # Errors
     /// `OutOfMemory`.

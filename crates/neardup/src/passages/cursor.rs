@@ -4,8 +4,9 @@ use super::place::{Place, Placing, Texts};
 use crate::text::{Fold, words};
 use crate::{Grow, Result};
 
-/// Bytes of the first block, and most bytes of a block unless a single word has more.
+/// Number of bytes of the first block.
 const FIRST: usize = 1 << 9;
+/// Maximum number of bytes of a block, unless a single word has more.
 const MOST: usize = 1 << 16;
 
 /// Reads the words of a document one after the other, in blocks, so that a passage costs no more than its own text.
@@ -34,7 +35,7 @@ pub(super) struct Word {
 }
 
 impl Cursor {
-    /// Returns a cursor at a word.
+    /// Returns a cursor at the word at `at`.
     pub fn new(fold: Fold, at: Place, texts: &dyn Texts) -> Self {
         Self {
             fold,
@@ -72,7 +73,7 @@ impl Cursor {
         Ok(Some((word, &self.text[start..word.text_end])))
     }
 
-    /// Reads a block that begins with the word at `at`. What follows the block can change its last word, so this word
+    /// Reads a block that begins with the word at `at`. Text after the block can change its last word, so this word
     /// begins the next block.
     fn read(&mut self, at: Place, texts: &mut dyn Texts, check: &mut dyn FnMut()) -> Result<()> {
         let start = at.byte();

@@ -3,11 +3,10 @@
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// Returns the document without the characters of `spans`, with `replacement` in place of each
-/// span.
+/// Returns the document without the characters of `spans`, with `replacement` in place of each span.
 ///
-/// Spans count characters from 0, ascend and do not overlap. Linear time; `check` is called at least
-/// every 64 Ki characters.
+/// Spans count characters from 0, ascend and do not overlap. Linear time. Calls `check` at least every 64 Ki
+/// characters.
 ///
 /// # Errors
 /// `Invalid` if a span extends beyond the end of the document; `OutOfMemory`.

@@ -8,7 +8,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// A passage: how often it occurs, its words, and the bytes of its first place, numbered across the collection.
+/// A passage: how often it occurs, its number of words, and the bytes of its first place, numbered across the
+/// collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrequentPassage {
     pub documents: u32,
@@ -21,7 +22,7 @@ pub struct FrequentPassage {
 /// numbers of documents differ at most by a factor of two.
 pub struct Frequent {
     reader: DocumentReader,
-    /// Most passages that are returned.
+    /// Maximum number of passages to return.
     most: usize,
     run: Option<Run>,
     found: BinaryHeap<Reverse<Found>>,
@@ -34,7 +35,7 @@ type Found = (u32, u32, Reverse<Place>, u64);
 struct Run {
     first: Place,
     windows: u64,
-    /// The fewest and the most documents of a window.
+    /// The minimum and maximum number of documents of a window.
     documents: [u32; 2],
     /// The places of the window with the most documents.
     places: u32,

@@ -42,10 +42,10 @@ pub use winnowing::{DocumentReader, Window, Winnowed};
 use crate::Result;
 use crate::error::within;
 
-/// The greatest value of `min_words`.
+/// Maximum value of `min_words`.
 pub const MAX_MIN_WORDS: usize = 1 << 16;
 
-/// Returns the number of words after checking it.
+/// Checks and returns the number of words of a window.
 ///
 /// # Errors
 /// `Invalid` unless 1 <= `min_words` <= [`MAX_MIN_WORDS`].

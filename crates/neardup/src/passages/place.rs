@@ -7,7 +7,7 @@ use std::ops::Range;
 pub trait Texts {
     /// Returns the number of the document that has a byte, and the range of its bytes.
     fn document(&self, byte: u64) -> (u32, Range<u64>);
-    /// Appends bytes of a document.
+    /// Appends bytes of a document to `into`.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -15,11 +15,11 @@ pub trait Texts {
 }
 
 /// The place of a word: its first byte, and the number of earlier words that are also made from this byte or from bytes
-/// around it ("½" folds to two words). Places are in the order of the words, and no two words have the same.
+/// around it ("½" folds to two words). Places are in the order of the words, and no two words have the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub u64);
 
-/// A code point folds to at most 18 (Unicode 17), so to fewer words.
+/// Bits for the number of earlier words. A code point folds to at most 18 (Unicode 17), so to fewer words.
 const BITS: u32 = 5;
 
 impl Place {
@@ -44,7 +44,7 @@ impl Place {
 /// Finds the places of the words of a text, one after the other.
 #[derive(Default)]
 pub(super) struct Placing {
-    /// The ends of the last words that may reach into the next.
+    /// The ends of the last words that may reach into the next one.
     ends: Vec<usize>,
 }
 

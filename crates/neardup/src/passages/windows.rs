@@ -4,7 +4,7 @@ use crate::hash::{Key, split_mix};
 use crate::{Result, with_room};
 use std::collections::VecDeque;
 
-/// The hashes of one search. If equal hashes stood for different words, the search is repeated with other hashes.
+/// The hashes of one search. If equal hashes turn out to stand for different words, the search is repeated with others.
 #[derive(Debug, Clone, Copy)]
 pub struct Hashes {
     pub(super) words: Key,
@@ -13,8 +13,8 @@ pub struct Hashes {
 }
 
 impl Hashes {
-    /// Returns hashes derived from a number. If the number is random, two windows of m words have the same hash with
-    /// a probability of at most m / 2^61, and two words with one of 1 / 2^64, whatever the documents are.
+    /// Returns hashes derived from `seed`. If it is random, two windows of m words have the same hash with a
+    /// probability of at most m / 2^61, and two words with a probability of 1 / 2^64, whatever the documents are.
     pub fn from_seed(seed: i64) -> Self {
         let words = Key::from_seed(seed);
         Self {
@@ -41,7 +41,7 @@ pub(super) struct Windows {
     recent: VecDeque<u64>,
     /// The number of words so far.
     count: u64,
-    /// Grams of the window that are smaller than all before them, and not greater than any after them.
+    /// Grams of the window that no smaller one follows, in order, with their positions.
     candidates: VecDeque<(u64, u64)>,
     last_anchor: Option<Anchor>,
 }
@@ -70,8 +70,8 @@ impl Windows {
     }
 
     /// Adds the next word. Returns the hash of the window that it ends, and the hash of this window's anchor if the
-    /// previous window has another anchor. None for the anchor, too, if the last two anchors already had this hash: in
-    /// a long row of one word, the other anchors repeat like these.
+    /// previous window has another anchor. The anchor is None, too, if the last two anchors already had this hash: in a
+    /// long run of one word, the other anchors repeat like these.
     #[inline]
     pub fn push(&mut self, word: u64) -> Option<(u64, Option<u64>)> {
         if self.recent.len() > self.whole.length {
@@ -125,7 +125,7 @@ impl Windows {
     }
 }
 
-/// The gram that stands for a window.
+/// The gram that represents a window.
 struct Anchor {
     at: u64,
     hash: u64,
@@ -142,7 +142,7 @@ const PRIME: u64 = (1 << 61) - 1;
 struct Rolling {
     length: usize,
     base: u64,
-    /// The base to the power of the length.
+    /// The base raised to the length.
     leaving: u64,
     value: u64,
 }

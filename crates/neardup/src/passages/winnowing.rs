@@ -36,7 +36,8 @@ impl DocumentReader {
         }
     }
 
-    /// Returns the fingerprints of documents, about 2 in 3/4 of `min_words` words. Calls `check` at least every 64 KiB.
+    /// Returns the fingerprints of documents, about 2 per 3/4 of `min_words` words. Calls `check` at least every 64
+    /// KiB.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -67,8 +68,8 @@ impl DocumentReader {
         Ok(read)
     }
 
-    /// Calls `visit` for the windows of a document whose fingerprints repeat, as `repeats` says for each fingerprint.
-    /// `start` is the number of the document's first byte. Calls `check` at least every 64 KiB.
+    /// Calls `visit` for the windows of a document whose fingerprints repeat. `repeats` tells this for each fingerprint
+    /// in turn. `start` is the number of the document's first byte. Calls `check` at least every 64 KiB.
     ///
     /// # Errors
     /// `OutOfMemory`; the first error of `visit`.

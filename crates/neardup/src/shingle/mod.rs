@@ -16,10 +16,10 @@ use crate::Result;
 use crate::error::within;
 use crate::text::{Fold, Unit};
 
-/// The longest shingle, in units.
+/// Maximum number of units of a shingle.
 pub const MAX_K: usize = 256;
 
-/// Most shingle hashes passed to a sink at once: their 32 KiB stay in the first-level cache.
+/// Maximum number of shingle hashes passed to a sink at once: their 32 KiB stay in the first-level cache.
 pub const BLOCK: usize = 4096;
 
 /// How a document is cut into shingles.
@@ -42,7 +42,7 @@ impl Default for Shingling {
 }
 
 impl Shingling {
-    /// Returns these parameters after checking k.
+    /// Checks k and returns the parameters.
     ///
     /// # Errors
     /// `Invalid` unless 1 <= k <= [`MAX_K`].

@@ -15,7 +15,7 @@ use std::mem::take;
 ///
 /// `sink` is also called, possibly with nothing, at least every 64 KiB of the document, so that it can check for
 /// interrupts. Linear time. Constant memory, except that sequences of combining marks, which must be ordered, take 8
-/// bytes a mark.
+/// bytes per mark.
 ///
 /// # Errors
 /// The first error that `sink` returns, which is not called again; `OutOfMemory`.

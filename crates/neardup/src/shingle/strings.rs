@@ -86,7 +86,7 @@ struct ShingleWindow<'a> {
     emit: &'a mut dyn FnMut(&str) -> Result<()>,
 }
 
-/// Bytes that are used up are dropped once they are more than this, and more than half of the text.
+/// Bytes that are used up are dropped once there are more than this many, and more than half of the text.
 const SLACK: usize = 4096;
 
 impl<'a> ShingleWindow<'a> {

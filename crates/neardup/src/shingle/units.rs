@@ -15,7 +15,7 @@ pub(super) struct WordText<'a, 'b> {
     pub shingler: &'a mut Shingler<'b>,
     /// The bits that turn letters into lower case.
     case_bits: u64,
-    /// The hash so far of the beginning of a long word.
+    /// The hash of a long word so far.
     long: Option<SipHasher13>,
 }
 
@@ -307,7 +307,7 @@ impl CharHashes {
     }
 }
 
-/// Characters whose hashes are looked up at once, without a branch.
+/// Number of characters whose hashes are looked up at once, without a branch.
 const RUN: usize = 64;
 
 fn hash_char(code: u32, key: &Key) -> u64 {

@@ -5,7 +5,7 @@ use crate::set::Distinct;
 use crate::{Grow, Result};
 use std::collections::VecDeque;
 
-/// The widest window.
+/// Maximum size of a window.
 pub const MAX_WINDOW: usize = 1 << 16;
 
 /// Returns the set of a document's fingerprints: the smallest of every `window` consecutive shingle hashes (as

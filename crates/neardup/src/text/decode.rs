@@ -6,8 +6,8 @@ use crate::Result;
 use simdutf8::compat::from_utf8;
 use std::ops::Range;
 
-/// Bytes that are decoded at once: they stay in the first-level cache, and hold so few words that
-/// their hashes fit one block.
+/// Number of bytes decoded at once: they stay in the first-level cache, and hold so few words that their hashes fit one
+/// block.
 const WINDOW: usize = 8192;
 
 /// Valid text, and the ill-formed bytes after it that stand for one U+FFFD.
@@ -45,8 +45,8 @@ pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = TextPiece<'_>> {
     })
 }
 
-/// Returns the end of a window that cuts no code point. After four continuation bytes the text is invalid, and may be
-/// cut.
+/// Returns the end of a window that cuts no code point. Text with four continuation bytes in a row is invalid, and may
+/// be cut.
 fn window_end(doc: &[u8], start: usize) -> usize {
     let Some(end) = start.checked_add(WINDOW).filter(|end| *end < doc.len()) else {
         return doc.len();
@@ -57,7 +57,7 @@ fn window_end(doc: &[u8], start: usize) -> usize {
         .unwrap_or(end)
 }
 
-/// Passes the whole document, folded, to `out`, with a check at every piece.
+/// Passes the whole document, folded, to `out`. Checks for interrupts at every piece.
 ///
 /// # Errors
 /// `OutOfMemory`, if a sequence of combining marks is too long to be ordered.

@@ -1,5 +1,5 @@
-//! The folds, code point by code point, in one pass. The fold holds back only the end of the text that later code
-//! points can still change.
+//! Folds text code point by code point, in one pass. Holds back only the end of the text that later code points can
+//! still change.
 //!
 //! Fold 'case' is toNFKC_Casefold (Unicode, section 3.13.3): every code point mapped, then NFC. Fold 'marks' is NFD
 //! of that, without nonspacing marks, then NFC. Both are one mapping by code point, followed by canonical ordering
@@ -72,7 +72,7 @@ impl Folder {
         }
     }
 
-    /// Passes on the characters held back: the document ends here, or a boundary follows.
+    /// Passes on the characters held back, because the document ends here or a boundary follows.
     #[inline]
     pub fn flush(&mut self, out: &mut impl FoldedText) {
         if !self.segment.is_empty() {
@@ -87,7 +87,7 @@ impl Folder {
         }
     }
 
-    /// Passes on the rest: the document ends here.
+    /// Passes on the rest, because the document ends here.
     ///
     /// # Errors
     /// `OutOfMemory`, if a sequence of combining marks was too long; parts of it are missing.
@@ -175,7 +175,7 @@ impl ClassedChar {
     }
 }
 
-/// Most marks that are sorted by insertion.
+/// Maximum number of marks to sort by insertion.
 const FEW: usize = 20;
 
 /// Puts one run of marks into canonical order.
@@ -217,7 +217,7 @@ fn order(run: &mut [ClassedChar], out: &mut impl FoldedText) -> Result<()> {
     Ok(())
 }
 
-/// Applies canonical composition in place and returns the number of parts that are left.
+/// Applies canonical composition in place. Returns the number of parts that are left.
 fn compose_segment(segment: &mut [ClassedChar], out: &mut impl FoldedText) -> usize {
     let mut kept = 0;
     let mut starter = None;

@@ -28,7 +28,7 @@ pub(crate) use table::Table;
 use crate::{Error, unknown};
 use strum::{Display, EnumString, FromRepr, VariantNames};
 
-/// Work, in code points, between two checks for interrupts.
+/// Number of code points to process between two checks for interrupts.
 const HEARTBEAT: usize = 1 << 16;
 
 /// The English stop words, sorted: the function words, folded by 'case'. Frozen: stored signatures depend on them.

@@ -66,12 +66,12 @@ impl Info {
         Self(bits)
     }
 
-    /// Returns the info of a code point that expands to the infos at these places of its page.
+    /// Returns the info of a code point that expands to the infos at the places `to` of its page.
     pub fn expanding(to: Range<usize>) -> Self {
         Self(to.start as u64 | EXPANDS | (to.len() as u64) << LENGTH_SHIFT)
     }
 
-    /// Returns the places of the infos that the code point expands to.
+    /// Returns the places of the infos that the code point expands to, if it does.
     #[inline]
     pub fn expansion(self) -> Option<Range<usize>> {
         let start = self.0 as u32 as usize & 0xFFFF;

@@ -12,13 +12,13 @@ use crate::kernels::fold::Folded;
 use crate::kernels::{Vectorize, vectorized};
 use std::ops::Range;
 
-/// Most items of a text that are kept before [`Units::take`] takes them.
+/// Maximum number of items of a text to keep before [`Units::take`] takes them.
 pub(crate) const ROOM: usize = 4096;
 
-/// Most items that are written at once.
+/// Maximum number of items written at once.
 const SLACK: usize = RUN + 8;
 
-/// Bytes of ASCII that are folded at once.
+/// Number of bytes of ASCII folded at once, in long and in short runs.
 const RUN: usize = 64;
 const SHORT_RUN: usize = 8;
 
@@ -84,14 +84,14 @@ pub(crate) trait Units {
         before: Cell,
     ) -> Folded;
 
-    /// Takes at least one item from the beginning, or all items if `is_last`. Returns how many.
+    /// Takes at least one item from the beginning, or all items if `is_last`. Returns how many it took.
     fn take(&mut self, items: &[Self::Item], is_last: bool) -> usize;
 
     /// See [`FoldedText::check`].
     fn check(&mut self);
 }
 
-/// Folds a document, with a check at every piece. Returns the units.
+/// Folds a document, and checks for interrupts at every piece. Returns the units.
 ///
 /// # Errors
 /// `OutOfMemory`, if a sequence of combining marks is too long to be ordered.
@@ -337,7 +337,7 @@ impl Reached {
         };
     }
 
-    /// Writes a code point of `len` bytes. Returns whether it could be written.
+    /// Writes the code point `cell`, which takes `len` bytes. Returns whether it could be written.
     #[inline(always)]
     fn write<U: Units>(
         &mut self,

@@ -26,11 +26,11 @@ fn unknown_part(name: &str) -> Error {
     )
 }
 
-/// Calls `visit` for the parts of a document in order, each with the number of characters before it and without white
-/// space around it. White space alone is not a part. So the document consists of the parts and the white space between
-/// them.
+/// Calls `visit` for the parts of a document in order. Each comes without white space around it, and with the number of
+/// characters before it. White space alone is not a part. So the document consists of the parts and the white space
+/// between them.
 ///
-/// `check` is called for every line and every sentence. Linear time, constant memory.
+/// Calls `check` for every line and every sentence. Linear time, constant memory.
 pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn FnMut(usize, &str)) {
     let mut parts = SplitParts {
         doc,

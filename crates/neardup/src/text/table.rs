@@ -1,7 +1,7 @@
 //! The properties of all code points under each fold.
 //!
-//! A page of 256 code points at a time is read from the Unicode crates and kept. A text uses few pages, and a lookup
-//! then costs two loads.
+//! Pages of 256 code points are read from the Unicode crates when first used, and kept. A text uses few pages, and a
+//! lookup then costs two loads.
 #![allow(clippy::disallowed_methods, reason = "what 256 code points fold to")]
 
 use super::Fold;
@@ -56,13 +56,13 @@ impl Table {
         self.page(c as usize / PAGE).mapped(c as usize % PAGE)
     }
 
-    /// Returns the cell of a code point, given as a number.
+    /// Returns the cell of the code point with the number `code`.
     #[inline(always)]
     pub fn cell(&'static self, code: usize) -> Cell {
         self.page(code / PAGE).cells[code % PAGE]
     }
 
-    /// Returns the rows by which kernels fold.
+    /// Returns the rows with which kernels fold.
     pub fn rows(&'static self) -> &'static FoldRows {
         &self.rows
     }

@@ -64,9 +64,9 @@ fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     bit_sums::add_weight(words, weight, sums);
 }
 
-/// Multiplies the lower halves of the lanes with the one instruction for this. From its own intrinsic the compiler
-/// makes 64-bit products, which take three such instructions, if only the lower half of the product counts or if one
-/// factor stays the same throughout a loop.
+/// Multiplies the lower halves of the lanes with the single instruction for this. From the corresponding intrinsic, the
+/// compiler makes 64-bit products, which take three such instructions, if only the lower half of the product counts or
+/// if one factor stays the same throughout a loop.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply_halves(a: __m256i, b: __m256i) -> __m256i {

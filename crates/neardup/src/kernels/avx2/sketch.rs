@@ -6,13 +6,13 @@ use crate::hash::slot::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use bytemuck::cast;
 use std::arch::x86_64::*;
 
-/// The most slots whose bitmap of open slots fits into a register.
+/// Maximum number of slots whose bitmap of open slots fits into a register.
 const SLOTS_IN_REGISTER: usize = 256;
 
-/// Shingles that are tested before those that passed are applied: as many as an article has.
+/// Number of shingles that are tested before those that passed are applied: about as many as an article has.
 const CHUNK: usize = 320;
 
-/// Minimum shingles for the preparation of a round to pay off.
+/// Minimum number of shingles for the preparation of a round to pay off.
 const FEW: usize = 16;
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -90,7 +90,7 @@ fn pass<const IN_REGISTER: bool>(
     count
 }
 
-/// Test for shingles that a round sends to open slots.
+/// Tests for shingles that a round sends to open slots.
 struct OpenTestOfFour<'a, const IN_REGISTER: bool> {
     slots: __m256i,
     sum_step: __m256i,
@@ -140,7 +140,7 @@ impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
             return _mm256_permutevar8x32_epi32(self.first_words, numbers);
         }
         let words = self.open.words.as_ptr().cast();
-        // SAFETY: slots are below 1024, so that their words are among the 32; the upper halves are 0.
+        // SAFETY: slots are below 1024, so their words are among the 32; the upper halves are 0.
         unsafe { _mm256_i32gather_epi32::<4>(words, numbers) }
     }
 }

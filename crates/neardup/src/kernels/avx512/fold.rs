@@ -1,4 +1,4 @@
-//! Folding runs of text: the code points of a row are looked up at once.
+//! Folds runs of text. The code points of one row are looked up at once.
 
 use super::super::fold::{
     ALONE, BLOCK, BLOCK_ROOM, DROPPED, FoldRow, FoldRows, Folded, LETTER, MARK, MOVES, ONE_BYTE,
@@ -35,8 +35,8 @@ pub fn fold_chars(
     fold(text, is_after_space, rows, room, items, write, ascii)
 }
 
-/// Folds blocks. The functions find the items of a block, write them, and write a block of ASCII except its last
-/// character.
+/// Folds blocks. `items` finds the items of a block, `write` writes them, and `write_ascii` writes a block of ASCII
+/// except its last character.
 #[inline]
 #[target_feature(enable = "avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt")]
 fn fold<T>(
@@ -99,7 +99,7 @@ fn is_ascii(text: &[u8; BLOCK + 2]) -> bool {
     _mm512_movepi8_mask(load(text, 0)) == 0
 }
 
-/// Returns the bytes of a block that begins at `start`.
+/// Returns the bytes of the block that begins at `start`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(text: &[u8; BLOCK + 2], start: usize) -> __m512i {
@@ -111,7 +111,7 @@ struct FoldedBlock {
     bytes: __m512i,
     /// The flags of a code point, at the place of its first byte.
     flags: __m512i,
-    /// The places of ASCII, of first bytes of two or more bytes, and of first bytes of three or more.
+    /// The places of ASCII, of the first bytes of code points of two or more bytes, and of those of three or more.
     ascii: u64,
     leads: u64,
     long: u64,
@@ -176,8 +176,8 @@ impl FoldedBlock {
         block
     }
 
-    /// Puts code points of a row at their places. Their last bytes are in `last` at the places of their first bytes,
-    /// and in `lasts` at the places of each of their bytes.
+    /// Puts code points of `row` at `places`. Their last bytes are in `last` at the places of their first bytes, and in
+    /// `lasts` at the places of each of their bytes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
     fn put(&mut self, places: u64, last: __m512i, row: &FoldRow, lasts: &[__m512i]) {
@@ -294,9 +294,9 @@ struct BlockItems {
     gaps: u64,
     /// The places of bytes that the folded text does not contain.
     dropped: u64,
-    /// Code points that no run can contain at their places.
+    /// The places of code points that no run can contain there.
     bad: u64,
-    /// Code points before which no later code point changes anything.
+    /// The places of code points before which no later code point changes anything.
     fixed: u64,
     /// For words, the places after a word of one character and its marks; for characters, those after white space.
     after: u64,

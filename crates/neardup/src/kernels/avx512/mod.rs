@@ -1,7 +1,7 @@
 //! The kernels for x86-64 processors with the AVX-512 of Intel's Ice Lake (2019) and AMD's Zen 4 (2022).
 //!
-//! AVX512DQ is left out: with it, the compiler multiplies two 32-bit numbers by an instruction for 64-bit numbers,
-//! which takes three times as long.
+//! AVX512DQ is enabled only for loops of 64-bit products: with it, the compiler also multiplies two 32-bit numbers by
+//! an instruction for 64-bit numbers, which takes three times as long.
 
 mod fold;
 mod siphash;
@@ -53,8 +53,8 @@ fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     bit_sums::add_weight(words, weight, sums);
 }
 
-/// Returns the low 64 bits of the products with a factor. Uses the instruction of AVX512DQ, which the compiler must
-/// not use elsewhere.
+/// Returns the low 64 bits of the products of `x` with `factor`. Uses the instruction of AVX512DQ, which the compiler
+/// must not use elsewhere.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply(x: __m512i, factor: u64) -> __m512i {
@@ -72,9 +72,9 @@ fn multiply(x: __m512i, factor: u64) -> __m512i {
     product
 }
 
-/// Multiplies the lower halves of the lanes with the one instruction for this. From its own intrinsic the compiler
-/// makes 64-bit products, which take three such instructions, if only the lower half of the product counts or if one
-/// factor stays the same throughout a loop.
+/// Multiplies the lower halves of the lanes with the single instruction for this. From the corresponding intrinsic, the
+/// compiler makes 64-bit products, which take three such instructions, if only the lower half of the product counts or
+/// if one factor stays the same throughout a loop.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply_halves(a: __m512i, b: __m512i) -> __m512i {

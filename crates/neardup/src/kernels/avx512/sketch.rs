@@ -8,10 +8,10 @@ use bytemuck::cast;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-/// Shingles that are tested before those that passed are applied: as many as an article has.
+/// Number of shingles that are tested before those that passed are applied: about as many as an article has.
 const CHUNK: usize = 320;
 
-/// Most shingles for which the lanes are rounds.
+/// Maximum number of shingles for which the lanes are rounds.
 const FEW: usize = CHUNK / 8;
 
 #[target_feature(enable = "avx512f,bmi1,bmi2,popcnt")]
@@ -46,7 +46,7 @@ fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
     portable::find_open(words, rest, round) || any != 0
 }
 
-/// Does one round of many shingles. Those for open slots are collected before their codes are made.
+/// Does one round of many shingles. Collects those for open slots before making their codes.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
 fn many(
@@ -100,7 +100,7 @@ fn few(
     }
 }
 
-/// Appends the lanes whose bit is set.
+/// Appends the lanes whose bit is set in `lanes`.
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn push(list: &mut [u64], count: &mut usize, x: __m512i, lanes: u8) {
@@ -127,7 +127,7 @@ fn load_rest(hashes: &[u64]) -> __m512i {
     unsafe { _mm512_maskz_loadu_epi64(present, hashes.as_ptr().cast()) }
 }
 
-/// Test for slots that a round can still lower.
+/// Tests for slots that a round can still lower.
 struct OpenTestOfEight {
     slots: __m512i,
     words: [__m512i; 2],
