@@ -22,7 +22,7 @@ const GATE: u16 = 5;
 /// Field 4 of the tag of the lock of a transaction whose rows pass one by one.
 const ONE_BY_ONE: u16 = 6;
 
-/// Announces that the running transaction has passed `root`, or will pass it before it commits.
+/// Announces `state`: the running transaction has passed `root`, or will pass it before it commits.
 pub fn announce(root: pg_sys::Oid, state: PassState) {
     // SAFETY: a transaction is running; it gets an identifier unless it has one.
     let transaction = unsafe { pg_sys::GetTopTransactionId() };

@@ -124,7 +124,7 @@ impl GuardOptions {
         options
     }
 
-    /// Returns the table of notes, which a trigger's condition names first.
+    /// Returns the notes table, which the condition of `trigger` names first.
     ///
     /// # Safety
     /// The trigger is one of an open table.
@@ -205,8 +205,8 @@ impl GuardOptions {
     }
 }
 
-/// Returns whether a trigger of a guard is the main one, which checks rows. The others help it, and do nothing once it
-/// is dropped.
+/// Returns whether `trigger`, one of a guard, is the main one, which checks rows. The others help it, and do nothing
+/// once it is dropped.
 pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
     let is = |bits: u32| u32::from(trigger.tgtype as u16) & bits != 0;
     is(pg_sys::TRIGGER_TYPE_ROW)
@@ -215,7 +215,8 @@ pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
         && trigger.tgnargs > 1
 }
 
-/// Returns the options of the guard of `table` that writes to `notes`, or None if there is none.
+/// Returns the options of the guard of `table` that writes to `notes`, or None if there is none. `function` is the
+/// guard's trigger function.
 pub fn noting(table: &Relation, notes: pg_sys::Oid, function: pg_sys::Oid) -> Option<GuardOptions> {
     let mut triggers = table.triggers().iter();
     // SAFETY: the triggers are the table's; nothing here looks into the catalog before the options are read.

@@ -95,7 +95,7 @@ pub struct PairTable {
 }
 
 impl PairTable {
-    /// Opens the notes of a guarded table with `lock`.
+    /// Opens the notes table `oid` of a guarded table with `lock`.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` unless the table is as [`create_notes`] created it and has the owner of
@@ -112,7 +112,7 @@ impl PairTable {
         Self::new(table, key, ["key", "near_key"])
     }
 
-    /// Opens the exceptions of a guarded table.
+    /// Opens the exceptions table `oid` of a guarded table.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if the table has a different owner, or lacks the columns.

@@ -45,7 +45,7 @@
 //! **A row that does not satisfy the guard's condition** is not checked, and is similar to no row. When an UPDATE makes
 //! a row satisfy it, the new version is treated like any other that is near rows that the old version was not near: it
 //! may be anywhere in a HOT chain, and all live versions of a chain are looked at. When an UPDATE makes a row cease to
-//! satisfy it, the old version is in progress of being deleted, and others wait for that.
+//! satisfy it, the old version is being deleted, and others wait for that.
 //!
 //! **The gate is closed only for a moment.** Looks with the gate open continue until few added rows are left, and the
 //! remaining work grows with what others have added since, not with the number of rows of the statement.

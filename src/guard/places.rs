@@ -257,7 +257,7 @@ unsafe fn fire(fcinfo: pg_sys::FunctionCallInfo) -> (pg_sys::Datum, bool) {
     (pg_sys::Datum::null(), has_to_pass)
 }
 
-/// Returns whether a trigger fires in this session.
+/// Returns whether `trigger` fires in this session.
 fn fires(trigger: &pg_sys::Trigger) -> bool {
     // SAFETY: a variable of the backend.
     let role = unsafe { pg_sys::SessionReplicationRole } as u32;

@@ -182,7 +182,7 @@ pub struct PreparedCondition {
 }
 
 impl PreparedCondition {
-    /// Returns whether a row satisfies the condition.
+    /// Returns whether the row in `slot` satisfies the condition.
     ///
     /// # Safety
     /// The slot holds a row of the table.

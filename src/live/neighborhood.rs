@@ -237,7 +237,7 @@ impl<'a> Neighborhood<'a> {
     }
 }
 
-/// Returns an affected row that was not canonical.
+/// Returns `row` as an affected row that was not canonical.
 fn searched(row: u32, canonicals: Vec<NearCanonical>) -> AffectedRow {
     AffectedRow {
         row,

@@ -178,7 +178,7 @@ fn held(queue: pg_sys::Oid) -> ColumnType {
     names::column(queue, 1).map_or_else(ColumnType::default, |_| ColumnType::of(queue, 1))
 }
 
-/// Inserts a key into the queue. None means that any row may have changed.
+/// Inserts `key` into `queue`. None means that any row may have changed.
 fn insert(queue: &CheckedTable, key: Option<pg_sys::Datum>) {
     let (mut value, mut is_null) = (key.unwrap_or(pg_sys::Datum::null()), key.is_none());
     let queue = queue.relation().as_ptr();

@@ -164,7 +164,7 @@ impl Order {
         collected(values).or_raise()
     }
 
-    /// Compares two places as PostgreSQL's sort does.
+    /// Compares places `a` and `b` as PostgreSQL's sort does.
     pub fn compare(&self, a: &OrderPlace, b: &OrderPlace) -> Ordering {
         let terms = self.terms.iter().zip(a.iter().zip(b));
         let mut orderings = terms.map(|(term, (a, b))| term.compare(*a, *b));
@@ -172,7 +172,7 @@ impl Order {
         difference.unwrap_or(Ordering::Equal)
     }
 
-    /// Returns the columns of the canonical rows table that hold the values.
+    /// Returns the columns of `alias`, the canonical rows table, that hold the values.
     pub fn canonical_values_sql(&self, alias: &str) -> String {
         let columns = (1..=self.terms.len()).map(|number| format!("{alias}.order{number}"));
         columns.collect::<Vec<_>>().join(", ")
@@ -180,7 +180,7 @@ impl Order {
 }
 
 impl Term {
-    /// Returns the term, or None for a type without an order.
+    /// Returns the term, or None if the type has no order.
     fn new(expression: Expression, is_descending: bool, is_nulls_first: bool) -> Option<Self> {
         let wanted = (pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR) as i32;
         // SAFETY: cache entries are never freed.
@@ -197,7 +197,7 @@ impl Term {
         })
     }
 
-    /// Returns the term with a direction from [`Self::direction`], or None for a type without an order.
+    /// Returns the term with `direction`, a result of [`Self::direction`], or None if the type has no order.
     pub fn directed(expression: Expression, direction: &str) -> Option<Self> {
         let is_descending = direction.contains("DESC");
         let is_nulls_first = is_descending != direction.contains("NULLS");

@@ -45,7 +45,7 @@ fn near_dup_refresh(call: Call) {
     call.rows().put(changes.map(IntoDatum::into_datum));
 }
 
-/// Assumes the rights of a table's owner, with the settings of a refresh.
+/// Assumes the rights of the owner of `relation`, with the settings of a refresh.
 ///
 /// # Errors
 /// ERROR `feature_not_supported` if the table has row-level security.
@@ -100,7 +100,7 @@ pub struct Refresh<'a> {
 }
 
 impl<'a> Refresh<'a> {
-    /// Locks a tracker, and takes the snapshot under which the refresh reads.
+    /// Locks `tracker`, and takes the snapshot under which the refresh reads.
     pub fn begin(connection: &'a mut Connection, tracker: &'a Tracker) -> Self {
         let started = Instant::now();
         let mut state = State::lock(connection, tracker);
@@ -140,7 +140,7 @@ impl<'a> Refresh<'a> {
         changes
     }
 
-    /// Recomputes all clusters.
+    /// Recomputes all clusters. Writes their log if `is_logged`.
     pub fn rebuild(&mut self, is_logged: bool) -> Changes {
         let started = Instant::now();
         let (rows, order) = rebuild::run(self.connection, self.tracker);
@@ -173,7 +173,8 @@ impl<'a> Refresh<'a> {
         changes
     }
 
-    /// Deletes the queue entries that the snapshot shows, and writes the state.
+    /// Deletes the queue entries that the snapshot shows, and writes the state of a refresh that examined `looked_at`
+    /// rows.
     pub fn end(&self, looked_at: i64) {
         let delete = format!("DELETE FROM {}", self.tracker.table(TrackerTable::Queue));
         self.connection.prepare_kept(&delete, &[]).execute(&[]);

@@ -164,7 +164,7 @@ impl TrackedRow {
     }
 }
 
-/// Raises the error for a key that two rows have.
+/// Raises the error for `key`, which two rows have.
 ///
 /// # Errors
 /// ERROR `unique_violation`.
@@ -196,7 +196,7 @@ impl TrackedParameters {
         parameters
     }
 
-    /// Checks a signature, which may be NULL or empty.
+    /// Checks `signature`, which may be NULL or empty.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` if its parameters differ from those of earlier signatures.

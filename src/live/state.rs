@@ -18,7 +18,7 @@ pub struct State {
 }
 
 impl State {
-    /// Locks a tracker against other refreshes until the end of the transaction, and returns its state.
+    /// Locks `tracker` against other refreshes until the end of the transaction, and returns its state.
     pub fn lock(connection: &Connection, tracker: &Tracker) -> Self {
         let table = tracker.table(TrackerTable::State);
         let sql =

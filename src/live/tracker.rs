@@ -152,7 +152,7 @@ impl Tracker {
         }
     }
 
-    /// Returns the qualified name of one of the tracker's tables.
+    /// Returns the qualified name of `table`, one of the tracker's own.
     pub fn table(&self, table: TrackerTable) -> String {
         names::relation(self.tables.get(table))
     }

@@ -43,8 +43,8 @@ pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
     }
 }
 
-/// Returns the condition, beginning with AND, that contains columns and expressions, so that the tracker follows when
-/// columns are renamed.
+/// Returns the condition, beginning with AND, that contains the tracker's columns and expressions, so that it follows
+/// when columns are renamed.
 fn keeping(tracker: &Tracker) -> String {
     let columns = [&tracker.key, &tracker.value]
         .into_iter()
@@ -130,7 +130,7 @@ const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oi
         WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid AND t.oid OPERATOR(pg_catalog.=) ANY ($2)) t
     WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
 
-/// Returns whether the triggers of a table without partitions are as created and note every change of its rows.
+/// Returns whether the triggers of `table`, which has no partitions, are as created and note every change of its rows.
 fn notes_all(tracker: &Tracker, table: &Relation) -> bool {
     let has_trigger = |(kind, conditions): (u32, usize)| {
         noting(tracker.note, table, &tracker.tables).any(|trigger| {

@@ -31,7 +31,7 @@ impl Error {
     }
 }
 
-/// Quotes a name for a message. A long name is cut, because it may be a whole document.
+/// Quotes `name` for a message. A long name is cut, because it may be a whole document.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     const LONGEST: usize = 64;

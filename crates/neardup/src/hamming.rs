@@ -2,7 +2,8 @@
 
 use crate::kernels::active;
 
-/// Returns the number of differing bits of two bit strings of equal length, given as bytes whose unused bits are 0.
+/// Returns the number of bits in which bit strings `a` and `b` differ. Both have the same length, and unused bits are
+/// 0.
 pub fn distance(a: &[u8], b: &[u8]) -> u32 {
     let bits = 8 * a.len();
     (bits - active().count_equal(a, b, bits, 1)) as u32

@@ -37,7 +37,7 @@ type SampledPairs = BTreeMap<(u64, u32, u32), (f64, usize)>;
 /// that are not counted; then comes one for each stratum.
 const LAYERS: usize = 1 + STRATA;
 
-/// Returns the stratum of a similarity.
+/// Returns the stratum of `similarity`.
 fn stratum(similarity: f64) -> usize {
     ((similarity * STRATA as f64) as usize).min(STRATA - 1)
 }

@@ -175,7 +175,7 @@ fn same_words(words: &NumberedWords, pace: &mut Pace) -> Result<bool> {
     Ok(surplus.iter().all(|count| *count == 0))
 }
 
-/// Returns both lists, without the words that also occur in the other list, one for one.
+/// Returns both lists without the words that also occur in the other list, one for one.
 fn without_moved(
     words: &NumberedWords,
     changed: [Vec<usize>; 2],

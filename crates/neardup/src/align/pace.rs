@@ -28,7 +28,7 @@ impl<'c> Pace<'c> {
         }
     }
 
-    /// Sorts with a step at every comparison, because sorting millions of values takes seconds.
+    /// Sorts `values` by `key`, with a step at every comparison, because sorting millions of values takes seconds.
     pub fn sort_by_key<T, K: Ord>(&mut self, values: &mut [T], key: impl Fn(&T) -> K) {
         values.sort_unstable_by(|a, b| {
             self.step();

@@ -67,7 +67,7 @@ impl<'t> SuffixLevel<'t> {
         })
     }
 
-    /// Returns whether a position is a mark: the start of a rising suffix after a falling one (leftmost S, LMS).
+    /// Returns whether position `p` is a mark: the start of a rising suffix after a falling one (leftmost S, LMS).
     fn is_mark(&self, p: usize) -> bool {
         p > 0 && self.rises[p] && !self.rises[p - 1]
     }

@@ -53,12 +53,12 @@ impl Suffixes {
         })
     }
 
-    /// Returns 0 for a joint position in `a`, else 1.
+    /// Returns 0 if the joint `position` is in `a`, else 1.
     pub fn side(&self, position: u32) -> usize {
         usize::from(position >= self.split)
     }
 
-    /// Returns the position in `b` for a joint position.
+    /// Returns the position in `b` of a joint `position`.
     pub fn to_b(&self, position: u32) -> u32 {
         position - self.split - 1
     }

@@ -6,7 +6,7 @@
 
 use crate::hash::split_mix;
 
-/// Returns the key of an element.
+/// Returns the key of `element`.
 #[inline]
 pub fn element_key(element: i64) -> u32 {
     (split_mix(element as u64) >> 32) as u32

@@ -95,8 +95,8 @@ impl Tail {
 impl Levels {
     /// Returns the levels of rows that can have similarity `threshold` with a query of `members` elements. The query is
     /// of level `first`, and `at[j]` of its elements belong to level j and to no higher one. Sets have at most `most`
-    /// keys. Returns None if there are more than [`AT_ONCE`] levels, or if such rows may share no key with a probability
-    /// above [`MISSED`].
+    /// keys. Returns None if there are too many levels, or if such rows may share no key with a probability above
+    /// [`MISSED`].
     pub fn new(
         threshold: f64,
         members: usize,

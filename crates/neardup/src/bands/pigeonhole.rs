@@ -56,8 +56,8 @@ impl Bands {
         start(band) as usize..start(band + 1) as usize
     }
 
-    /// Returns how many bands a signature shares with a query if their estimate reaches `threshold`, or `None` if it may
-    /// share none, so these bands cannot find it.
+    /// Returns how many bands a signature shares with a query if their estimate reaches `threshold`, or `None` if it
+    /// may share none, so these bands cannot find it.
     pub fn occurrence(&self, slot_bits: u32, threshold: f64) -> Option<Occurrence> {
         Occurrence::within(self.bands, most_differing(self.slots, slot_bits, threshold))
     }

@@ -59,7 +59,7 @@ pub struct ContainmentSearch {
 }
 
 impl ShingleKeys {
-    /// Returns how to make at most `most` keys for a document, or None unless `most` is from [`FEWEST_KEYS`] to
+    /// Returns keys for documents, at most `most` for each, or None unless `most` is from [`FEWEST_KEYS`] to
     /// [`MOST_KEYS`].
     pub fn new(shingling: Shingling, most: usize, seed: i64) -> Option<Self> {
         (FEWEST_KEYS..=MOST_KEYS).contains(&most).then(|| Self {
@@ -88,7 +88,7 @@ impl ShingleKeys {
         self.of_set(&set, check)
     }
 
-    /// Returns the keys of [`Self::of_document`] for a document with this set of shingle hashes.
+    /// Returns the keys of [`Self::of_document`] for a document with the shingle hashes `set`.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -100,7 +100,7 @@ impl ShingleKeys {
         Ok((keys, size))
     }
 
-    /// Returns the keys of the shingles of a document with this set of shingle hashes, and its size.
+    /// Returns the keys of the shingles of a document with the shingle hashes `set`, and its size.
     fn sample(&self, set: &[i64], check: &mut dyn FnMut()) -> Result<(Vec<u32>, RowSize)> {
         let level = match set.len() <= self.most {
             true => 0,
@@ -275,7 +275,7 @@ fn least_reaching(members: usize, threshold: f64) -> usize {
     least.unwrap_or(members).max(1)
 }
 
-/// Returns the highest level at which a mixed hash is sampled.
+/// Returns the highest level at which the hash `mixed` is sampled.
 fn level_of(mixed: u64) -> u32 {
     mixed.trailing_zeros().min(LAST)
 }

@@ -56,7 +56,7 @@ impl GroupSizes {
         place(band, token)
     }
 
-    /// Adds the key of a group of at least two rows.
+    /// Adds the key of a group of `rows` rows, at least two.
     pub fn add(&mut self, key: u64, rows: usize) {
         let size = rows.ilog2().min(14) as u8 + 1;
         let number = self.line(key);

@@ -30,8 +30,7 @@ pub fn part(element: i64, parts: usize) -> usize {
     ((u128::from(mixed(element)) * parts as u128) >> 64) as usize
 }
 
-/// Returns the prefix of a set for a threshold: its rarest elements by `count`, rarest first. Empty for an
-/// empty set.
+/// Returns the prefix of `set` for `threshold`: its rarest elements by `count`, rarest first. Empty for an empty set.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -73,7 +72,7 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// Returns whether two members can be similar enough.
+    /// Returns whether members `a` and `b` can be similar enough.
     fn meet(&self, a: &Member, b: &Member) -> bool {
         let [a_size, b_size] = [a.size, b.size].map(f64::from);
         let shared = self.threshold / (1.0 + self.threshold) * (a_size + b_size);

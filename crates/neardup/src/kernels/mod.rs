@@ -99,7 +99,7 @@ impl Kernels {
         fold(self.fold_chars, text, is_after_space, rows, room)
     }
 
-    /// Appends the token hash of every word of a text: of every maximal run of bytes that are not spaces.
+    /// Appends the token hash of every word of `text`: of every maximal run of bytes that are not spaces.
     pub fn word_hashes(&self, text: &[u8], key: &Key, out: &mut Vec<u64>) {
         // SAFETY: `available` lists only kernels whose instructions this processor has.
         unsafe { (self.word_hashes)(text, key, out) };
@@ -114,7 +114,7 @@ impl Kernels {
         }
     }
 
-    /// Adds shingle hashes to the slots of a sketch.
+    /// Adds shingle `hashes` to the `slots` of a sketch.
     pub fn sketch(&self, slots: &mut [u32], hashes: &[u64]) {
         assert!((1..=crate::hash::slot::MAX_SLOTS).contains(&slots.len()));
         if !hashes.is_empty() {
@@ -139,7 +139,7 @@ impl Kernels {
         unsafe { (self.merge)(slots, other) };
     }
 
-    /// Adds the weights of the words that set a bit to the sum of that bit's position, lowest first.
+    /// Adds to each of `sums`, which are in the order of bits, lowest first, the weights of the words that set its bit.
     pub fn add_where_set(&self, words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
         assert_eq!(words.len(), weights.len());
         // SAFETY: as above.

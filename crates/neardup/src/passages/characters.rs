@@ -35,7 +35,7 @@ impl Characters {
         Ok(())
     }
 
-    /// Returns the number of characters that begin in a range of a document.
+    /// Returns the number of characters that begin in `bytes`, a range within one document.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The documents of a collection in UTF-8, one after the other. Bytes are numbered across all of them.
 pub trait Texts {
-    /// Returns the number of the document that has a byte, and the range of its bytes.
+    /// Returns the number of the document that has `byte`, and the range of its bytes.
     fn document(&self, byte: u64) -> (u32, Range<u64>);
     /// Appends bytes of a document to `into`.
     ///
@@ -23,7 +23,7 @@ pub struct Place(pub u64);
 const BITS: u32 = 5;
 
 impl Place {
-    /// Returns the place of a word that begins at a byte.
+    /// Returns the place of a word that begins at `byte`, after `words_before` other words made from it.
     pub fn new(byte: u64, words_before: usize) -> Self {
         debug_assert!(words_before < 1 << BITS);
         Self(byte << BITS | words_before as u64)

@@ -18,7 +18,7 @@ pub fn packed_len(numbers: usize, width: u32) -> usize {
     (numbers * width as usize).div_ceil(8)
 }
 
-/// Appends `numbers` to `out`. They are below 2^`width`, and at most [`BLOCK`].
+/// Appends `numbers`, at most [`BLOCK`] of them and each below 2^`width`, to `out`.
 pub fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     let mut bytes = [0; PADDED];
     let (mut at, mut pending, mut bits) = (0, 0, 0);

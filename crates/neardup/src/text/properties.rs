@@ -204,7 +204,7 @@ impl Properties {
                 .any(|script| self.scripts.has_script(c, *script))
     }
 
-    /// Returns the canonically decomposed form of one folded code point.
+    /// Returns the folded form of one code point, canonically decomposed.
     pub fn fold(&self, c: char, fold: Fold) -> String {
         let folded = self.nfkc_casefold(c).nfd().collect::<String>();
         if fold == Fold::Marks {

@@ -181,8 +181,8 @@ struct Starter {
 }
 
 impl<U: Units> FoldedItems<'_, U> {
-    /// Folds code points up to a segment that the quick check does not accept. Unless `is_ended`, the last segment
-    /// is not accepted either. Returns the number of bytes that are folded.
+    /// Folds code points up to a segment that the quick check does not accept. Unless `is_ended`, leaves out the last
+    /// segment, too. Returns the number of bytes folded.
     fn write_run(&mut self, text: &[u8], table: &'static Table, is_ended: bool) -> usize {
         let mut reached = Reached {
             at: 0,

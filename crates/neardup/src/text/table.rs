@@ -88,7 +88,7 @@ impl Table {
     }
 }
 
-/// Returns the properties of a code point itself.
+/// Returns the properties of a code point as it is, not folded.
 #[inline]
 pub(crate) fn info(c: char) -> Info {
     match NONE.map(c) {
