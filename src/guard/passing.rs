@@ -10,7 +10,8 @@
 //! - If it is in progress and has not announced anything yet, we wait for it. An UPDATE, and an INSERT without the
 //!   trigger that announces before the row enters an index, announce only when their triggers for the row fire. We have
 //!   announced that we will pass, so the other transaction finds our row while we wait, and leaves the check to us.
-//! - If it is in progress and deletes or changes the row, we wait for it; how it ends decides whether the row counts.
+//! - If any transaction in progress deletes or changes the row, we wait for that one; how it ends decides whether the
+//!   row counts.
 //!
 //! A transaction announces its state by a lock (see `locks`). Others check whether it is held, and never take it.
 //!
@@ -55,10 +56,10 @@
 //! thing that it does. While it waits for another one it has not passed, so none of the others waits for it. One that
 //! has passed waits for nobody. While a transaction keeps the gate closed it waits for nothing: it takes only its own
 //! lock and, for a moment, locks on system catalogs, an index on exceptions, and a TOAST table, which only a
-//! transaction of several statements can withhold, by locking it by name. Waits for equal keys are PostgreSQL's own,
-//! and come earlier: a transaction that waits for a key has not passed either. A COPY whose rows pass one by one (see
-//! `places`) has passed with its first row when it waits with the next. But only one such transaction at a time passes
-//! a root, the others have not begun to pass, and anyone else who has passed waits for nobody.
+//! transaction of several statements can withhold, by naming it. Waits for equal keys are PostgreSQL's own, and come
+//! earlier: a transaction that waits for a key has not passed either. A COPY whose rows pass one by one (see `places`)
+//! has passed with its first row when it waits with the next. But only one such transaction at a time passes a root,
+//! the others have not begun to pass, and anyone else who has passed waits for nobody.
 //!
 //! A transaction of several statements has passed with the first one when it waits with the second, and one that meets
 //! two guards has passed the first when it waits at the second. Those can deadlock, and so can UPDATEs, by their row
