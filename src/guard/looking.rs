@@ -10,7 +10,7 @@ use crate::pg::prelude::*;
 use crate::pg::slot::{is_inserted, is_of_same_command, row_place};
 use crate::pg::value::in_memory_of_its_own;
 
-/// Works on the places that [`pass`](crate::guard::passing::pass) got.
+/// Compares the rows at the places given to [`pass`](crate::guard::passing::pass).
 impl Passing<'_> {
     /// Compares the row at place `number` with all others. Returns its rejection, or collects the earlier rows to note
     /// with it.

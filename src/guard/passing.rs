@@ -323,9 +323,9 @@ impl<'p> Passing<'p> {
         None
     }
 
-    /// Looks at rows added meanwhile and at rows that are still open, until few rows were added, and then at the rest
-    /// with the gate closed. Returns whether the rows have passed. If not, another attempt may succeed once
-    /// [`Attempt::wait`] has ended.
+    /// Looks at added rows and for open rows at all others, until few rows were added, and then at the rest with the
+    /// gate closed. Returns whether the rows have passed. If not, another attempt may succeed once [`Attempt::wait`],
+    /// if set, has ended.
     ///
     /// # Safety
     /// As for [`pass`].

@@ -135,7 +135,7 @@ impl Window {
         decides
     }
 
-    /// Returns `value`, one of the column, in microseconds. Infinite values become the limits of the type.
+    /// Returns `value`, a value of the column, in microseconds. Infinite values become the limits of the type.
     fn moment(&self, value: pg_sys::Datum) -> i64 {
         match (self.base == pg_sys::DATEOID, value.value() as i32) {
             (false, _) => value.value() as i64,

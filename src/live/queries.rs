@@ -96,7 +96,7 @@ pub mod neighbors {
     /// First of the columns cluster, canonical, similarity.
     pub const BEFORE: usize = 3;
     /// First of the columns that hold the row's place in the order. Then come the cluster and place of its canonical
-    /// row, NULL if it has no other canonical row than itself.
+    /// row, NULL if it has no canonical row other than itself.
     pub const PLACE: usize = 6;
 }
 

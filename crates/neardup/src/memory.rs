@@ -167,7 +167,7 @@ impl FirstError {
         }
     }
 
-    /// Ends the steps.
+    /// Returns the outcome of all steps.
     ///
     /// # Errors
     /// The first error of any step.

@@ -219,7 +219,7 @@ impl ShingleKeys {
     ) -> Result<ContainmentSearch> {
         let mut keys = self.keys_from(0, set, check)?;
         // At the level below its own, a document has more than `most` keys. Each of them belongs to its own level with
-        // a probability of a half, and to the set with a probability of at least `threshold`.
+        // a probability of 1/2, and to the set with a probability of at least `threshold`.
         let least = least_shared(self.most, threshold / 2.0, MISSED_AT_LEVEL);
         if least == 0 && set.len() >= least_reaching(self.most + 1, threshold) {
             keys.try_extend(1..=KEYED_LEVELS)?;
