@@ -323,9 +323,9 @@ impl<'p> Passing<'p> {
         None
     }
 
-    /// Looks at added rows and for open rows at all others, until few rows were added, and then at the rest with the
-    /// gate closed. Returns whether the rows have passed. If not, another attempt may succeed once [`Attempt::wait`],
-    /// if set, has ended.
+    /// Compares open rows with all others, and all rows with those added meanwhile, until few are added. Then makes the
+    /// last look, with the gate closed. Returns whether the rows have passed. If not, another attempt may succeed once
+    /// [`Attempt::wait`], if set, has ended.
     ///
     /// # Safety
     /// As for [`pass`].
