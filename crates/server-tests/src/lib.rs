@@ -84,6 +84,7 @@ const SECOND_HALF: &[&str] = &[
     "server::equals_scan_",
     "server::guard_",
     "server::live_",
+    "server::reuse_",
 ];
 
 fn is_in_second_half(trial: &Trial) -> bool {
