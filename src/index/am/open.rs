@@ -41,6 +41,7 @@ impl Opened {
             reject(oid);
         }
         // Its pages show how many rows there are, including those that row-level security hides.
+        // SAFETY: looks roles up in the catalog.
         let may_read = owns(oid)
             || unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), STAT_SCAN_TABLES) };
         if !may_read {
