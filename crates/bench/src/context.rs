@@ -40,7 +40,7 @@ impl Scale {
     }
 }
 
-/// The smallest size of which growth is computed.
+/// Minimum number of documents at which growth is measured.
 const LEAST_GROWN: u64 = 10_000;
 
 /// The context of a measurement.

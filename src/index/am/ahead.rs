@@ -16,7 +16,7 @@ pub struct PageReader<'a> {
     /// The next pages. The pages after them are in `announced`, in reverse order.
     pinned: VecDeque<Pinned<'a>>,
     announced: Vec<PageAhead>,
-    /// Whether each requested page must be read from storage.
+    /// One flag per requested page: true if it must be read from storage.
     is_read: Vec<bool>,
 }
 

@@ -201,7 +201,7 @@ pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {
     }
 }
 
-/// Runs the last `slots.len()` rounds, each of which fills one slot from all shingles.
+/// Runs the last `slots.len()` rounds. Each fills one slot with the lowest code of all shingles.
 fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
     let rounds = slots.len();
     for (i, slot) in slots.iter_mut().enumerate() {

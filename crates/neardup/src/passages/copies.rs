@@ -42,9 +42,9 @@ impl Copies {
         self.last.is_some_and(|last| window <= last)
     }
 
-    /// Returns the row that begins with the copied `window`, given the place `first` of its first occurrence. Returns
-    /// None if the words differ, because different words had the same hash: then the search must be repeated with other
-    /// hashes. Time linear in the words of the row.
+    /// Returns the row that begins with the copied `window`, given the place `first` of its first occurrence. If
+    /// different words had the same hash, returns None, and the search must be repeated with other hashes. Takes time
+    /// linear in the words of the row.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -15,7 +15,7 @@ pub struct Likelihood {
 }
 
 impl Likelihood {
-    /// Returns the likelihood for a query of `keys` keys, some of which `estimate` has looked up.
+    /// Returns the likelihood for a query of `keys` keys, given an estimate that looked up some of them.
     ///
     /// # Errors
     /// `OutOfMemory`.

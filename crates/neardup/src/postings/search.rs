@@ -273,8 +273,8 @@ impl<'g> GroupSearch<'g> {
         }
     }
 
-    /// Returns the number of postings of the shortest long lists that together cover `missing` of the query's keys, or
-    /// None if all long lists cover fewer.
+    /// Returns the number of postings in the shortest long lists that together cover `missing` of the query's keys.
+    /// Returns None if the long lists cover too few keys.
     fn postings_instead(&self, mut missing: u32) -> Option<u64> {
         let long = self.lists[..self.end].iter().filter(|list| list.is_long());
         let mut long: Vec<(u64, u32)> = long
