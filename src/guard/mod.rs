@@ -1,12 +1,12 @@
 //! The trigger `near_dup_guard`, which rejects near-duplicates of a table's rows, or notes them.
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "the section Safety of such a function says what callers owe"
+    reason = "`# Safety` says what callers owe"
 )]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
-    reason = "an entry a key, column, partition or index"
+    reason = "one entry per key, column, partition or index"
 )]
 
 pub mod columns;

@@ -18,16 +18,16 @@
 //! **A note never names a row that is not there.** Suppose that transaction B notes row b beside row a of another
 //! transaction. Before B closes the gate, it locks a FOR SHARE, in the version that it has compared; if there is a
 //! newer version, or none, it looks again. From then on, nobody changes or deletes a before B has ended. A later change
-//! of a removes its notes under a snapshot taken after it has the row, so it sees what B has committed; if its
-//! isolation level forbids that, it gets a serialization failure (40001), as from foreign key checks. If a transaction
-//! was changing or deleting a before B had the lock, B waits for it. B's own rows need no lock: nobody else sees them
-//! before B's notes are there. Row versions are identified by their places in their table, which cannot be reused while
-//! B holds the snapshot under which its statement passes.
+//! of a removes its notes under a snapshot taken after it has locked the row, so it sees everything that B has
+//! committed; if its isolation level forbids that, it gets a serialization failure (40001), as from foreign key checks.
+//! If a transaction was changing or deleting a before B had the lock, B waits for it. B's own rows need no lock: nobody
+//! else sees them before B's notes are there. Row versions are identified by their places in their table, which cannot
+//! be reused while B holds the snapshot under which its statement passes.
 //!
 //! **The remaining notes.** Each note is about two rows, is removed with either of them, and depends on no other note.
 //! So a row keeps exactly the notes whose earlier rows are unchanged, and the most similar of these counts. Only the
 //! transaction that passes writes notes, with the rights of the table's owner, so they are committed, prepared and
-//! rolled back with the row, also to a savepoint.
+//! rolled back with the row, even to a savepoint.
 //!
 //! **Deadlocks.** Transactions of a single INSERT or COPY lock rows of others only in a shared mode and before they
 //! pass. After that they write notes about their own rows, with keys that nobody else writes. So a transaction that has
@@ -58,7 +58,7 @@ impl Passing<'_> {
         are_as_found
     }
 
-    /// Removes the notes about the rows at the place numbers `replaced`, which were deleted or changed.
+    /// Removes the notes about the rows with the place numbers `replaced`, which were deleted or changed.
     ///
     /// # Safety
     /// As for [`Self::lock_earlier`].

@@ -184,7 +184,7 @@ impl GuardOptions {
     /// Returns the bound for values of `kind`.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` for a bound out of range, and for k, unit or fold unless `kind` is documents.
+    /// ERROR `invalid_parameter_value` for a bound out of range, and for k, unit or fold if `kind` is not documents.
     pub fn bound(&self, kind: Kind) -> Bound {
         if kind != Kind::Documents && self.shingling.is_some() {
             invalid(
@@ -205,8 +205,8 @@ impl GuardOptions {
     }
 }
 
-/// Returns whether `trigger`, one of a guard, is the main one, which checks rows. The others help it, and do nothing
-/// once it is dropped.
+/// Returns whether `trigger` is the main trigger of its guard, which checks rows. The guard's other triggers help it,
+/// and do nothing once it is dropped.
 pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
     let is = |bits: u32| u32::from(trigger.tgtype as u16) & bits != 0;
     is(pg_sys::TRIGGER_TYPE_ROW)

@@ -215,7 +215,7 @@ impl PairTable {
     }
 }
 
-/// Returns whether `trigger` is the one on exceptions, which removes the notes of inserted pairs.
+/// Returns whether `trigger` is on an exceptions table, where it removes the notes of inserted pairs.
 pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
     // SAFETY: the trigger is one of an open table.
     trigger.tgnargs == 1 && unsafe { trigger_arguments(trigger) }[..] == [c"exceptions"]

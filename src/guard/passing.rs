@@ -25,12 +25,12 @@
 //! near a new one is compared with all others again; if it was found with the gate closed, B starts over. So B has
 //! found a. If A was in progress then and had passed, B waited. If A had not passed, B checked again, with the gate
 //! closed, whether the transactions to which it had left the check have passed or ended meanwhile, and started over if
-//! one had: with a look at everything for the rows that had met such a transaction, and from where it was for the
-//! others, since only rows with later numbers can change their answers. B checks the lock first, and after that whether
-//! the transaction is in progress. A transaction releases its locks after it has ceased to be in progress, so one that
-//! is in progress now and did not hold the lock before had not passed. In the opposite order, one that commits in
-//! between would look as if it had not passed. A transaction that has passed with one row, guard or statement counts as
-//! having passed with the following ones: transactions that find their rows wait, and waiting is always safe. A
+//! one had: with a look at everything for the rows that had met such a transaction, and from where it had stopped for
+//! the others, since only rows with later numbers can change their answers. B checks the lock first, and after that
+//! whether the transaction is in progress. A transaction releases its locks after it has ceased to be in progress, so
+//! one that is in progress now and did not hold the lock before had not passed. In the opposite order, one that commits
+//! in between would look as if it had not passed. A transaction that has passed with one row, guard or statement counts
+//! as having passed with the following ones: transactions that find their rows wait, and waiting is always safe. A
 //! subtransaction that is rolled back releases its locks together with its rows.
 //!
 //! Row numbers are reliable because the locks on all tables and indexes that are searched are kept: no TRUNCATE or
@@ -126,7 +126,7 @@ pub struct Passing<'p> {
 pub struct RowState {
     /// True if the row must be compared with all others.
     pub is_open: bool,
-    /// True if the row is similar to one of a transaction in progress.
+    /// True if the row is similar to a row of a transaction in progress.
     has_met_pending: bool,
     /// The earlier rows that it is noted with, most similar first.
     pub earlier: Vec<EarlierRow>,
@@ -249,8 +249,8 @@ impl<'p> Passing<'p> {
         found.ok().map(|found| self.order[found].1)
     }
 
-    /// Opens the tables that can contain rows near those that have to pass. Marks the latter for comparison with all
-    /// others.
+    /// Opens the tables that can contain rows near those that have to pass. Marks the rows that have to pass for
+    /// comparison with all others.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if a table has no usable index.

@@ -201,8 +201,8 @@ pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo)
 
 finfo!(pg_finfo_near_dup_guard);
 
-/// Handles a call of the trigger. The row waits for the end of its statement, or passes as a statement of its own if no
-/// hook sees the end. Returns the trigger's result, and whether the row has to pass now.
+/// Handles a call to the trigger function. The row waits for the end of its statement, or passes as a statement of its
+/// own if no hook sees the end. Returns the trigger's result, and whether the row has to pass now.
 ///
 /// # Safety
 /// As for [`near_dup_guard`].

@@ -1,5 +1,5 @@
-//! Implements `near_dup_protect`, which creates the triggers of a guard and reports at once whatever would make them
-//! fail, and `near_dup_unprotect`, which drops them.
+//! Implements `near_dup_protect`, which creates the triggers of a guard and immediately reports anything that would
+//! make them fail, and `near_dup_unprotect`, which drops them.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::{GuardOptions, is_main};
@@ -65,7 +65,7 @@ const ACTIONS: &str =
 /// ERROR `invalid_parameter_value` for an unknown action, and for a name of notes if the guard rejects.
 ///
 /// # Safety
-/// `call` is a call of `near_dup_protect`.
+/// `call` is a call to `near_dup_protect`.
 unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     let threshold: f64 = call.get(2, "threshold");
     call.argument(1, "column_name");
@@ -117,7 +117,7 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
 /// remove the notes of deleted rows and of excepted pairs.
 ///
 /// # Safety
-/// `call` is a call of `near_dup_protect`.
+/// `call` is a call to `near_dup_protect`.
 unsafe fn create_triggers(
     call: &Call,
     relation: pg_sys::Oid,
@@ -204,7 +204,7 @@ fn near_dup_unprotect(call: Call) {
         (true, _) => is_chosen(trigger),
         // It removes the notes of deleted rows.
         (false, [notes]) => !others.iter().any(|main| main.named.first() == Some(notes)),
-        // It announces. It is dropped with its own guard or with the last one.
+        // It announces that the transaction will pass. It is dropped with its own guard or with the last one.
         (false, []) => {
             let is_derived =
                 |main: &&GuardTrigger| trigger.name == names::derived(&main.name, "before");

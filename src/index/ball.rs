@@ -281,7 +281,7 @@ fn ball_out(ball: Ball<'_>) -> CString {
         true => {
             let mut text = filled(b'x', 2 + 2 * ball.0.len()).or_raise();
             text[0] = b'\\';
-            hex::encode_to_slice(&*ball.0, &mut text[2..]).expect("two digits a byte");
+            hex::encode_to_slice(&*ball.0, &mut text[2..]).expect("two digits per byte");
             text
         }
         false => ball.read().text().into_bytes(),

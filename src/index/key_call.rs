@@ -1,4 +1,4 @@
-//! Calls of `near_dup_key` in queries and index expressions.
+//! Calls to `near_dup_key` in queries and index expressions.
 
 use crate::index::constraint_key::MAKE;
 use crate::index::kind::Kind;
@@ -7,7 +7,7 @@ use crate::pg::catalog::{function_beside, is_named_function};
 use crate::pg::nodes;
 use pgrx::pg_sys;
 
-/// A call of `near_dup_key`.
+/// A call to `near_dup_key`.
 pub struct KeyCall {
     pub kind: Kind,
     pub function: pg_sys::Oid,
@@ -16,7 +16,7 @@ pub struct KeyCall {
 }
 
 impl KeyCall {
-    /// Parses `expression` as a call of `near_dup_key`. Returns None if it is not one.
+    /// Parses `expression` as a call to `near_dup_key`. Returns None if it is not one.
     ///
     /// # Safety
     /// `expression` is a valid node.
@@ -39,7 +39,7 @@ impl KeyCall {
     ///
     /// # Safety
     /// The planner's structures are valid. `value` and `terms` are of the call's kind.
-    #[allow(clippy::disallowed_methods, reason = "types of arguments")]
+    #[allow(clippy::disallowed_methods, reason = "one entry per argument")]
     pub unsafe fn of_other(
         &self,
         root: *mut pg_sys::PlannerInfo,

@@ -1,6 +1,6 @@
 //! The kinds of similarity. For each kind: the values that it compares, the bound of a search, its SQL objects, and the
 //! keys that similar values share. Defined only here.
-#![allow(clippy::disallowed_methods, reason = "types of arguments")]
+#![allow(clippy::disallowed_methods, reason = "one entry per argument")]
 
 use crate::index::ball::{Ball, NewBall, Within};
 use crate::index::ball_functions::{
@@ -267,8 +267,8 @@ impl Kind {
         }
     }
 
-    /// Converts a datum of [`Self::bound_type`]. Returns None if it is out of range. `shingling` is how documents are
-    /// cut.
+    /// Converts a datum of [`Self::bound_type`]. Returns None if it is out of range. `shingling` tells how documents
+    /// are cut.
     pub fn bound(self, datum: pg_sys::Datum, shingling: Option<Shingling>) -> Option<Bound> {
         // SAFETY: both types are passed by value.
         unsafe {
@@ -348,7 +348,7 @@ impl Kind {
     }
 
     /// Returns the operator that tests whether `value` is in the ball made from the arguments `ball`, and its operands.
-    /// `value` is argument `column` of a call of `function`, which belongs to the extension.
+    /// `value` is argument `column` of a call to `function`, which belongs to the extension.
     ///
     /// # Safety
     /// The nodes are the planner's, and of the kind's types.
@@ -500,8 +500,8 @@ impl Bound {
         new_varlena(&ball.0)
     }
 
-    /// Returns whether an index with `options` finds by its keys everything within the bound of `center`, or of any
-    /// center if that is None.
+    /// Returns whether an index with `options` finds everything within the bound of `center` by its keys. If `center`
+    /// is None, returns whether this is true for any center.
     ///
     /// # Safety
     /// `options` belong to an index of the kind's operator class of `neardup`, or are NULL. `center` is of the kind's

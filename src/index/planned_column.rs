@@ -49,7 +49,7 @@ impl PlannedColumn {
         unsafe { *(*self.index).opfamily.add(self.at) }
     }
 
-    /// Returns the first kind that the column's values are of, or None, as for constraint keys.
+    /// Returns the first kind that fits the column's values, or None if there is none, as for constraint keys.
     pub fn kind(&self) -> Option<Kind> {
         Kind::ALL.into_iter().find(|&kind| self.is_of(kind))
     }

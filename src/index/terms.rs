@@ -83,7 +83,7 @@ impl Terms {
     ///
     /// # Safety
     /// The same as for [`Kind::containment`].
-    #[allow(clippy::disallowed_methods, reason = "arguments of a call")]
+    #[allow(clippy::disallowed_methods, reason = "one entry per argument")]
     pub unsafe fn containment(
         self,
         root: *mut pg_sys::PlannerInfo,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// hash table.
 const PINNED: usize = 6;
 
-/// Reads pages, and announced ones faster.
+/// Reads pages; announced ones are read faster.
 pub struct PageReader<'a> {
     index: Index<'a>,
     /// The next pages. The pages after them are in `announced`, in reverse order.

@@ -10,10 +10,10 @@ pub struct FoundRow {
     pub shared: u32,
 }
 
-/// Maximum number of candidates looked up together: the storage is asked for all of their pages.
+/// Maximum number of candidates looked up together. The storage is asked for all of their pages at once.
 const TOGETHER: usize = 64;
 
-/// Candidates in ascending order. Candidates that exceed work_mem are in a temporary file.
+/// Candidates in the order of their row numbers. Candidates that exceed work_mem are in a temporary file.
 pub struct SearchCandidates {
     pairs: NumberPairs,
     /// The number of candidates taken.

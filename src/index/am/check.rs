@@ -32,7 +32,7 @@ use neardup::postings::{KeyAndRow, sweep};
 use pgrx::prelude::*;
 use std::ops::Range;
 
-/// Postings read with one version of the metapage.
+/// Number of postings read with one version of the metapage.
 const POSTINGS_AT_ONCE: usize = 1 << 16;
 
 /// Maximum number of rows that an error names.

@@ -24,7 +24,7 @@ enum Reading {
     Nothing,
     /// By the keys of a condition.
     Matches,
-    /// By the keys of the value ordered by, and by all other rows if its candidates do not suffice.
+    /// By the keys of the value in ORDER BY, then by all other rows if the candidates do not suffice.
     Nearest,
     /// By reading all rows, without keys.
     Everything,
@@ -140,7 +140,7 @@ pub unsafe extern "C-unwind" fn estimate(
     }
 }
 
-/// Returns whether keys can answer one of the conditions. Assumes so if that is not known yet.
+/// Returns whether keys can answer one of the conditions, or true if this is not known yet.
 ///
 /// # Safety
 /// The planner holds a lock on the index. `clauses` are operators with the column on the left.
@@ -285,8 +285,7 @@ unsafe fn lookup(
     (pages, pages * OPERATORS_PER_PAGE + meta.rows_in_log())
 }
 
-/// Returns the estimated number of rows within the index's own bound of the value ordered by, as the operator `<@`
-/// estimates it.
+/// Estimates the number of rows within the index's own bound of the value in ORDER BY, as the operator `<@` does.
 ///
 /// # Safety
 /// `path` comes from the planner, and is ordered by `column distance center`.

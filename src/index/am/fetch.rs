@@ -82,7 +82,7 @@ impl Fetch {
     ) -> R {
         let mut values = [pg_sys::Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
         let mut is_null = [true; pg_sys::INDEX_MAX_KEYS as usize];
-        // SAFETY: all is open; the arrays have room for every column.
+        // SAFETY: everything is open; the arrays have room for every column.
         unsafe {
             pg_sys::MemoryContextReset((*self.context).ecxt_per_tuple_memory);
             let before = pg_sys::MemoryContextSwitchTo((*self.context).ecxt_per_tuple_memory);

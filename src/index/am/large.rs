@@ -39,7 +39,7 @@ fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
             return true;
         }
     }
-    // Others have filled pages all along. VACUUM frees the pages of the segment.
+    // Others kept filling pages. VACUUM frees the pages of the segment.
     false
 }
 

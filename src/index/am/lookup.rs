@@ -1,4 +1,4 @@
-//! Candidates with their row numbers, for searches that visit rows in the order of their insertion.
+//! Looks up candidates with their row numbers, for searches that visit rows in the order of insertion.
 
 use super::cache;
 use super::find::find;
@@ -33,7 +33,7 @@ impl Looked {
     }
 }
 
-/// Returns a number that no row of the index has reached yet.
+/// Returns the number of the next row to be inserted into the index.
 ///
 /// # Safety
 /// `relation` is an open index of this access method.

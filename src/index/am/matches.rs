@@ -1,5 +1,5 @@
-//! How many rows match a row of the index: the planner's estimate for a value that is not known yet. Measured when the
-//! index is built, by VACUUM and ANALYZE, and when the index has doubled.
+//! Measures how many rows match a row of the index. The planner uses this for a value that is not known yet. Measured
+//! when the index is built, by VACUUM and ANALYZE, and when the index has doubled.
 
 use super::fetch::Fetch;
 use super::hold;
@@ -158,7 +158,7 @@ impl<'a> Sampled<'a> {
             unsafe { row_keys.keys(values, is_null, keys) };
         })?;
         if row_keys.documents().is_some() {
-            // Documents of the same level need have nothing else in common.
+            // Documents of the same level may have nothing else in common.
             keys.retain(|key| !ShingleKeys::is_of_level(*key));
         }
         Some(keys)

@@ -167,8 +167,8 @@ impl Merging<'_> {
         meta.store(&self.index, &mut page);
     }
 
-    /// Keeps inserting sessions from continuing the merge to segment `output`, to which only the postings of the `live`
-    /// live rows will be written from now on.
+    /// Keeps inserting sessions from continuing the merge to segment `output`. From now on, only the postings of the
+    /// `live` remaining rows are written to it.
     pub fn take_over(&self, output: u64, live: u64) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let Some(place) = meta.merge_to(output) else {
@@ -183,8 +183,8 @@ impl Merging<'_> {
         meta.store(&self.index, &mut page);
     }
 
-    /// Writes up to `leaves` leaves of the merge at `place`, without the postings of rows that `keep` rejects. Returns
-    /// how many leaves were not needed if the merge is done, or else None.
+    /// Writes up to `leaves` leaves of the merge at `place`, without the postings of rows that `keep` rejects. If this
+    /// completes the merge, returns how many of the leaves were not needed, otherwise None.
     pub fn advance(
         &self,
         place: usize,
@@ -279,7 +279,7 @@ fn postings_of_inputs(index: &Index, meta: &Meta, merge: &StoredMerge) -> u64 {
     inputs.iter().map(|input| input.postings).sum()
 }
 
-/// Replaces the inputs of a finished merge by its output.
+/// Replaces the inputs of a finished merge with its output.
 fn finish_merge(
     meta: &mut Meta,
     place: usize,

@@ -151,7 +151,7 @@ impl Meta {
             magic: MAGIC,
             version: VERSION,
             next_segment: 1,
-            // SAFETY: any bytes are valid; 0 is no block.
+            // SAFETY: any bytes are valid; 0 stands for no block.
             ..unsafe { std::mem::zeroed() }
         }
     }

@@ -9,7 +9,7 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
-    reason = "reserved before, or an entry a key of a row, a row of a page or of the log, a segment"
+    reason = "reserved in advance, or one entry per key of a row, row of a page or of the log, or segment"
 )]
 
 mod ahead;

@@ -1,9 +1,9 @@
 //! Ordered scans: rows in the exact order of their distance from a query, nearest first.
 //!
 //! Candidates come from the keys: one that shares few keys is known to be far. A candidate is read from the table once
-//! no nearer row is left. If those that have been read do not fit in work_mem, all others are read, too, and sorted.
-//! The remaining rows, the tail, are farther than the index's own bound. When the first of them is needed, all of them
-//! are read and sorted.
+//! no nearer row is left. If those read so far do not fit in work_mem, all others are read, too, and sorted. The
+//! remaining rows, the tail, are farther than the index's own bound. When the first of them is needed, all of them are
+//! read and sorted.
 
 use super::candidates::{FoundRow, SearchCandidates};
 use super::fetch::Fetch;
@@ -20,8 +20,8 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashMap};
 
-/// The distance of a row without one, because its value is NULL or not comparable. It is greater than all others. When
-/// the row is returned, the operator itself decides between NULL and an error.
+/// The distance of a row that has none, because its value is NULL or not comparable. It is greater than all others.
+/// When the row is returned, the operator itself decides between NULL and an error.
 const NONE: f64 = f64::INFINITY;
 
 /// Sorts rows, given by number or place, by distance. The keys are the bits of distances, which have the same order,
@@ -71,8 +71,8 @@ pub struct Ordered<'a> {
     candidates: SearchCandidates,
     /// Unread candidates, by the minimum distance that they can have.
     unread: SortedRows,
-    /// Rows that have been read: the bits of their distances, which have the same order, because no distance is
-    /// negative, and their places.
+    /// Rows that have been read, each as the bits of its distance and its place. The bits have the same order as the
+    /// distances, because no distance is negative.
     known: BinaryHeap<Reverse<(u64, u64)>>,
     /// Replaces `known` once all candidates have been read.
     read: Option<SortedRows>,

@@ -133,7 +133,7 @@ impl<'a> Index<'a> {
         unsafe { relation::blocks(self.relation) }
     }
 
-    /// Unwraps what was `found` on the page of `block`.
+    /// Unwraps `found`, which was read from the page of `block`.
     ///
     /// # Errors
     /// ERROR `index_corrupted` if the page is damaged.
@@ -141,7 +141,7 @@ impl<'a> Index<'a> {
         found.unwrap_or_else(|Damaged(reason)| raise_corrupted(self, Some(block), reason))
     }
 
-    /// Returns how many bytes of a payload are in use after something has been `appended`.
+    /// Returns how many bytes of a payload are in use after an append with the result `appended`.
     ///
     /// # Errors
     /// ERROR `index_corrupted` if the page is damaged, or has less room than it says.

@@ -1,12 +1,12 @@
-//! What the planner reads from indexes. For a plan, it reads at most [`PAGES`] pages of all indexes of a table, each
-//! only once, and makes the searches for the plan's constants.
+//! Reads indexes for the planner, and makes the searches for the constants of a plan. For a plan, at most [`PAGES`]
+//! pages of all indexes of a table are read, each only once.
 #![allow(
     unsafe_op_in_unsafe_fn,
     reason = "every operation on the planner's nodes is unsafe"
 )]
 #![allow(
     clippy::disallowed_methods,
-    reason = "an entry an index or a table of a query"
+    reason = "one entry per index or table of a query"
 )]
 
 use super::log;
@@ -35,7 +35,7 @@ const PAGES: usize = 16;
 /// Maximum number of groups of segments searched for a plan.
 const GROUPS: usize = 4;
 
-/// Maximum number of pages of the row table on which the sizes of rows are read, and of pages that lead there.
+/// Maximum number of pages of the row table from which sizes are read, and maximum number of pages on the way to them.
 const SIZES: usize = 2;
 const TO_SIZES: usize = 2;
 
@@ -48,7 +48,7 @@ const TO_LEVELS: usize = 2;
 /// Minimum number of leaves read from each group but the largest. Recent sets of similar rows are there.
 const LEAVES: usize = 2;
 
-/// The metapages read for a plan, and what was counted for it.
+/// The metapages read for a plan, and the counts made for it.
 struct PlanPages {
     of: *mut pg_sys::PlannerGlobal,
     metas: HashMap<pg_sys::Oid, Rc<Meta>>,
@@ -86,7 +86,7 @@ unsafe extern "C-unwind" fn forget(plan: *mut c_void) {
     });
 }
 
-/// Calls `look` with what is known for a plan.
+/// Calls `look` with the metapages and counts of a plan.
 ///
 /// # Safety
 /// The planner's structures are valid.
@@ -241,8 +241,8 @@ pub unsafe fn sampled(
     counted.unwrap_or_default().sampled
 }
 
-/// Returns what has been counted on the index's table: None if nothing has been, Some(None) if it was for another index
-/// or search.
+/// Returns the count for `search`. Returns None if nothing has been counted on the index's table, and Some(None) if
+/// another index or search has been.
 ///
 /// # Safety
 /// `info` is the planner's description of an index.
@@ -270,8 +270,8 @@ unsafe fn table_of(
     (**(*root).simple_rte_array.add(rel)).relid
 }
 
-/// Returns what `count` counted for `search`. Calls `count` with the number of pages of a table's indexes that may
-/// still be read, but only for one search per table. Returns nothing for other searches.
+/// Returns the count for `search`. Calls `count` with the number of pages of a table's indexes that may still be read,
+/// but only for one search per table. For other searches, returns an empty count.
 unsafe fn once(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
@@ -344,8 +344,8 @@ fn of_levels(
     (found, pages)
 }
 
-/// Estimates the number of rows that have as many of `keys` as `needed` says, from the log and the largest groups of
-/// segments. The pages to read are divided in proportion to rows, but each part gets at least a few.
+/// Estimates the number of rows that have as many of `keys` as `needed` requires, from the log and the largest groups
+/// of segments. The pages to read are divided in proportion to rows, but each part gets at least a few.
 fn rows(
     index: &Index,
     meta: &Meta,

@@ -155,13 +155,14 @@ impl<'a> RowTable<'a> {
         }
     }
 
-    /// Returns the block of page `page` of the table, or None if there is no such page, or no longer.
+    /// Returns the block of page `page` of the table, or None if there is no such page or it has been removed.
     fn find(&mut self, page: u64) -> Option<u32> {
         let directory = self.directory_of(page)?;
         self.block_on(directory, PageType::RowsDirectory, page)
     }
 
-    /// Does [`Self::find`] for `pages`, which ascend. Looks into each directory page only once.
+    /// Returns the result of [`Self::find`] for each of `pages`, which ascend. Looks into each directory page only
+    /// once.
     fn find_all(&mut self, pages: &[u64]) -> Vec<Option<u32>> {
         let mut found = Vec::with_capacity(pages.len());
         for pages in pages.chunk_by(|a, b| a / FANOUT == b / FANOUT) {

@@ -1,4 +1,4 @@
-//! Scans: they return the candidates of one condition, or every row, unordered or ordered by distance.
+//! Scans. A scan returns the candidates of one condition, or every row, unordered or ordered by distance.
 
 use super::candidates::SearchCandidates;
 use super::fetch::Fetch;
@@ -204,8 +204,8 @@ pub unsafe extern "C-unwind" fn get_tuple(
     true
 }
 
-/// Reports a row's distance to the executor. Leaves any further distances to order by to the executor: for these, the
-/// index reports the minimum, 0.
+/// Reports a row's distance to the executor. If ORDER BY has more distances, the index reports the minimum, 0, for
+/// these and leaves them to the executor.
 ///
 /// # Safety
 /// `scan` was made by [`begin_scan`].
@@ -305,8 +305,8 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
     })
 }
 
-/// Begins an ordered scan with the candidates of the scan's condition, which `search` finds, or, without a condition
-/// that keys can answer, with the candidates nearest to the query of the order, which `nearest` finds.
+/// Begins an ordered scan with the candidates that `search` finds for the scan's condition. If keys cannot answer it,
+/// begins with the candidates that `nearest` finds near the query of the order.
 fn start_ordered<'s>(
     index: Index<'s>,
     search: KeySearch,

@@ -91,7 +91,7 @@ impl ComparedClass for KeyClass {
     }
 }
 
-/// Returns the constant bound in the expression of `column`, a call of `near_dup_key`.
+/// Returns the constant bound in the expression of `column`, a call to `near_dup_key`.
 ///
 /// # Errors
 /// ERROR `invalid_object_definition` if there is none, or if it is out of range.

@@ -33,7 +33,7 @@ const OF_OTHER_KIND: ValueParameters = [u8::MAX; 16];
 pub enum KeySearch {
     /// No row can match.
     Nothing,
-    /// Every match has as many of `keys` as `needed` says.
+    /// Every match has as many of `keys` as `needed` requires.
     Keys { keys: Vec<u32>, needed: Needed },
     /// A match may have none of the query's keys.
     Everything,
@@ -85,7 +85,7 @@ pub trait ComparedClass {
         None
     }
 
-    /// Returns the class itself if it is the class of documents, whose keys any thread can make.
+    /// Returns this class if it is that of documents, whose keys can be made on any thread.
     fn documents(&self) -> Option<DocumentClass> {
         None
     }

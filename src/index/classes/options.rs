@@ -75,7 +75,7 @@ unsafe extern "C-unwind" fn hint_at_names(report: *mut pg_sys::ErrorData) {
 }
 
 /// Returns a hint with the valid options, or None if another statement declared them.
-#[allow(clippy::disallowed_methods, reason = "an entry an option")]
+#[allow(clippy::disallowed_methods, reason = "one entry per option")]
 fn valid_names((statement, names): &(pg_sys::TimestampTz, Vec<&'static str>)) -> Option<CString> {
     // SAFETY: reads a variable of the backend.
     let now = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
@@ -98,7 +98,7 @@ impl Declared {
     }
 
     /// Records the name of an option for error hints.
-    #[allow(clippy::disallowed_methods, reason = "an entry an option")]
+    #[allow(clippy::disallowed_methods, reason = "one entry per option")]
     fn note(&self, name: &'static CStr) {
         NAMES.with_borrow_mut(|(_, names)| names.push(name.to_str().unwrap_or_default()));
     }

@@ -261,14 +261,14 @@ impl RowKeys {
         }
     }
 
-    /// Replaces the keys of a value by the keys that it has within `scope`.
+    /// Replaces the keys of a value with the keys that it has within `scope`.
     pub fn within(&self, scope: Scope, keys: &mut [u32]) {
         if !self.scope.is_empty() {
             keys.iter_mut().for_each(|key| *key = scope.key(*key));
         }
     }
 
-    /// Returns the scope of the hashes that `hash` returns for the scope columns, or None if it returns None for one.
+    /// Combines the hashes that `hash` returns for the scope columns. Returns None if one of them is None.
     fn scope(&self, hash: impl Fn(usize, &IndexColumn) -> Option<u64>) -> Option<Scope> {
         let mut scope = Scope::default();
         for (place, column) in self.scope.iter().enumerate() {

@@ -33,7 +33,7 @@ pub struct NearCondition {
 /// How a condition is written.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// A call of the kind's predicate.
+    /// A call to the kind's predicate.
     Call,
     /// A comparison of a measure with a bound, which is itself excluded if `is_strict`. `is_distance` tells whether the
     /// measure is a distance, or is None if the bound must be constant.
@@ -166,7 +166,7 @@ impl NearCondition {
         })
     }
 
-    /// Returns whether this is a call of the predicate. The condition on sets that follows from a call keeps the same
+    /// Returns whether this is a call to the predicate. The condition on sets that follows from a call keeps the same
     /// rows, so PostgreSQL need not check both.
     pub fn is_call(&self) -> bool {
         self.form == Form::Call

@@ -126,7 +126,7 @@ unsafe fn columns_of(
     })
 }
 
-/// Returns whether an index of `rel` finds by its keys the rows that `comparison` allows. Assumes so if the bound is
+/// Returns whether an index of `rel` finds the rows that `comparison` allows by its keys. Returns true if the bound is
 /// not known yet. If the index has no keys for the actual bound, it reads all its rows.
 unsafe fn is_served(
     rel: *mut pg_sys::RelOptInfo,
@@ -319,7 +319,7 @@ unsafe fn without(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys
     })
 }
 
-/// Replaces derived conditions in `path` by their comparisons.
+/// Replaces derived conditions in `path` with their comparisons.
 unsafe fn put_comparisons(path: *mut pg_sys::Path, all: &[Derived]) {
     let parts = match (*path.cast::<pg_sys::Node>()).type_ {
         pg_sys::NodeTag::T_IndexPath => {

@@ -1,7 +1,7 @@
 //! Planner support: the conditions that an index serves, and the number of rows that they keep.
 #![allow(
     clippy::disallowed_methods,
-    reason = "an entry an index of the table, or a condition"
+    reason = "one entry per index of the table or per condition"
 )]
 
 mod condition;

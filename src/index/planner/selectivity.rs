@@ -241,7 +241,7 @@ impl BallOperand {
     }
 }
 
-/// Returns whether the user may learn how many rows match, which takes the right to read the table and all its rows.
+/// Returns whether the user may learn how many rows match, which requires the right to read the table and all its rows.
 unsafe fn may_be_counted(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
     let rel = &*rel;
     let top = match rel.top_parent_relids.is_null() {

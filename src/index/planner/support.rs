@@ -8,8 +8,8 @@ use crate::pg::nodes::{self, constant, pointer};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
-/// Answers a request of the planner, or declines it with a null pointer. Declines requests about functions that are not
-/// ours, to which a superuser attached our support.
+/// Answers a request of the planner, or declines it with a null pointer. Also declines requests about other functions
+/// to which a superuser has attached this support function.
 ///
 /// A measure, such as `minhash_sim`, also has this support function, but gets no answer. Calling it loads the library,
 /// and with it the hook, before the paths of a session's first query are made.
