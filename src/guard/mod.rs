@@ -1,8 +1,5 @@
 //! The trigger `near_dup_guard`, which rejects near-duplicates of a table's rows, or notes them.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "`# Safety` says what callers owe"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "`# Safety` says what callers owe")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,

@@ -50,8 +50,8 @@ impl Measure {
         }
     }
 
-    /// Returns the SQL that calls `function`, one of the extension's. For documents, k, unit and fold follow the
-    /// arguments.
+    /// Returns the SQL that calls `function`, which belongs to the extension. For documents, k, unit and fold follow
+    /// the arguments.
     fn call(&self, function: &CStr, arguments: &[&str]) -> String {
         let function = names::qualified(self.schema, &function.to_string_lossy());
         let cut = self.shingling().map(|Shingling { k, unit, fold }| {

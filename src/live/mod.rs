@@ -1,14 +1,11 @@
 //! Clusters that are kept up to date: `near_dup_track`, `near_dup_refresh`, `near_dup_untrack`.
 //!
 //! Triggers add the keys of changed rows to a queue. A refresh repairs the clusters around these rows.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "the section Safety of such a function says what callers owe"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "`# Safety` says what callers owe")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
-    reason = "texts of statements and lists of columns; rows are kept in what is reserved"
+    reason = "texts of statements and lists of columns; memory for rows is reserved in advance"
 )]
 
 mod budget;

@@ -104,7 +104,7 @@ impl<'a> Refresh<'a> {
     pub fn begin(connection: &'a mut Connection, tracker: &'a Tracker) -> Self {
         let started = Instant::now();
         let mut state = State::lock(connection, tracker);
-        // Called before the snapshot is taken, so that it sees all rows of these files.
+        // Called before the snapshot is taken, so that the snapshot sees all rows of these files.
         let noted = noted(connection, tracker);
         connection.read_under(Snapshot::take());
         let is_certain = noted.is_some() && noted == state.noted;

@@ -45,7 +45,7 @@ pub struct TrackedRows {
 }
 
 impl TrackedRows {
-    /// Returns the number of the row with this `key`, a new one for a new key.
+    /// Returns the number of the row with this `key`. A new key gets a new number.
     pub fn number(&mut self, key: &[u8]) -> u32 {
         let number = self.keys.number(key).or_raise();
         if number as usize == self.rows.len() {
@@ -88,8 +88,8 @@ impl TrackedRows {
         }
     }
 
-    /// Records that the key of row `number` had the text `former` before, although it is equal, so that its cluster is
-    /// written again.
+    /// Records that the key of row `number` had the different but equal text `former` before, so that the row's cluster
+    /// is written again.
     pub fn rename(&mut self, number: u32, former: &[u8]) {
         let former = self.number(former);
         let before = self.get_mut(number).before.as_mut();
@@ -156,7 +156,7 @@ impl TrackedRow {
         is_own && !self.is_changed
     }
 
-    /// Returns the number of the cluster whose canonical row the row, numbered `number`, was.
+    /// Returns the number of the row's cluster if the row, numbered `number`, was its canonical row or stood alone.
     fn own_cluster(&self, number: u32) -> Option<i64> {
         let before = self.before.as_ref()?;
         let is_own = before.near.is_none_or(|near| near.canonical == number);

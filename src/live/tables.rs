@@ -1,4 +1,4 @@
-//! The tables of a tracker. The descriptions by which they are created also serve to check them when they are opened.
+//! The tables of a tracker. The same descriptions are used to create the tables and to check them when they are opened.
 
 use crate::guard::pair_table::open_exceptions;
 use crate::live::tracker::{Tables, Tracker, TrackerTable};

@@ -20,7 +20,7 @@ use pgrx::prelude::*;
 
 /// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, key, condition, exceptions, k,
 /// unit, fold)`: creates the tables and triggers of a tracker, and computes the clusters. Returns the clusters table.
-/// Blocks writers of the tracked table meanwhile.
+/// Blocks writers of the tracked table in the meantime.
 ///
 /// # Errors
 /// `insufficient_privilege` unless the caller owns the table; `invalid_object_definition` for an order or a condition
@@ -55,7 +55,7 @@ fn near_dup_track(call: Call) -> pg_sys::Oid {
     tracker.tables.get(TrackerTable::Clusters)
 }
 
-/// Returns the tracker that a call of `near_dup_track` requests, without its own tables.
+/// Returns the tracker that a call to `near_dup_track` requests, without its own tables.
 ///
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` for a table without a key or a usable index, `invalid_parameter_value` for

@@ -11,7 +11,7 @@ use crate::pg::statement::{server_text, text_datum};
 use pgrx::prelude::*;
 
 /// Returns the trackers of all tables that the caller may read, with the lengths of their queues. If a table of a
-/// tracker was altered, says how.
+/// tracker was altered, reports how.
 #[pg_extern(sql = false)]
 fn near_dup_trackers(call: Call) {
     let mut rows = call.rows();
@@ -26,7 +26,7 @@ fn near_dup_trackers(call: Call) {
     connection.close();
 }
 
-/// Finds the tables that the caller may read and that have triggers which call a function.
+/// Finds the tables that the caller may read and that have triggers with a given function.
 const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
     WHERE t.tgfoid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0
         AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";

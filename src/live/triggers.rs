@@ -122,7 +122,7 @@ pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     noted
 }
 
-/// Lists tables with their files, and some of their triggers with the transactions that created or altered them.
+/// Lists tables with their files, and the given triggers on them with the transactions that created or altered these.
 const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oid, c.relfilenode, t.triggers), ', ' ORDER BY c.oid)
     FROM pg_catalog.pg_class c CROSS JOIN LATERAL (
         SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', t.oid, t.xmin), ' ' ORDER BY t.oid) AS triggers

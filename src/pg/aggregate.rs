@@ -5,8 +5,8 @@ use crate::pg::error::unsupported;
 use pgrx::{Internal, pg_sys};
 use std::mem::MaybeUninit;
 
-/// Returns a new state in the memory context of the aggregate that `call` belongs to. `make` gets this context, to
-/// allocate what the state refers to.
+/// Returns a new state in the memory context of the aggregate that `call` belongs to. `make` gets this context, in
+/// which it allocates everything that the state refers to.
 ///
 /// # Safety
 /// The state needs no drop.

@@ -47,7 +47,7 @@ impl CreatedTable<'_> {
     ///
     /// # Errors
     /// The errors of CREATE TABLE.
-    #[allow(clippy::disallowed_methods, reason = "an entry a column")]
+    #[allow(clippy::disallowed_methods, reason = "one entry per column")]
     pub fn create(&self, connection: &Connection, schema: pg_sys::Oid, bare: &str) -> pg_sys::Oid {
         // After a crash, an unlogged table and the table that it serves are both empty.
         let unlogged = match self.persistence {

@@ -2,7 +2,7 @@
 //! columns, refuses to drop them, and dumps them.
 #![allow(
     clippy::disallowed_methods,
-    reason = "an entry an expression of a condition"
+    reason = "one entry per expression of a condition"
 )]
 
 use crate::pg::names;
@@ -19,8 +19,8 @@ pub fn naming(tables: &[pg_sys::Oid]) -> String {
     format!("ROW({}) IS NOT NULL", named.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the tables that the first conjunct of a condition names, as written by [`naming`]; none if it is not written
-/// so.
+/// Returns the tables that the first conjunct of a condition names, as written by [`naming`], or none if it has a
+/// different form.
 ///
 /// # Safety
 /// The condition belongs to a trigger, or is NULL.

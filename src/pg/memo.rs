@@ -100,7 +100,7 @@ impl<O, K> Default for Memo<O, K> {
     }
 }
 
-/// Length and end of a stored document. Different documents rarely agree in them.
+/// Length and end of a stored document. Different documents rarely have the same ones.
 type Glimpse = (usize, Option<[u8; 16]>);
 
 /// Arguments and their result.

@@ -20,8 +20,8 @@ pub fn was_short() -> bool {
 }
 
 /// Makes the end of a transaction forget that memory was short: a statement that needed no further check is done, and
-/// the next one must not fail for it. Holds the ballast, until PostgreSQL itself runs out of memory. Called once, when
-/// a session loads the library.
+/// the next one must not fail because of it. Holds the ballast, until PostgreSQL itself runs out of memory. Called
+/// once, when a session loads the library.
 pub fn install() {
     ALLOCATOR.hold_ballast();
     watch_errors();

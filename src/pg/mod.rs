@@ -1,8 +1,5 @@
 //! Bindings to PostgreSQL that any extension could use: errors, arguments and results, queries, sorting, the catalog.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "the section Safety of such a function says what callers owe"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "`# Safety` says what callers owe")]
 
 pub mod aggregate;
 pub mod arrays;

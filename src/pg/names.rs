@@ -33,7 +33,7 @@ pub fn identifier(name: &str) -> String {
 
 /// Splits a comma-separated list of names in SQL syntax. Returns the names in the server's encoding, or None if the
 /// syntax is wrong.
-#[allow(clippy::disallowed_methods, reason = "a name each")]
+#[allow(clippy::disallowed_methods, reason = "one entry per name")]
 pub fn listed(list: &CStr) -> Option<Vec<CString>> {
     let mut found = std::ptr::null_mut();
     // SAFETY: the function ends the names in a new copy of the list.

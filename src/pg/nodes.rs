@@ -92,7 +92,7 @@ pub unsafe fn columns(expression: *mut pg_sys::Node) -> Vec<i16> {
     columns
 }
 
-/// Returns the function and the arguments of a call or an operator, or None for other nodes.
+/// Returns the function and the one entry per expression of a list or an operator, or None for other nodes.
 ///
 /// # Safety
 /// The node is valid.
@@ -110,7 +110,7 @@ pub unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys:
     }
 }
 
-/// Builds a call of `function`, which is evaluated at once if its arguments are constants.
+/// Builds a call to `function`, or its result if the function is immutable and its arguments are constants.
 ///
 /// # Safety
 /// The function takes the nodes as arguments.
@@ -122,7 +122,7 @@ pub unsafe fn new_call(
     new_collated_call(root, function, args, pg_sys::InvalidOid)
 }
 
-/// Builds a call of `function` with `collation`, which is evaluated at once if its arguments are constants.
+/// Builds a call to `function` with `collation`, or its result as [`new_call`] does.
 ///
 /// # Safety
 /// The function takes the nodes as arguments.

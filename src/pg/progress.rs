@@ -85,8 +85,8 @@ impl Progress {
         }
     }
 
-    /// Counts one step. There must be no more steps than announced. Lets a pending cancel through, and reports when it
-    /// is time.
+    /// Counts one step. There must be no more steps than announced. Lets a pending cancel take effect, and reports when
+    /// it is time.
     pub fn step(&mut self) {
         self.done += 1;
         if self.done < self.next_look {
@@ -108,7 +108,7 @@ impl Progress {
         self.look();
     }
 
-    /// Lets a pending cancel through within a long step, and reports when it is time.
+    /// Lets a pending cancel take effect within a long step, and reports when it is time.
     pub fn look(&mut self) {
         check_interrupts();
         self.looked = Instant::now();

@@ -73,7 +73,7 @@ impl Column {
             .unwrap_or_else(|| self.mismatch(pg_sys::TEXTOID, position, "document"))
     }
 
-    /// Raises the error for a column whose type is none of those in the hint `valid`.
+    /// Raises the error for a column whose type is not among those in the hint `valid`.
     pub fn reject(&self, position: &str, valid: &str) -> ! {
         let type_name = self.type_name();
         wrong_type(
@@ -188,7 +188,7 @@ impl Query {
         });
     }
 
-    /// Calls `visit` for each row until `visit` returns false, and ends the query. Fetches no rows beyond that. Returns
+    /// Calls `visit` for each row until `visit` returns false, and ends the query. Fetches no further rows. Returns
     /// whether the query had no more rows.
     pub fn for_each_while(self, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
         self.read(1, visit)

@@ -92,7 +92,7 @@ impl Relation {
     }
 
     /// Returns the partitions of a partitioned table, except those that are being detached.
-    #[allow(clippy::disallowed_methods, reason = "as many as the server lists")]
+    #[allow(clippy::disallowed_methods, reason = "one entry per partition")]
     pub fn partitions(&self) -> Vec<pg_sys::Oid> {
         // SAFETY: the relation is open; the array has that many elements.
         unsafe {
@@ -173,7 +173,7 @@ impl Relation {
     }
 
     /// Returns the indexes of the table.
-    #[allow(clippy::disallowed_methods, reason = "an entry an index")]
+    #[allow(clippy::disallowed_methods, reason = "one entry per index")]
     pub fn indexes(&self) -> Vec<pg_sys::Oid> {
         // SAFETY: the table is open; the list is a new one.
         let list = unsafe { PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(self.0)) };
@@ -247,7 +247,7 @@ pub unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
 ///
 /// # Safety
 /// The trigger belongs to a table that stays open while the arguments are in use.
-#[allow(clippy::disallowed_methods, reason = "an entry an argument")]
+#[allow(clippy::disallowed_methods, reason = "one entry per argument")]
 pub unsafe fn trigger_arguments(trigger: &pg_sys::Trigger) -> Vec<&CStr> {
     let arguments = 0..trigger.tgnargs as usize;
     let argument = |number| CStr::from_ptr(*trigger.tgargs.add(number));

@@ -117,7 +117,7 @@ impl Records {
     }
 
     /// Returns a range of bytes of one record, numbered across all records, in `buffer` if they come from the file.
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
+    #[allow(clippy::disallowed_methods, reason = "reserved in advance")]
     pub fn read_bytes<'a>(
         &'a mut self,
         Range { start, end }: Range<u64>,

@@ -306,8 +306,8 @@ fn values_and_nulls(
 pub struct Snapshot(pg_sys::Snapshot);
 
 impl Snapshot {
-    /// Takes a snapshot of the rows committed by now or, above READ COMMITTED, when the transaction took its first
-    /// snapshot.
+    /// Takes a snapshot of the rows committed by now or, above READ COMMITTED, of those committed when the transaction
+    /// took its first snapshot.
     pub fn take() -> Self {
         // SAFETY: the snapshot is registered until its connection releases it, or the end of the transaction.
         unsafe {

@@ -1,7 +1,7 @@
 //! Texts on temporary storage, kept as PostgreSQL stores them until they are read.
 //!
-//! Only few of many documents are ever compared. So a compressed document stays compressed, and one stored out of line
-//! stays a pointer, whose value the snapshot and the locks of the statement preserve.
+//! Only a few of many documents are ever compared. So a compressed document stays compressed, and one stored out of
+//! line stays a pointer, whose value the snapshot and the locks of the statement preserve.
 
 use crate::pg::error::OrRaise;
 use crate::pg::spool::Records;
