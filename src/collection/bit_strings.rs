@@ -1,5 +1,5 @@
-//! Finds all pairs of bit strings of equal length within a Hamming distance, exactly. Strings may differ in length. The
-//! record of a string is the stored value: 4 bytes of length, then the bits.
+//! Finds all pairs of bit strings of equal length within a Hamming distance, exactly. A collection may have strings of
+//! several lengths. The record of a string is the stored value: 4 bytes of length, then the bits.
 
 use crate::collection::form::Test;
 use crate::collection::items::Items;

@@ -36,7 +36,7 @@ impl Compared {
     }
 
     /// Returns the sorted hashes of its set. Two threads may compute them at the same time, so that neither waits for
-    /// the other, which might end first.
+    /// the other, which might end before it is done.
     fn set(&self, kind: RecordKind, check: &mut dyn FnMut()) -> Result<&[i64]> {
         if let Some(set) = self.set.get() {
             return Ok(set);

@@ -1,4 +1,4 @@
-//! Pairs that count as not similar whatever their values, named by the keys of their rows.
+//! Pairs of rows, given by their keys, that count as not similar whatever their values.
 
 use crate::pg::prelude::*;
 use crate::pg::sort::{ValueOrder, ValueSort};
@@ -10,7 +10,7 @@ pub struct Exceptions {
     /// The distinct keys, ascending.
     keys: Keys,
     order: ValueOrder,
-    /// The pairs as places in `keys`, the smaller place first, ascending.
+    /// The pairs in ascending order, as places in `keys`, the smaller place first.
     pairs: Vec<[u32; 2]>,
 }
 
@@ -93,7 +93,7 @@ impl Exceptions {
 pub struct ExceptedRows {
     exceptions: Option<Rc<Exceptions>>,
     has_some: BitVec,
-    /// Rows, ascending, with the places of their keys.
+    /// Rows in ascending order, each with the place of its key in the exceptions.
     places: Vec<(u32, u32)>,
 }
 

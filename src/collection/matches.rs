@@ -18,7 +18,7 @@ use crate::pg::prelude::*;
 use neardup::bands::plan::VerifiedPlan;
 use pgrx::prelude::*;
 
-/// Minimum rows for a warning that narrow bands are slow.
+/// Minimum number of rows for a warning that narrow bands are slow.
 const LARGE: u32 = 100_000;
 
 /// A collection prepared for the search for pairs at or above a threshold. Documents and bit strings are compared by

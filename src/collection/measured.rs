@@ -168,7 +168,7 @@ impl Measured {
             .for_each_pair_within(item, &mut |x, y| self.visit_pair(x, y, 1.0, visit));
     }
 
-    /// Calls `visit` for every pair of a row of item `a` on side a and a row of item `b` on side b.
+    /// Calls `visit` for every pair of rows, one of item `a` on side a and one of item `b` on side b.
     fn visit_across(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
         let theirs = self.items.rows(b).find(|&row| self.collection.sides(row).b);
         let ours = self

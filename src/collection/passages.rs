@@ -394,7 +394,7 @@ struct Grouping<'a> {
 }
 
 impl Grouping<'_> {
-    /// Adds windows to `classes`. Passes copies to `emit` if these are kept, and windows that do not fit to `leave`.
+    /// Adds windows to `classes`. Passes copies to `emit` if these are kept. Passes windows that do not fit to `leave`.
     fn add(
         &self,
         classes: &mut Classes,

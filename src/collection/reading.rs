@@ -219,7 +219,7 @@ impl Collection {
         shared.count() >= outlining.plan.needed
     }
 
-    /// Returns the side of a join on which `row` is, or both sides without a join.
+    /// Returns the side of a join that `row` is on, or both sides without a join.
     pub fn sides(&self, row: u32) -> Sides {
         match self.first_side {
             Some(first) => Sides {

@@ -12,7 +12,7 @@ use neardup::strata::{MAX_DRAWN, SampledPair, Strata};
 use pgrx::prelude::*;
 use std::collections::BinaryHeap;
 
-/// Slots of the signatures that find pairs and assign them to strata.
+/// Number of slots of the signatures that find pairs and assign them to strata.
 const SLOTS: usize = 128;
 
 /// Two rows are compared if they share any of this many slots. A pair of similarity 0.1 shares none of them with a

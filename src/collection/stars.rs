@@ -112,8 +112,8 @@ fn rows_by_place(of_rows: &[u32], places: usize) -> Vec<u32> {
     row_of
 }
 
-/// Implements `connected_components(key, query, params)`: returns every key of an edge with the smallest key of its
-/// component, in the type's order. An edge with a NULL end only adds its other end.
+/// Implements `connected_components(key, query, params)`: returns every key of an edge with the key of its component
+/// that is smallest in the type's order. An edge with a NULL end only adds its other end.
 ///
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type that has no order.
