@@ -1,5 +1,5 @@
 //! Band keys for B-trees, and the choice of bands for the classic scheme.
-#![allow(clippy::disallowed_methods, reason = "at most a key a slot")]
+#![allow(clippy::disallowed_methods, reason = "at most one key per slot")]
 
 use crate::minhash::datum::StoredSignature;
 use crate::options;

@@ -80,7 +80,7 @@ struct Excluded {
 }
 
 impl Excluded {
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
+    #[allow(clippy::disallowed_methods, reason = "reserved in advance")]
     fn hold(&mut self, elements: &[i64]) {
         if self.elements != elements {
             // Cleared together, so that both agree even after an error.

@@ -3,7 +3,7 @@
 use std::collections::TryReserveError;
 use std::fmt::{self, Display};
 
-/// Why a request was rejected.
+/// The reason why a request was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// An argument outside its range. `hint` lists the valid ones.

@@ -1,10 +1,10 @@
-//! The reasons for which reading an index ends early.
+//! The reasons why reading an index ends early.
 
 use super::page::{Index, raise_corrupted};
 use crate::pg::error::out_of_memory;
 use neardup::postings::Damaged;
 
-/// The reason for which a search or a merge ended early.
+/// The reason why a search or a merge ended early.
 #[derive(Debug)]
 pub enum Stop {
     /// The page of this block is not the one that the metapage leads to: it has been reused in the meantime, or is

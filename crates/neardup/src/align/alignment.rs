@@ -28,7 +28,7 @@ pub(super) struct Alignment<'d> {
     pub chunks: Vec<CommonRun>,
     /// True for each chunk that keeps its place among the others. The rest moved.
     pub in_order: Vec<bool>,
-    /// The fate of each word of the first document, and of the second.
+    /// The fate of each word, in the first document and in the second.
     pub fates: [Vec<Fate>; 2],
 }
 

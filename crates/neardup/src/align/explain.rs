@@ -7,7 +7,7 @@ use super::words::{NumberedWords, Side};
 use crate::{Grow, Result, collected, copied, filled};
 use strum::Display;
 
-/// Minimum words of a chunk. Shorter runs are aligned only between chunks.
+/// Minimum number of words in a chunk. Shorter runs are aligned only between chunks.
 const MIN_WORDS: u32 = 5;
 
 /// The difference, seen from the first document.

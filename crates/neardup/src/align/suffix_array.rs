@@ -9,8 +9,8 @@ use crate::{Grow, Result, collected, copied, filled};
 
 const NONE: u32 = u32::MAX;
 
-/// Returns the suffixes of `text` in ascending order, by their first positions. Every number in `text` is below
-/// `letters`. Time O(n + letters). Memory at most twice the sum of 9 bytes per unit and 8 per letter.
+/// Returns the start positions of the suffixes of `text`, in ascending order of the suffixes. Every number in `text` is
+/// below `letters`. Time O(n + letters). Memory: at most 18 bytes per unit and 16 per letter.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -42,7 +42,7 @@ struct SuffixLevel<'t> {
     text: &'t [u32],
     /// True for a suffix that is smaller than the next one (type S).
     rises: Vec<bool>,
-    /// The place in the order of the first suffix that starts with each letter, and the end of the order.
+    /// For each letter, the place in the order of the first suffix that starts with it. Then the end of the order.
     starts: Vec<u32>,
 }
 

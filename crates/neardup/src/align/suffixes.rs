@@ -25,7 +25,7 @@ pub(super) fn within_limit(units: usize, what: &str) -> Result<()> {
 /// The sorted suffixes of two documents. Positions are joint: first in `a`, then one separator, then in `b`. The
 /// separator occurs once, so nothing that two suffixes share extends over the end of a document.
 pub(super) struct Suffixes {
-    /// Joint positions, suffixes ascending.
+    /// Joint start positions of the suffixes, in ascending order of the suffixes.
     pub order: Vec<u32>,
     /// `shared[r]`: the number of first units that `order[r - 1]` and `order[r]` have in common.
     pub shared: Vec<u32>,

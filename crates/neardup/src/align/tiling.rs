@@ -5,7 +5,7 @@
 //! classes merge, at the lengths that neighboring suffixes share. A position is open at l if its next l words are all
 //! still free. After length l no class has open positions in both documents, because they would have made another tile.
 //! So only classes that have just been merged, or in which a position opened again, need a look. A tile of length l
-//! closes at most 2 l positions a side, and tiles never overlap, so there are O(n) events.
+//! closes at most 2 l positions per side, and tiles never overlap, so there are O(n) events.
 
 use super::classes::Classes;
 use super::pace::Pace;

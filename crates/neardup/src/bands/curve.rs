@@ -2,7 +2,7 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
-    reason = "a number for each of POINTS or of 1024 slots"
+    reason = "one number per point or slot"
 )]
 
 use crate::arguments;

@@ -3,7 +3,7 @@
 //! A set of level j has the keys of those elements whose hash has j low zero bits; [`RowSize`] holds the number of all
 //! elements. Each of a query's keys at the higher of two levels is shared with the same probability: the share of the
 //! query's elements that the sets have in common. So the number of shared keys is at least the lower tail of the
-//! binomial distribution (exactly, of the hypergeometric one, which varies less).
+//! binomial distribution (strictly, of the hypergeometric one, which varies less).
 
 use super::tail::{MISSED, least_shared};
 
@@ -39,7 +39,7 @@ impl RowSize {
         self.0
     }
 
-    /// Returns the size from a number of [`Self::to_bits`].
+    /// Converts a number made by [`Self::to_bits`] back to a size.
     pub fn from_bits(bits: u32) -> Self {
         Self(bits)
     }

@@ -7,8 +7,8 @@
 
 use crate::set::reaches;
 
-/// Keys that are looked up after the first b - T + 1, before all others. Most candidates share one key by chance,
-/// and are excluded by any of the last T - 1 keys that they do not have.
+/// Number of keys that are looked up after the first b - T + 1, before all others. Most candidates share one key by
+/// chance, and are excluded by any of the last T - 1 keys that they do not have.
 const FEW: usize = 4;
 
 /// The minimum number of keys that rows within a bound share among any `of` of the query's keys.

@@ -15,7 +15,7 @@ pub struct KeyLists {
     ends: Vec<usize>,
     /// The rows of all lists, ascending in each.
     rows: Vec<u32>,
-    /// For each row, the last row that met it.
+    /// For each row, the last row whose search met or skipped it.
     met: Vec<u32>,
     ranges: Vec<Range<usize>>,
 }

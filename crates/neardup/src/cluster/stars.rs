@@ -12,7 +12,7 @@ pub struct Canonicals {
     /// A canonical row, and the index of the next entry in its chain. Later entries come first.
     entries: Vec<(u32, u32)>,
     places: Vec<BestCanonical>,
-    /// For each canonical row, the last row that it met.
+    /// For each canonical row, the last row that met it.
     met: Vec<u32>,
 }
 

@@ -6,7 +6,7 @@ const PLANES: usize = 13;
 /// Maximum number of words that [`count`] takes.
 const MAX_WORDS: usize = (1 << PLANES) - 1;
 
-/// Words counted side by side, so that the compiler uses vectors.
+/// Number of words counted side by side, so that the compiler uses vectors.
 const LANES: usize = 8;
 
 /// Adds the weights of the words that set a bit to the sum of that bit. `sums` starts with the lowest bit.
@@ -30,7 +30,7 @@ pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
 }
 
 /// Returns how many words set each bit, in planes. A tree of carry-save adders (Harley and Seal; Warren, "Hacker's
-/// Delight", section 5-1) takes 5 operations a word for all 64 positions.
+/// Delight", section 5-1) takes 5 operations per word for all 64 positions.
 #[inline(always)]
 fn count(words: &[u64]) -> [u64; PLANES] {
     let mut side_by_side = [[0; LANES]; PLANES];

@@ -1,6 +1,6 @@
 //! The kernels for x86-64 processors with the AVX-512 of Intel's Ice Lake (2019) and AMD's Zen 4 (2022).
 //!
-//! AVX512DQ is enabled only for loops of 64-bit products: with it, the compiler also multiplies two 32-bit numbers by
+//! AVX512DQ is enabled only for loops of 64-bit products: with it, the compiler also multiplies two 32-bit numbers with
 //! an instruction for 64-bit numbers, which takes three times as long.
 
 mod fold;
