@@ -183,7 +183,7 @@ impl Fingerprints {
 enum Kept {
     /// The place of every copy, with the place of the first window.
     Copies,
-    /// If there are several windows, the place of the first, with the numbers of documents and of places.
+    /// If there are several windows, the place of the first, with the numbers of documents and places.
     Repeated,
 }
 

@@ -19,7 +19,7 @@ pub fn with_room<T>(capacity: usize) -> Result<Vec<T>> {
 ///
 /// # Errors
 /// `OutOfMemory`.
-#[allow(clippy::disallowed_methods, reason = "reserved before")]
+#[allow(clippy::disallowed_methods, reason = "reserved in advance")]
 pub fn filled<T: Clone>(value: T, length: usize) -> Result<Vec<T>> {
     let mut list = with_room(length)?;
     list.resize(length, value);
@@ -30,7 +30,7 @@ pub fn filled<T: Clone>(value: T, length: usize) -> Result<Vec<T>> {
 ///
 /// # Errors
 /// `OutOfMemory`.
-#[allow(clippy::disallowed_methods, reason = "reserved before")]
+#[allow(clippy::disallowed_methods, reason = "reserved in advance")]
 pub fn copied<T: Clone>(slice: &[T]) -> Result<Vec<T>> {
     let mut list = with_room(slice.len())?;
     list.extend_from_slice(slice);
@@ -83,7 +83,7 @@ pub trait Grow<T> {
         T: Clone;
 }
 
-#[allow(clippy::disallowed_methods, reason = "reserved before")]
+#[allow(clippy::disallowed_methods, reason = "reserved in advance")]
 impl<T> Grow<T> for Vec<T> {
     #[inline]
     fn try_push(&mut self, element: T) -> Result<()> {
@@ -126,7 +126,7 @@ pub trait GrowText {
     fn try_push(&mut self, c: char) -> Result<()>;
 }
 
-#[allow(clippy::disallowed_methods, reason = "reserved before")]
+#[allow(clippy::disallowed_methods, reason = "reserved in advance")]
 impl GrowText for String {
     #[inline]
     fn try_push_str(&mut self, text: &str) -> Result<()> {

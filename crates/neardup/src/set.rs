@@ -1,14 +1,13 @@
 //! Sets of shingles: measures, and smaller sets chosen from them.
 //!
-//! A set is a sorted slice of distinct elements. The empty set is similar to nothing, itself
-//! included.
+//! A set is a sorted slice of distinct elements. The empty set is similar to nothing, not even to itself.
 
 use crate::kernels::{Vectorize, active, vectorized};
 use crate::{Grow, Result, collected, with_room};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-/// Elements, or comparisons of elements, between two checks for interrupts.
+/// Number of elements, or of comparisons of elements, between two checks for interrupts.
 const HEARTBEAT: usize = 1 << 16;
 
 /// Turns a list into a set: sorts it and drops repetitions. O(n log n), with checks for interrupts where
@@ -94,10 +93,10 @@ pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     shared as f64 / (a.len() + b.len() - shared) as f64
 }
 
-/// Elements of each set that are compared with each other in one step.
+/// Number of elements of each set that are compared with each other in one step.
 const BLOCK: usize = 8;
 
-/// Steps between two tests of whether the sets can still share enough elements.
+/// Number of steps between two tests of whether the sets can still share enough elements.
 const STEPS: usize = 4;
 
 /// Returns the [`jaccard`] similarity of two sets of hashes, or None if it is 0 or below `threshold`. Often stops
@@ -124,9 +123,10 @@ pub fn jaccard_at_least(
     (similarity >= threshold).then_some(similarity)
 }
 
-/// Counts the elements that two sets share; None only if they are fewer than `least`. Each element of a block is
-/// compared with all of the other set's block. The block that ends first makes room for the next (Inoue, Ohara,
-/// Taura, "Faster set intersection with SIMD instructions by reducing branch mispredictions", VLDB 2014).
+/// Counts the elements that two sets share; gives up (None) only if there are fewer than `least`. Each element of a
+/// block is compared with every element of the other set's block. The block that ends first makes room for the next
+/// (Inoue, Ohara, Taura, "Faster set intersection with SIMD instructions by reducing branch mispredictions", VLDB
+/// 2014).
 struct SharedElements<'a> {
     a: &'a [i64],
     b: &'a [i64],

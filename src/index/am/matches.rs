@@ -25,7 +25,7 @@ const PAGES: usize = 40;
 /// Groups with a smaller share of all rows are not searched, and are assumed to be like the searched ones.
 const SEARCHED: f64 = 1.0 / 16.0;
 
-/// Long lists are compared in a place with rows that have about this share of the keys.
+/// Long lists are compared only around one row, which probably has about this share of the keys.
 const COMPARED: f64 = 0.5;
 
 /// Returns whether an inserting session should measure: whether the index has twice as many rows in segments as when it

@@ -3,8 +3,8 @@
 use super::siphash;
 use crate::hash::Key;
 
-/// Bytes of a piece, whose words are all found before they are hashed. An article of 1.6 kB takes one piece. The
-/// scratch space, which is cleared on every call, stays small.
+/// Number of bytes of a piece, whose words are all found before they are hashed. An article of 1.6 kB takes one piece.
+/// The scratch space, which is cleared on every call, stays small.
 const PIECE: usize = 2048;
 
 /// The start and the end of a word, counted from the beginning of a piece.
@@ -13,7 +13,7 @@ pub type WordLimits = [u16; 2];
 /// Room for the positions of 64 bits, with spare room because 8 positions are always written at once.
 pub type Positions = [u16; 72];
 
-/// The text that starts with a piece. 16 bytes can be read at any place.
+/// The rest of a text, which begins with the current piece. 16 bytes can be read at any position.
 pub struct PieceText<'a> {
     text: &'a [u8],
     /// The last bytes of the text, followed by zeros.
@@ -148,7 +148,7 @@ impl Edges {
             let is_word = (steps.classify)(block);
             let edges = is_word ^ (is_word << 1 | is_in_word);
             let room = self.positions[self.count..].first_chunk_mut();
-            let room = room.expect("at most an edge a byte");
+            let room = room.expect("at most one edge per byte");
             self.count += (steps.positions)(edges, (i * 64) as u16, room);
             is_in_word = is_word >> 63;
         }

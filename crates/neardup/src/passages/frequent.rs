@@ -55,8 +55,8 @@ impl Frequent {
         }
     }
 
-    /// Adds a window that occurs several times, with its numbers of documents and of places. Windows come in the order
-    /// of their first places.
+    /// Adds a window that occurs several times, with its numbers of documents and places. Windows come in the order of
+    /// their first places.
     ///
     /// # Errors
     /// `OutOfMemory`.

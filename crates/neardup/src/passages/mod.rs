@@ -18,7 +18,7 @@
 //!    far each row reaches ([`Copies`]).
 //!
 //! Windows are grouped by 64-bit hashes, but a row is returned only after its words have been compared.
-#![allow(clippy::disallowed_methods, reason = "reserved before")]
+#![allow(clippy::disallowed_methods, reason = "reserved in advance")]
 
 mod characters;
 mod classes;

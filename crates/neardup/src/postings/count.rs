@@ -4,7 +4,7 @@ use crate::memory::{Grow, collected, filled, with_room};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// Rows counted at a time, so that their counts stay in the processor's cache.
+/// Number of rows counted at a time, so that their counts stay in the processor's cache.
 const WINDOW: usize = 1 << 14;
 
 /// Up to this many offsets are sorted instead of counted.
@@ -16,10 +16,10 @@ const SPARSE: u64 = 64;
 /// Above this many offsets, only counting can be interrupted in time.
 const MANY: usize = 1 << 20;
 
-/// Counters that are skipped together if all are 0, as most are.
+/// Number of counters that are skipped together if all are 0, as most are.
 const BLOCK: usize = 32;
 
-/// Blocks per word, which has a bit for each.
+/// Number of blocks per word, which has a bit for each.
 const WORD: usize = u64::BITS as usize;
 
 /// Maximum number of runs times windows per offset for counting by windows to be faster.

@@ -35,7 +35,7 @@ pub struct Estimate {
     pub(super) all_rows: f64,
 }
 
-/// A row, and the number of short and of long lists that contain it.
+/// A row, and the numbers of short and long lists that contain it.
 pub(super) struct SharingRow {
     offset: u32,
     pub(super) short: u32,
@@ -43,8 +43,8 @@ pub(super) struct SharingRow {
 }
 
 impl Estimate {
-    /// Looks up as many of `keys` as `most_pages` pages allow. Compares long lists in a place with rows that have about
-    /// `share` of the keys.
+    /// Looks up as many of `keys` as `most_pages` pages allow. Reads long lists only around one row, which probably has
+    /// about `share` of the keys, and compares them there.
     ///
     /// # Errors
     /// The errors of `pages`; damaged pages; `OutOfMemory`.
@@ -222,8 +222,8 @@ fn window(lists: &mut [SampledList]) -> Range<u32> {
     window
 }
 
-/// Returns the rows, ascending, each with the number of short and of long lists that contain it. Of long lists, counts
-/// only the rows in `window`.
+/// Returns the rows in ascending order, each with the numbers of short and long lists that contain it. Of long lists,
+/// counts only the rows in `window`.
 fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<SharingRow>> {
     let mut rows: Vec<u64> = Vec::new();
     for list in lists {

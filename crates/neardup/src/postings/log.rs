@@ -1,7 +1,7 @@
 //! Log pages: the keys of the newest rows, appended row by row and scanned as a whole.
 //!
-//! Payload, little-endian: `rows u16 | bytes used u16 | of each row: keys u16, keys u32...`. A row's
-//! number follows from its place. Keys are stored in the order given.
+//! Payload, little-endian: `rows u16 | bytes used u16 | for each row: number of keys u16, keys u32...`. A row's number
+//! follows from its place. Keys are stored in the order given.
 
 use super::Damaged;
 use crate::kernels::active;
@@ -9,7 +9,7 @@ use crate::memory::{collected, filled};
 
 const HEADER: usize = 4;
 
-/// Bytes of a row besides its keys.
+/// Number of bytes of a row besides its keys.
 const ROW: usize = 2;
 const KEY: usize = 4;
 

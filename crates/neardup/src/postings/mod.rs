@@ -9,7 +9,7 @@
 //! This module works on byte slices, the payloads of pages; their headers and locks are left to the caller. Bytes that
 //! it never wrote lead to [`Damaged`], not to a panic. All memory whose size depends on them or on the query is
 //! reserved fallibly.
-#![allow(clippy::disallowed_methods, reason = "reserved before")]
+#![allow(clippy::disallowed_methods, reason = "reserved in advance")]
 
 mod bits;
 mod comparison;

@@ -12,16 +12,15 @@ pub enum Needed {
     Bands(Occurrence),
     /// A number above 0; keys count in any order, as the elements of sets.
     Elements(usize),
-    /// The number of elements that is `share` (above 0) of the row's own. These must be among the query's `members`
-    /// elements. A row that has keys for a sample of its elements needs `sampled` keys (above 0).
+    /// `share` (above 0) times the row's own number of elements. These must be among the query's `members` elements. A
+    /// row that has keys for a sample of its elements needs `sampled` keys (above 0).
     OwnShare {
         share: f64,
         members: usize,
         sampled: usize,
     },
-    /// The number of elements, at least `least` (above 0), that is the share `similarity` of the union of row and
-    /// query. The query has `members` elements. With `levels`, rows and query can have keys for samples of their
-    /// elements.
+    /// `similarity` times the number of elements in the union of the row and the query; at least `least` (above 0). The
+    /// query has `members` elements. With `levels`, rows and query can have keys for samples of their elements.
     Resembling {
         similarity: f64,
         members: usize,

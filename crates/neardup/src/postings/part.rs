@@ -14,7 +14,7 @@ pub(super) struct SegmentPart<'g> {
     /// The first and the last valid posting, as numbers.
     pub(super) first: u64,
     pub(super) last: u64,
-    /// The first and the last valid offset of rows.
+    /// The first and the last valid row offset.
     offsets: (u32, u32),
 }
 
@@ -101,7 +101,7 @@ where
     Ok((lo, parts))
 }
 
-/// Returns the range of the offsets of the rows of `parts`.
+/// Returns the range of the row offsets in `parts`.
 pub(super) fn offsets_of(parts: &[SegmentPart]) -> Range<u32> {
     let first = parts.iter().map(|part| part.shift + part.offsets.0);
     let end = parts.iter().map(|part| {

@@ -16,12 +16,12 @@ pub const MAX_MERGES: usize = 12;
 /// When the log has this many full pages, inserting sessions turn them into a segment.
 pub const FLUSHED_PAGES: usize = 48;
 
-/// Leaves that an inserting session writes for each merge after it has filled a log page. The postings of a page fill
-/// about one leaf, so merges finish in a fraction of the time in which their inputs accumulate.
+/// Number of leaves that an inserting session writes for each merge after it has filled a log page. The postings of a
+/// page fill about one leaf, so merges finish in a fraction of the time in which their inputs accumulate.
 pub const LEAVES_PER_PAGE: usize = 16;
 
-/// Leaves written in one go before other sessions may merge or make room in a full log. Inserting sessions wait for
-/// this.
+/// Number of leaves written in one go before other sessions may merge or make room in a full log. Inserting sessions
+/// wait for this.
 pub const LEAVES_AT_ONCE: usize = 8;
 
 /// Maximum number of segments added for a row that becomes a segment of its own: from the log before it, from the log's
@@ -42,7 +42,7 @@ const MOST_INPUTS: usize = 12;
 /// Above this many segments, some are merged whatever their sizes, because each costs every lookup one page per key.
 pub const MANY_SEGMENTS: usize = 32;
 
-/// Segments to merge if there are more than [`MANY_SEGMENTS`].
+/// Number of segments to merge if there are more than [`MANY_SEGMENTS`].
 const FEW: usize = 4;
 
 /// Number of segments of about the same size at which a build merges them before it writes more.

@@ -16,8 +16,8 @@
 //! looked up a few at a time, and candidates that miss too many are dropped, until comparing the rest takes less time
 //! than looking up more lists.
 //!
-//! All groups are searched together, level by level, so that a search waits for its storage once a level, not once a
-//! page.
+//! All groups are searched together, level by level, so that a search waits for its storage once per level, not once
+//! per page.
 
 use super::comparison::{are_compared, comparison};
 use super::count::{CountedRow, RowCounts, RowTally, merged};
@@ -31,16 +31,16 @@ use crate::bands::occurrence::Minimum;
 use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
 
-/// Postings of long lists that can be read in the time of looking up another list.
+/// Number of postings of long lists that can be read in the time of looking up another list.
 const INSTEAD: u64 = 64;
 
-/// Postings of long lists that can be read in the time of searching the unread lists for a row.
+/// Number of postings of long lists that can be read in the time of searching the unread lists for a row.
 const SEARCHED: u64 = 256;
 
 /// Number of further lists to look up together; doubled each time.
 const FURTHER: u32 = 8;
 
-/// Rows whose sizes are looked up at a time.
+/// Number of rows whose sizes are looked up at a time.
 const SIZES: usize = 512;
 
 /// Approximate numbers of children of a directory page and of bits of a leaf, for estimating the lengths of lists.
@@ -375,7 +375,7 @@ impl<'g> GroupSearch<'g> {
         self.exclude(pages, unread)
     }
 
-    /// Returns, ascending, the rows that need at most `unread` keys, or None if there are more than `most`.
+    /// Returns the rows that need at most `unread` keys, in ascending order, or None if there are more than `most`.
     fn small_rows<P: RowSizes>(
         &self,
         pages: &mut P,
@@ -576,8 +576,8 @@ impl<'g> GroupSearch<'g> {
         })
     }
 
-    /// Calls `found` with the rows that have enough keys, ascending. Returns false without calling it if the postings
-    /// read and the rows both exceeded the limit.
+    /// Calls `found` with the rows that have enough keys, in ascending order. Returns false without calling it if the
+    /// postings read and the rows both exceeded the limit.
     fn finish<P: Pages>(
         mut self,
         pages: &mut P,

@@ -1,5 +1,5 @@
 //! Stop words, by token hash.
-#![allow(clippy::disallowed_methods, reason = "three hashes a stop word")]
+#![allow(clippy::disallowed_methods, reason = "three hashes per stop word")]
 
 use super::Key;
 use crate::kernels::active;

@@ -18,7 +18,7 @@ use std::mem::take;
 /// bytes per mark.
 ///
 /// # Errors
-/// The first error that `sink` returns, which is not called again; `OutOfMemory`.
+/// The first error that `sink` returns, after which it is not called again; `OutOfMemory`.
 pub fn for_each_block(
     doc: &[u8],
     shingling: &Shingling,
@@ -50,7 +50,7 @@ pub fn for_each_block(
 
 /// Returns the set of a document's shingle hashes.
 ///
-/// Linear time except for sorting; memory for twice the distinct hashes.
+/// Linear time except for sorting; memory for twice the number of distinct hashes.
 ///
 /// # Errors
 /// `OutOfMemory`.

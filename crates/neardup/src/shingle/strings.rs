@@ -45,7 +45,7 @@ pub fn shingles(
 /// `check` is called at least every 64 KiB. Linear time; memory for the longest shingle.
 ///
 /// # Errors
-/// The first error that `emit` returns, which is not called again; `OutOfMemory`.
+/// The first error that `emit` returns, after which it is not called again; `OutOfMemory`.
 pub fn for_each_shingle(
     doc: &[u8],
     shingling: &Shingling,

@@ -44,7 +44,7 @@ pub fn winnow(
 struct Winnower {
     window: usize,
     seen: usize,
-    /// Hashes of the window, ascending, with their positions: those with no smaller hash after them.
+    /// The hashes of the window that no smaller hash follows, in ascending order, with their positions.
     candidates: VecDeque<(usize, i64)>,
     last_chosen: Option<usize>,
     chosen: Vec<i64>,

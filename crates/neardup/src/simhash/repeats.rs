@@ -16,12 +16,12 @@ const FEW: usize = 32;
 ///
 /// Every term writes its position into the place that its bits choose. The position that remains there represents its
 /// term: all equal terms that find it count it. A term that finds a different one shares the place by chance, and is
-/// searched again by other bits. Places need not be cleared, because each is written before it is read. No branch
+/// looked up again by other bits. Places need not be cleared, because each is written before it is read. No branch
 /// depends on a term: 0.5 us for the 450 words of a Japanese text, against 2 us for counting in a hash table. Terms
 /// that an attacker chose to have equal bits cost a sort, no more.
 pub(super) struct Repeats {
     places: [u16; PLACES],
-    /// Positions of the terms that are still searched.
+    /// Positions of the terms that are still to be looked up.
     positions: [u16; BLOCK],
     /// The frequency of the term that each position represents; zeros between documents.
     frequencies: [u16; BLOCK],

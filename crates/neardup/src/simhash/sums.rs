@@ -11,13 +11,13 @@ use crate::{Error, Result};
 use bitvec::prelude::*;
 use std::ops::{Deref, DerefMut};
 
-/// Fractional bits of a weight.
+/// Number of fractional bits of a weight.
 const FRACTION_BITS: i32 = 32;
 
 /// A weight of 1.
 pub(super) const ONE: i64 = 1 << FRACTION_BITS;
 
-/// Terms whose signs are computed at a time.
+/// Number of terms whose signs are computed at a time.
 const TERMS_AT_ONCE: usize = 4096;
 
 /// Maximum number of bits of a SimHash.
@@ -110,7 +110,7 @@ impl Sums {
 }
 
 impl<N: Deref<Target = [i64]>> Sums<N> {
-    /// Returns sums stored in `numbers`, which holds those of other sums, or [`Sums::numbers_needed`] zeros.
+    /// Returns sums stored in `numbers`, which holds the numbers of other sums, or [`Sums::numbers_needed`] zeros.
     pub fn over(numbers: N) -> Self {
         Self { numbers }
     }
@@ -233,7 +233,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
     /// Adds the terms of another part of the same document.
     ///
     /// # Errors
-    /// The errors of [`Self::add`]; `Incomparable` if the sums have another width.
+    /// The errors of [`Self::add`]; `Incomparable` if the sums differ in width.
     pub fn merge(&mut self, other: &Sums<impl Deref<Target = [i64]>>) -> Result<()> {
         let (own, others) = (self.numbers.len(), other.numbers.len());
         if own != others {

@@ -6,9 +6,9 @@ use std::hash::{BuildHasher, RandomState};
 /// Minimum number of places.
 const MIN_PLACES: usize = 64;
 
-/// Distinct terms with their frequencies, in order of first appearance: an open-addressing table of positions in
-/// dense lists. A search has one branch that is hard to predict, the collision, where sorting has many (0.9 us for
-/// the 260 words of a news article, 3 us by sorting).
+/// Distinct terms with their frequencies, in order of first appearance: an open-addressing table of positions in dense
+/// lists. A search has one branch that is hard to predict, the collision, whereas sorting has many (0.9 us for the 260
+/// words of a news article, 3 us by sorting).
 pub(super) struct TermCounts {
     /// Terms, which begin at position 1, followed by room for one block.
     terms: Vec<u64>,
@@ -73,7 +73,7 @@ impl TermCounts {
         (self.terms, self.counts)
     }
 
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
+    #[allow(clippy::disallowed_methods, reason = "reserved in advance")]
     fn make_room(&mut self, more: usize) -> Result<()> {
         let positions = self.end + more;
         let growth = positions.saturating_sub(self.terms.len());
@@ -88,7 +88,7 @@ impl TermCounts {
         Ok(())
     }
 
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
+    #[allow(clippy::disallowed_methods, reason = "reserved in advance")]
     fn rebuild(&mut self, places: usize) -> Result<()> {
         self.places.clear();
         self.places.try_reserve_exact(places)?;

@@ -110,7 +110,7 @@ impl Cell {
         ))
     }
 
-    /// Returns the cell that stands for what follows a text: white space, or the inside of a word.
+    /// Returns a cell that stands for the end of a text: white space, or the inside of a word.
     pub fn behind(is_space: bool, is_alone: bool) -> Self {
         match is_space {
             true => Self::BEFORE,

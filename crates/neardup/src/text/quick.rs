@@ -1,5 +1,5 @@
-//! The fast form of the folds. Text that the quick check (UAX #15, section 9) finds folded is written at once, ASCII
-//! in runs. Other segments, each from a starter up to the next, go through the [`Folder`].
+//! The fast form of the folds. Text that the quick check (UAX #15, section 9) finds folded already is written directly,
+//! ASCII in runs. Other segments, each from a starter up to the next, go through the [`Folder`].
 
 use super::Fold;
 use super::cell::{Cell, decode};

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// `check` is called at least every 64 KiB. Linear time; memory for the longest word.
 ///
 /// # Errors
-/// The first error that `emit` returns, which is not called again; `OutOfMemory`.
+/// The first error that `emit` returns, after which it is not called again; `OutOfMemory`.
 pub fn words(
     doc: &[u8],
     fold: Fold,
