@@ -1,4 +1,4 @@
-//! Benchmarks: what we do and what it costs, beside what others do, in one run; and charts.
+//! Benchmarks: our features and their cost, compared with other software in one run; and charts.
 
 mod context;
 pub mod figures;
@@ -43,7 +43,7 @@ pub struct Options {
     /// A few minutes: fewer documents and rounds; the results in benches/ stay as they are
     #[arg(long)]
     quick: bool,
-    /// A checkout of google-research/deduplicate-text-datasets, to measure passages beside
+    /// A checkout of google-research/deduplicate-text-datasets, to measure passages in comparison
     #[arg(long, value_name = "DIR")]
     suffix_arrays: Option<PathBuf>,
     /// Directory of generated documents
@@ -51,7 +51,7 @@ pub struct Options {
     out: Option<PathBuf>,
 }
 
-/// Measures the subjects that the user named, prints and writes the results.
+/// Measures the subjects that the user named, prints the results, and writes them.
 pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let words = Texts::vocabulary(options.docs.as_deref())?;
     let documents = options.documents.unwrap_or(match options.quick {

@@ -15,7 +15,7 @@ use crate::subjects::{
     pipelines, scale, templates,
 };
 
-/// Measures ourselves alone, with so few documents that this only tests the measurements.
+/// Measures only our own extension, with so few documents that this only tests the measurements.
 pub fn run(server: &Server) -> Result<()> {
     let body = include_str!("../../../README.md").to_string();
     let texts = Texts {

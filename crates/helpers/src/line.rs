@@ -9,34 +9,33 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// Between two looks of a waiting leader at what else might have happened.
+/// The time between two polls of a waiting leader.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Pieces in line for each thread: enough to keep it busy while the leader does something else.
+/// Number of pieces in line for each thread: enough to keep it busy while the leader does something else.
 const PIECES: usize = 4;
 
-/// The work on one piece, in any thread. It calls its second argument often: that does not return
-/// where the job is over.
+/// The work on one piece, in any thread. It calls its second argument often. That call does not return once the job is
+/// over.
 pub type Work<'a, P, R> = dyn Fn(P, &mut dyn FnMut()) -> R + Sync + 'a;
 
-/// The most that a line takes.
+/// The limits of a line.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Helpers beside the leader.
+    /// Number of helpers in addition to the leader.
     pub helpers: usize,
-    /// Bytes of the pieces in line, unless a single piece has more.
+    /// Maximum number of bytes of the pieces in line, unless a single piece has more.
     pub bytes: usize,
 }
 
 /// Works on pieces with the help of other threads.
 ///
-/// `feed` puts pieces into the line, each with a tag that stays with the leader. `take` gets the tag
-/// and the result of every piece, in the order in which they were put, however many threads there
-/// are. `poll` is called often by the leader. `feed`, `take` and `poll` may unwind, which ends the
-/// helpers first.
+/// `feed` puts pieces into the line, each with a tag that stays with the leader. `take` gets the tag and the result of
+/// every piece, in the order in which they were put, no matter how many threads there are. The leader calls `poll`
+/// often. `feed`, `take` and `poll` may unwind, which ends the helpers first.
 ///
 /// # Panics
-/// If `work` panicked in any thread, the leader goes on with that panic.
+/// If `work` panics in any thread, the leader resumes that panic.
 pub fn in_order<P: Send, R: Send, T>(
     limits: Limits,
     poll: &mut dyn FnMut(),
@@ -66,7 +65,7 @@ pub fn in_order<P: Send, R: Send, T>(
     });
 }
 
-/// The state that leader and helpers share.
+/// The state that the leader and its helpers share.
 struct Shared<P, R> {
     state: Mutex<State<P, R>>,
     is_over: AtomicBool,
@@ -75,9 +74,9 @@ struct Shared<P, R> {
 }
 
 struct State<P, R> {
-    /// Pieces nobody works on yet, with their numbers.
+    /// Pieces that nobody works on yet, with their numbers.
     pieces: VecDeque<(usize, P)>,
-    /// Results of the pieces from `first` on; None while there is none.
+    /// The results of piece number `first` and the pieces after it; None for a piece that has no result yet.
     results: VecDeque<Option<thread::Result<R>>>,
     first: usize,
 }
@@ -96,7 +95,7 @@ impl<P, R> Shared<P, R> {
         }
     }
 
-    /// No thread panics while it holds the lock.
+    /// Returns the state. No thread panics while it holds the lock.
     fn state(&self) -> MutexGuard<'_, State<P, R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,7 +114,7 @@ impl<P, R> Shared<P, R> {
         }
     }
 
-    /// Waits for a piece; None when the job is over.
+    /// Waits for a piece. Returns None when the job is over.
     fn next_piece(&self) -> Option<(usize, P)> {
         let mut state = self.state();
         loop {
@@ -148,7 +147,7 @@ impl<P, R> State<P, R> {
     }
 }
 
-/// The helpers of a job. They are joined when this goes, also where the leader unwinds.
+/// The helpers of a job. They are joined when this is dropped, even if the leader unwinds.
 struct Helpers<'a, 'scope, P, R> {
     shared: &'a Shared<P, R>,
     started: RefCell<Vec<ScopedJoinHandle<'scope, ()>>>,
@@ -167,7 +166,7 @@ impl<P, R> Drop for Helpers<'_, '_, P, R> {
         drop(state);
         self.shared.has_piece.notify_all();
         for helper in self.started.get_mut().drain(..) {
-            // A panic of its work is a result.
+            // A panic of the work is its result.
             drop(helper.join());
         }
     }
@@ -182,14 +181,14 @@ pub struct Line<'a, 'scope, 'env, P, R, T> {
     poll: &'a mut dyn FnMut(),
     work: &'scope Work<'env, P, R>,
     take: &'a mut dyn FnMut(T, R),
-    /// Tags and bytes of the pieces whose results have not been taken.
+    /// The tags and sizes in bytes of the pieces whose results have not been taken.
     waiting: VecDeque<(T, usize)>,
-    /// Of all these.
+    /// The total number of bytes of these pieces.
     bytes: usize,
 }
 
 impl<P: Send, R: Send, T> Line<'_, '_, '_, P, R, T> {
-    /// Puts a piece of `bytes` bytes into the line, and takes results where it has grown too long.
+    /// Puts a piece of `bytes` bytes into the line, and takes results if the line has grown too long.
     pub fn put(&mut self, tag: T, piece: P, bytes: usize) {
         while !self.waiting.is_empty() && self.bytes + bytes > self.limits.bytes {
             self.take_first();
@@ -218,7 +217,7 @@ impl<P: Send, R: Send, T> Line<'_, '_, '_, P, R, T> {
         self.shared.has_piece.notify_one();
     }
 
-    /// A helper that cannot be had is not asked for again.
+    /// Starts a helper. If none can be started, does not try again.
     fn start_helper(&mut self) {
         let (shared, work) = (self.shared, self.work);
         match spawn(self.scope, move || shared.help(work)) {

@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
 use std::time::Duration;
 
-/// Bytes that a helper needs for its start: its stack, and the C library's data of a thread.
-/// Without these there is no helper: the C library might end the process.
+/// Number of bytes that must be free for a helper to start: for its stack, and for the C library's data of a thread.
+/// With less, no helper is started, because the C library might end the process.
 const HEADROOM: usize = STACK + (1 << 20);
 
-/// Bytes of a helper's stack.
+/// Number of bytes of a helper's stack.
 const STACK: usize = 1 << 21;
 
 /// Set when the process is about to end.
 static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
 
-/// Pieces that are being worked on.
+/// Number of pieces that are being worked on.
 static WORKING: AtomicUsize = AtomicUsize::new(0);
 
-/// Ends all work, and waits until no helper touches memory any more: for a process that is about to
-/// end without unwinding its stack. Nothing can be worked on afterwards.
+/// Ends all work, and waits until no helper accesses memory anymore: for a process that is about to end without
+/// unwinding its stack. No work can be done afterward.
 pub fn abandon() {
     IS_ABANDONED.store(true, Ordering::SeqCst);
     while WORKING.load(Ordering::SeqCst) > 0 {
@@ -29,13 +29,13 @@ pub fn abandon() {
     }
 }
 
-/// Starts a helper with all signals blocked; returns None where there is no memory for one.
+/// Starts a helper with all signals blocked. Returns None if there is not enough memory for one.
 pub(crate) fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     body: impl FnOnce() + Send + 'scope,
 ) -> Option<ScopedJoinHandle<'scope, ()>> {
     Vec::<u8>::new().try_reserve_exact(HEADROOM).ok()?;
-    // A new thread has the mask of the one that starts it: no handler of the server ever runs in it.
+    // A new thread has the signal mask of the thread that starts it, so no handler of the server ever runs in it.
     let before = SigSet::all()
         .thread_swap_mask(SigmaskHow::SIG_SETMASK)
         .ok()?;
@@ -52,7 +52,7 @@ pub(crate) fn spawn<'scope>(
 pub(crate) struct Working;
 
 impl Working {
-    /// Returns None when nothing is to be worked on any more.
+    /// Returns None when no more work may be done.
     pub fn begin() -> Option<Self> {
         WORKING.fetch_add(1, Ordering::SeqCst);
         let working = Self;
@@ -66,7 +66,7 @@ impl Drop for Working {
     }
 }
 
-/// The payload of the panic that ends a helper whose work is not wanted any more.
+/// The payload of the panic that ends a helper whose work is no longer needed.
 struct Stopped;
 
 /// Ends the work of a helper when the job is over.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// After `abandon` nothing is worked on, though the leader has not returned.
+/// After `abandon` no work is done, although the leader has not returned.
 #[test]
 fn nobody_works_any_more() {
     let steps = AtomicUsize::new(0);

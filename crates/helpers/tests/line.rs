@@ -79,7 +79,7 @@ fn pieces_in_line_are_limited_by_their_bytes() {
     assert_eq!(most.into_inner(), 2);
 }
 
-/// Runs a job that fails, and asserts that it leaves no thread at work.
+/// Runs a job that fails, and asserts that it leaves no thread running.
 fn assert_fails(feed: impl FnOnce(&mut Line<'_, '_, '_, u64, (), ()>), panics_at: u64) {
     let working = AtomicUsize::new(0);
     let failed = catch_unwind(AssertUnwindSafe(|| {

@@ -1,26 +1,24 @@
-//! An allocator with a bounded reserve for when the one behind it has nothing left.
+//! An allocator with a bounded reserve for when the underlying allocator has no memory left.
 //!
-//! Rust ends the process if a small allocation fails. With this allocator it comes from the
-//! reserve instead, and [`Allocator::was_short`] says so: the caller's chance to stop in good order.
-//! Large allocations still fail, so that whoever asks with `try_reserve` hears of it.
+//! Rust ends the process if a small allocation fails. With this allocator, the memory comes from the reserve instead,
+//! and [`Allocator::was_short`] reports it, so that the caller can stop in good order. Large allocations still fail, so
+//! that callers of `try_reserve` notice.
 //!
-//! Until the caller stops, others that ask the same system for memory, and cannot take it from the
-//! reserve, get the ballast: a block that is held for nothing else and given back at the first
-//! failure.
+//! Until the caller stops, other code that asks the system for memory, and cannot use the reserve, gets the ballast: a
+//! block that is held for no other purpose and is given back at the first failure.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-/// The size and the number of slots of each kind: 5 MiB in all; pages that are never
-/// touched take no memory. The largest slot is the largest request that the reserve serves; a failure
-/// to allocate more is the caller's to handle.
+/// The size and the number of the slots of each kind, 5 MiB in all; pages that are never touched take no memory. The
+/// largest slot is the largest request that the reserve serves. Callers must handle failures of larger requests.
 const KINDS: [(usize, usize); 4] = [(64, 16_384), (1024, 1024), (16_384, 64), (131_072, 16)];
 
 const BYTES: usize = total(0);
 const WORDS: usize = total(1);
 
-/// Returns the sum over all kinds of slots: of bytes (0) or of the words with a bit a slot (1).
+/// Returns a sum over all kinds of slots: of their bytes (0), or of their words, which have one bit per slot (1).
 const fn total(what: usize) -> usize {
     let (mut sum, mut kind) = (0, 0);
     while kind < KINDS.len() {
@@ -37,7 +35,7 @@ struct Memory(UnsafeCell<[u8; BYTES]>);
 /// Slots that any thread takes and gives back without waiting.
 struct Reserve {
     memory: Memory,
-    /// One bit a slot, set while it is taken.
+    /// One bit per slot, set while the slot is taken.
     taken: [AtomicU64; WORDS],
     /// Set when a slot is taken, until [`Allocator::was_short`] reads it.
     is_used: AtomicBool,
@@ -101,7 +99,7 @@ impl Reserve {
         }
     }
 
-    /// Returns the slot that begins at an address, if it is in the reserve.
+    /// Returns the slot that begins at an address, if the address is in the reserve.
     #[inline]
     fn slot(&self, address: *mut u8) -> Option<Slot> {
         let at = (address as usize).wrapping_sub(self.memory.0.get() as usize);
@@ -130,8 +128,8 @@ impl Reserve {
     }
 }
 
-/// The ballast: more than PostgreSQL asks for at once where it needs little, which is 1 MiB. Its
-/// pages are never touched, so it takes address space alone.
+/// The size of the ballast: more than PostgreSQL requests at once where it needs little, which is 1 MiB. Its pages are
+/// never touched, so it takes only address space.
 const BALLAST: Layout = match Layout::from_size_align(2 << 20, 16) {
     Ok(layout) => layout,
     Err(_) => panic!("the alignment is a power of two"),
@@ -141,15 +139,15 @@ const BALLAST: Layout = match Layout::from_size_align(2 << 20, 16) {
 pub struct Allocator<A> {
     behind: A,
     reserve: Reserve,
-    /// Null while it is not held.
+    /// Null while the ballast is not held.
     ballast: AtomicPtr<u8>,
-    /// Set when the ballast is given back, until there is memory for it again. Meanwhile small
-    /// requests are left to the reserve.
+    /// Set when the ballast is given back, until there is memory for it again. In the meantime, small requests are
+    /// served from the reserve.
     is_spent: AtomicBool,
 }
 
 impl<A: GlobalAlloc> Allocator<A> {
-    /// Holds the ballast from now on; before the first call there is none.
+    /// Holds the ballast. Before the first call there is none.
     pub fn hold_ballast(&self) {
         // SAFETY: the size is not 0.
         let block = unsafe { self.behind.alloc(BALLAST) };
@@ -159,13 +157,13 @@ impl<A: GlobalAlloc> Allocator<A> {
 
     fn give_back(&self, ballast: *mut u8) {
         if !ballast.is_null() {
-            // SAFETY: allocated with this layout in `hold_ballast`, and taken out of its place, so
-            // that nobody else has it.
+            // SAFETY: the ballast was allocated with this layout in `hold_ballast`. It has been swapped out, so that
+            // nobody else has it.
             unsafe { self.behind.dealloc(ballast, BALLAST) };
         }
     }
 
-    /// Returns memory from the reserve after the allocator behind had none.
+    /// Returns memory from the reserve after the underlying allocator had none.
     #[cold]
     fn help(&self, layout: Layout) -> *mut u8 {
         let memory = self.reserve.take(layout);
@@ -183,10 +181,10 @@ impl<A: GlobalAlloc> Allocator<A> {
         }
     }
 
-    /// Returns memory while the ballast is spent; null if the allocator behind is to be asked.
+    /// Returns memory while the ballast is spent; null if the underlying allocator should be asked.
     #[cold]
     fn spare(&self, layout: Layout) -> *mut u8 {
-        // The caller has stopped since then: there may be memory again.
+        // The caller has stopped since then, so there may be memory again.
         if !self.reserve.is_used.load(Ordering::Relaxed) {
             self.hold_ballast();
             if !self.is_spent.load(Ordering::Relaxed) {
@@ -207,15 +205,15 @@ impl<A> Allocator<A> {
         }
     }
 
-    /// Returns whether the reserve had to help since the last call.
+    /// Returns whether the reserve has been used since the last call.
     pub fn was_short(&self) -> bool {
         let is_used = &self.reserve.is_used;
         is_used.load(Ordering::Relaxed) && is_used.swap(false, Ordering::Relaxed)
     }
 }
 
-/// SAFETY: memory comes from the allocator behind or from a slot of the reserve, which is taken once until it
-/// is given back, is no smaller than asked for, and begins at a multiple of the alignment.
+/// SAFETY: memory comes from the underlying allocator or from a slot of the reserve. A slot is taken only once until it
+/// is given back, is at least as large as requested, and begins at a multiple of the alignment.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -225,7 +223,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
                 return memory;
             }
         }
-        // SAFETY: the caller's contract is that of the allocator behind.
+        // SAFETY: the caller's contract is the same as that of the underlying allocator.
         let memory = unsafe { self.behind.alloc(layout) };
         if memory.is_null() {
             return self.help(layout);
@@ -236,7 +234,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !self.is_spent.load(Ordering::Relaxed) {
-            // SAFETY: the caller's contract is that of the allocator behind.
+            // SAFETY: the caller's contract is the same as that of the underlying allocator.
             let memory = unsafe { self.behind.alloc_zeroed(layout) };
             if !memory.is_null() {
                 return memory;
@@ -256,7 +254,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         match self.reserve.slot(memory) {
             Some(slot) => self.reserve.give_back(slot),
-            // SAFETY: outside the reserve, so it came from the allocator behind.
+            // SAFETY: the block is outside the reserve, so it came from the underlying allocator.
             None => unsafe { self.behind.dealloc(memory, layout) },
         }
     }
@@ -265,7 +263,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let slot = self.reserve.slot(memory);
         if slot.is_none() {
-            // SAFETY: outside the reserve, so it came from the allocator behind.
+            // SAFETY: the block is outside the reserve, so it came from the underlying allocator.
             let grown = unsafe { self.behind.realloc(memory, layout, size) };
             if !grown.is_null() {
                 return grown;
@@ -273,8 +271,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
         } else if slot.is_some_and(|slot| size <= slot.size) {
             return memory;
         }
-        // SAFETY: the caller vouches for `size`; the new block is another, of at least the bytes
-        // that are copied, and the old one is the caller's until it is given back.
+        // SAFETY: the caller guarantees `size`. The new block is a different one, with at least as many bytes as are
+        // copied, and the old one belongs to the caller until it is given back.
         unsafe {
             let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !moved.is_null() {
@@ -335,16 +333,16 @@ mod tests {
         assert_eq!(RESERVE.slot(std::ptr::null_mut()), None);
     }
 
-    /// Has only large memory.
+    /// An allocator that has memory only for large requests.
     struct Scarce;
 
-    /// SAFETY: what it has is the system's.
+    /// SAFETY: all its memory is the system's.
     unsafe impl GlobalAlloc for Scarce {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if layout.size() < 200_000 {
                 return std::ptr::null_mut();
             }
-            // SAFETY: the caller's contract is the system's.
+            // SAFETY: the caller's contract is the same as the system's.
             unsafe { System.alloc(layout) }
         }
 
@@ -379,10 +377,10 @@ mod tests {
         assert!(SHORT.reserve.taken.iter().all(is_free));
     }
 
-    /// Has a number of bytes.
+    /// An allocator that has a given number of bytes.
     struct Limited(AtomicU64);
 
-    /// SAFETY: what it has is the system's.
+    /// SAFETY: all its memory is the system's.
     unsafe impl GlobalAlloc for Limited {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             let size = layout.size() as u64;
@@ -391,7 +389,7 @@ mod tests {
             if taken.is_err() {
                 return std::ptr::null_mut();
             }
-            // SAFETY: the caller's contract is the system's.
+            // SAFETY: the caller's contract is the same as the system's.
             unsafe { System.alloc(layout) }
         }
 
@@ -421,7 +419,7 @@ mod tests {
             others
                 .into_iter()
                 .for_each(|(size, block)| memory.dealloc(block, layout(size)));
-            // Others have taken some of it, and it cannot be held again.
+            // Other allocations have taken some of it, so it cannot be held again.
             memory.behind.0.fetch_sub(1000, Ordering::Relaxed);
             assert!(memory.was_short());
             let block = memory.alloc_zeroed(layout(30));

@@ -1,4 +1,4 @@
-//! `cargo xtask clean`: removes all that was set up for this checkout.
+//! `cargo xtask clean`: removes everything that was set up for this checkout.
 
 use std::fs;
 
@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use testbed::server::home::Home;
 use testbed::workspace;
 
-/// Stops and removes the private servers, and this program's part of the target directory.
-/// Packages and Cargo's own build results stay.
+/// Stops and removes the private servers, and removes this program's part of the target directory. Packages and Cargo's
+/// own build results stay.
 pub fn run() -> Result<()> {
     for home in Home::existing()? {
         home.stop_servers()?;

@@ -7,7 +7,7 @@ use testbed::pg_config::PostgresChoice;
 
 use crate::test;
 
-/// Draws the curves, and accepts the examples' present output and the catalog's reference.
+/// Draws the curves, and accepts the current output of the examples and the reference generated from the catalog.
 pub fn run(choice: &PostgresChoice) -> Result<ExitCode> {
     bench::figures::draw_all()?;
     test::run(choice, &test::Options::bless("docs"))

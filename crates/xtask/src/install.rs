@@ -5,7 +5,7 @@ use testbed::pg_config::PostgresChoice;
 use testbed::server::extension;
 use testbed::setup;
 
-/// Builds and installs; then `CREATE EXTENSION pg_neardup` works in any of its databases.
+/// Builds and installs the extension. Then `CREATE EXTENSION pg_neardup` works in all databases of that PostgreSQL.
 pub fn run(choice: &PostgresChoice) -> Result<()> {
     let pg = setup::ensure(choice)?;
     println!(

@@ -1,4 +1,4 @@
-//! `cargo xtask`: everything one does with a checkout, on a private PostgreSQL server.
+//! `cargo xtask`: all tasks for a checkout, on a private PostgreSQL server.
 
 mod clean;
 mod demo;
@@ -15,7 +15,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use testbed::pg_config::PostgresChoice;
 
-/// Near-duplicate documents inside PostgreSQL: try it, test it.
+/// Near-duplicate documents inside PostgreSQL: try it and test it.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 struct Cli {
@@ -29,9 +29,9 @@ struct Cli {
 enum Task {
     /// Load real documents and show the near-duplicates among them
     Demo(demo::Options),
-    /// Run the tests, all or some
+    /// Run the tests, or some of them
     Test(test::Options),
-    /// Measure, beside the peers, and write benches/RESULTS.md
+    /// Run the benchmarks, compare with the peers, and write benches/RESULTS.md
     Bench(bench::Options),
     /// Explore with psql on the private server
     Psql(psql::Options),

@@ -20,7 +20,7 @@ pub struct Options {
     arguments: Vec<OsString>,
 }
 
-/// Becomes psql.
+/// Replaces this process with psql.
 pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let server = Server::start(setup::ensure(choice)?)?;
     let mut client = server.main.connect("postgres")?;
@@ -38,7 +38,7 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
         .into())
 }
 
-/// Creates the extension as it has just been built, unless something depends on the present one.
+/// Creates the extension as it has just been built, unless something depends on the existing one.
 fn refresh_extension(client: &mut Client) -> Result<()> {
     match client.batch_execute("DROP EXTENSION IF EXISTS pg_neardup") {
         Err(error) if error.code() == Some(&SqlState::DEPENDENT_OBJECTS_STILL_EXIST) => Ok(()),

@@ -13,7 +13,7 @@ use super::{dir, environment, sources};
 /// The names by which the pipelines are run.
 pub const PIPELINES: [&str; 2] = ["datatrove", "text-dedup"];
 
-/// The processes that each may use.
+/// The number of processes that each may use.
 pub const PROCESSES: usize = 2;
 
 /// A run of a pipeline: its cost, and the clusters of the documents by id.
@@ -22,7 +22,7 @@ pub struct Run {
     /// MB of memory, and MB on disk.
     pub memory: f64,
     pub disk: f64,
-    /// Lines of code that a user writes.
+    /// The number of lines of code that a user writes.
     pub lines: usize,
     pub clusters: Vec<(i64, i64)>,
 }

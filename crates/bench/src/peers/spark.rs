@@ -11,7 +11,8 @@ use testbed::{shell, workspace};
 use super::pipelines::read_found;
 use super::{dir, environment, sources};
 
-/// A run: the seconds, those of the processors, bytes shuffled, and the clusters of the documents by id, or the pairs.
+/// A run: the elapsed seconds, the seconds of processor time, the bytes shuffled, and the clusters of the documents by
+/// id, or the pairs.
 pub struct Run {
     pub seconds: f64,
     pub processor: f64,

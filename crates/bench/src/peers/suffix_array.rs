@@ -30,7 +30,7 @@ pub struct Found {
     /// The first bytes of all ranges that occur in several places.
     pub ranges: Vec<usize>,
     pub seconds: f64,
-    /// The most private memory, in kB, of all processes together.
+    /// The most private memory of all processes together, in kB.
     pub memory: u64,
     /// Bytes of the files that the tool wrote.
     pub files: u64,
@@ -147,7 +147,7 @@ fn quiet(command: &mut Command) -> &mut Command {
     command.stdout(Stdio::null()).stderr(Stdio::null())
 }
 
-/// Runs a command, and returns its peak of memory.
+/// Runs a command, and returns its peak memory.
 fn run(command: &mut Command) -> Result<u64> {
     wait_for_all(vec![quiet(command).spawn()?])
 }

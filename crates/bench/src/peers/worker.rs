@@ -1,4 +1,4 @@
-//! A peer in a separate process, which gets one request a line in JSON.
+//! A peer in a separate process, which gets one request per line in JSON.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -12,7 +12,7 @@ pub struct Machine {
     pub processor: String,
     pub cores: usize,
     pub memory_gib: f64,
-    /// The kernels that signatures use on it.
+    /// The kernels that signatures use on this machine.
     pub kernels: &'static str,
     pub postgresql: String,
     pub pg_neardup: String,
@@ -22,7 +22,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns this machine, with the server that the client is connected to.
+    /// Returns the properties of this machine and of the server that the client is connected to.
     pub fn read(client: &mut Client, peers: Vec<String>) -> Result<Machine> {
         let row = client.query_one(
             "SELECT current_setting('server_version'), pg_neardup_version(), current_date::text",
@@ -43,7 +43,7 @@ impl Machine {
         })
     }
 
-    /// Returns machine and versions in one paragraph.
+    /// Returns the machine and the versions in one paragraph.
     pub fn line(&self) -> String {
         format!(
             "*{}: {} cores of {}, {} GiB, kernels {}, PostgreSQL {}, pg_neardup {}; {}.*",

@@ -91,8 +91,8 @@ const WAYS: [Way; 3] = [
     },
 ];
 
-/// The number of sessions that insert at the same time, and whether a statement takes an advisory lock at its first
-/// attempt, and when it is retried.
+/// The number of concurrent sessions, whether a statement takes an advisory lock at its first attempt, and when it is
+/// retried.
 const AT_ONCE: [(&str, [bool; 2]); 3] = [
     ("all", [false, false]),
     ("all, one of those that try again", [false, true]),

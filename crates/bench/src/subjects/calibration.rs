@@ -95,7 +95,8 @@ const HELD_OUT: &str = "SELECT tp / greatest(found, 1), tp / greatest(same, 1), 
                  count(*) FILTER (WHERE same)::float8 AS same
           FROM (SELECT CONDITION AS found, same FROM pairs WHERE NOT seen) p) c";
 
-/// The threshold with the highest F1 for each k, unit and fold, rounded as far as no pair lies between; of several the highest.
+/// The threshold with the highest F1 for each k, unit and fold, rounded as far as possible without passing a pair; of
+/// several such thresholds, the highest.
 const CALIBRATED: &str = "CREATE TABLE calibrated AS
     WITH scored AS MATERIALIZED (
         SELECT k, unit, fold, same, resemblance(a, b, k, unit, fold) AS score

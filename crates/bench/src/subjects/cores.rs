@@ -13,7 +13,7 @@ use crate::report::table::{Table, row};
 /// The job that every other one is compared with: one backend that reads every document completely.
 const BARE: &str = "SELECT count(md5(body)) FROM docs";
 
-/// Jobs and their statements.
+/// The jobs and their statements.
 const JOBS: &[(&str, &str)] = &[
     (
         "text to verified pairs",
@@ -56,10 +56,10 @@ const JOBS: &[(&str, &str)] = &[
 /// The number of generated documents, measured in addition to the user's own.
 const GENERATED: u64 = 200_000;
 
-/// Rounds of jobs, which take a second or two.
+/// Number of rounds of jobs, each of which takes a second or two.
 const ROUNDS: usize = 5;
 
-/// From this number of documents on, jobs take long enough to be measured.
+/// Minimum number of documents for jobs to take long enough to be measured.
 const LEAST: usize = 10_000;
 
 /// Returns all tables of this subject.

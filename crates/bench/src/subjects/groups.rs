@@ -8,7 +8,7 @@ use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// How many of a row's 40 words all rows share, and what this makes of the rows at threshold 0.8.
+/// The number of a row's 40 words that all rows share, and its effect on the rows at threshold 0.8.
 const GROUPS: &[(u32, &str)] = &[
     (0, "strangers"),
     (38, "one template, similarity 0.90"),

@@ -1,4 +1,4 @@
-//! Cost of keeping near-duplicates out, or of noting them, row by row, and beside a statement of many rows.
+//! The cost of rejecting near-duplicates, or of noting them, row by row, and while a statement of many rows runs.
 
 use std::thread;
 
@@ -14,7 +14,7 @@ use crate::measure::race::{Times, quantile};
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// Tables that take the same documents, each with what follows its columns: partitions, index, guard.
+/// Tables that receive the same documents, each with the definitions that follow its columns: partitions, index, guard.
 const TABLES: &[(&str, &str)] = &[
     ("without an index", ""),
     ("indexed", "; CREATE INDEX ON {} USING neardup (sig)"),
@@ -58,11 +58,12 @@ const TABLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Documents that are inserted, as a share of all, and in how many turns.
+/// The share of the documents that is inserted, and the number of turns.
 const SHARE: u64 = 10;
 const TURNS: u64 = 20;
 
-/// The times that they are fewer where half of them are made from one template: each compares many others.
+/// The factor by which there are fewer documents where half of them are made from one template: each is compared with
+/// many others.
 const FEWER: u64 = 10;
 
 /// Returns all tables of this subject.
@@ -93,14 +94,14 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table, beside_one_statement(bench, &cluster)?])
 }
 
-/// Single rows that are inserted before the statement of many.
+/// The number of single rows that are inserted before the statement of many rows.
 const ALONE: u64 = 200;
 
-/// A document that no other one is near.
+/// A document that is near no other one.
 const UNLIKE: &str =
     "(SELECT string_agg(md5(n || ' ' || word), ' ') FROM generate_series(1, 20) word)";
 
-/// Returns how long single inserts of unrelated rows take beside one statement of many.
+/// Returns the table of the times that single inserts of unrelated rows take while one statement of many rows runs.
 fn beside_one_statement(bench: &Bench<'_>, cluster: &Cluster) -> Result<Table> {
     let rows = bench.scale.documents / SHARE;
     let columns =

@@ -11,7 +11,7 @@ use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::score::Pair;
 
-/// The similarity from which on a pair counts as a true one.
+/// The minimum similarity of a true pair.
 pub const THRESHOLD: f64 = 0.8;
 /// The name of the generated documents.
 pub const GENERATED: &str = "generated";

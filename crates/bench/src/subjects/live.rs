@@ -1,4 +1,4 @@
-//! Refreshes of kept clusters, compared with computing the clusters anew.
+//! Refreshes of maintained clusters, compared with computing the clusters from scratch.
 
 use anyhow::Result;
 use testbed::progress::bar;
@@ -18,7 +18,7 @@ const COMPARED: [(&str, &str, &str); 2] = [
     (", documents", "body", "docs_by_text"),
 ];
 
-/// Documents number `i`: a description, and their words. Two thirds of a listing are one template.
+/// Documents number `i`: a description, and their words. Two thirds of the words of a listing are one template.
 const DOCUMENTS: &[(&str, &str)] = &[
     (
         "strangers",
@@ -35,7 +35,7 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The part of the documents that make the largest group.
+/// The share of the documents that make up the largest group.
 const SHARE: u64 = 100;
 
 /// Groups whose first row is deleted: a description, and the words of row number `i`. 1024 slots are enough to

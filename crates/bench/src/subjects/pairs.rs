@@ -1,4 +1,4 @@
-//! All pairs of a large collection, its clusters, and what memory they take.
+//! All pairs of a large collection, its clusters, and the memory that they take.
 
 use anyhow::Result;
 use testbed::documents::generator::{Generator, Plan};
@@ -11,7 +11,7 @@ use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::report::table::{Cell, Table, row};
 
-/// Steps, each in a fresh backend, and where they leave how many rows they found.
+/// Steps, each in a fresh backend, and the place where each leaves the number of rows that it found.
 const STEPS: &[(&str, &str)] = &[
     (
         "signatures of all documents",
@@ -40,7 +40,7 @@ const STEPS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Steps that are also measured where half of the documents are made from one template.
+/// Steps that are also measured on documents half of which are made from one template.
 const TEMPLATED: &[(&str, &str)] = &[
     (
         "text to verified clusters",

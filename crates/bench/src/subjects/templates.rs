@@ -42,14 +42,15 @@ const INDEXES: [[&str; 3]; 3] = [
 
 const THRESHOLDS: [f64; 7] = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5];
 
-/// Lookups, as many as [`BUDGET`] milliseconds for each round of the scale allow.
+/// Number of lookups: as many as [`BUDGET`] milliseconds for each round of the scale allow.
 const LOOKUPS: u32 = 30;
 const BUDGET: f64 = 40.0;
 
 /// The rows of a table at its four sizes: fractions of the scale's documents.
 const PARTS: [u64; 4] = [80, 40, 20, 10];
 
-/// Words of documents that are inserted, of all of them for each of the scale's documents, and sessions at once.
+/// The number of words of the documents that are inserted, the number of words of all of them for each of the scale's
+/// documents, and the number of concurrent sessions.
 const LENGTHS: [u64; 5] = [60, 180, 1000, 3000, 20_000];
 const WORDS: u64 = 6;
 const SESSIONS: u64 = 8;

@@ -1,4 +1,4 @@
-//! Clusters that are kept while documents come.
+//! Clusters that are kept up to date as documents arrive.
 
 use std::time::{Duration, Instant};
 
@@ -8,24 +8,24 @@ use postgres::Client;
 /// Keeps the clusters of all documents.
 const TRACK: &str = "SELECT near_dup_track('documents', 'body', 0.8)";
 
-/// Adds a copy of a document, with two words more.
+/// Adds a copy of a document, with two more words.
 const COPY: &str = "INSERT INTO documents (name, body)
     SELECT 'Copy of ' || name, body || ' copied here' FROM documents WHERE id = $1 RETURNING name";
 
 const REFRESH: &str = "SELECT FROM near_dup_refresh('documents_clusters')";
 
-/// The last event of the log, with the number of documents in its cluster.
+/// Returns the last event of the log, with the number of documents in its cluster.
 const EVENT: &str = "SELECT l.event, count(*)
     FROM documents_clusters_log l JOIN documents_clusters c ON c.cluster = l.to_cluster
     GROUP BY l.number, l.event ORDER BY l.number DESC LIMIT 1";
 
-/// Kept clusters, and what became of a document that came later.
+/// Kept clusters, and the event that a new document caused.
 pub struct Kept {
     pub clusters: i64,
     pub track_time: Duration,
     pub copy: String,
     pub event: String,
-    /// Documents in the cluster that the copy is in.
+    /// Number of documents in the cluster of the copy.
     pub members: i64,
     pub refresh_time: Duration,
 }

@@ -9,7 +9,7 @@ use postgres::types::Type;
 use testbed::documents::source::{LeftOut, Source};
 use testbed::progress;
 
-/// The whole set-up that a table of documents needs.
+/// Creates everything that a table of documents needs.
 const TABLE: &str = "
     CREATE EXTENSION pg_neardup;
     CREATE TABLE documents (
@@ -18,18 +18,18 @@ const TABLE: &str = "
         body text NOT NULL
     )";
 
-/// Built once the documents are there.
+/// Builds the index after the documents have been loaded.
 const INDEX: &str = "CREATE INDEX documents_body ON documents USING neardup (body);
     ANALYZE documents";
 
-/// Loaded documents, and the time that it took.
+/// The loaded documents, and the time that loading took.
 pub struct Loaded {
     pub documents: u64,
     pub bytes: u64,
     pub left_out: LeftOut,
-    /// Reading and copying.
+    /// The time for reading and copying.
     pub time: Duration,
-    /// Building the index.
+    /// The time for building the index.
     pub index_time: Duration,
 }
 

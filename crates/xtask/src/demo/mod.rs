@@ -26,7 +26,7 @@ pub struct Options {
     csv: Option<PathBuf>,
 }
 
-/// Sets up what is missing, loads the documents, prints what is found.
+/// Sets up everything that is missing, loads the documents, and prints the findings.
 pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let source = Source::choose(options.docs.as_deref(), options.csv.as_deref())?;
     let server = Server::start(setup::ensure(choice)?)?;

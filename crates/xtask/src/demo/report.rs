@@ -10,11 +10,11 @@ use super::reject::Rejected;
 use super::search::{Found, Group, Text};
 use crate::psql::DEMO_DATABASE;
 
-/// Words of a difference that are shown, and characters of each.
+/// The number of words of a difference to show, and the number of characters of each word.
 const WORDS: usize = 6;
 const LETTERS: usize = 30;
 
-/// Prints groups with what differs in them.
+/// Prints groups and the differences within them.
 pub fn groups(groups: &[Group]) {
     for (number, group) in (1..).zip(groups) {
         println!(
@@ -69,7 +69,7 @@ fn clip(word: &str) -> String {
     }
 }
 
-/// Prints the figures, and how to go on with the server whose sockets are in a directory.
+/// Prints the figures, and how to continue with the server whose sockets are in a directory.
 pub fn summary(loaded: &Loaded, found: &Found, socket_dir: &Path) {
     let more = found.clusters - found.groups.len();
     if more > 0 {

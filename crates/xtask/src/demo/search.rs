@@ -8,7 +8,7 @@ use postgres::Client;
 use super::keep::{Kept, keep};
 use super::reject::{Rejected, reject};
 
-/// Groups that are looked at, and texts of each.
+/// The number of groups to look at, and the number of texts of each.
 const GROUPS: i64 = 8;
 const MEMBERS: i64 = 4;
 
@@ -19,21 +19,20 @@ const CLUSTERS: &str = "
     CREATE INDEX ON clusters (cluster);
     ANALYZE clusters";
 
-/// Pairs of different texts: a license that is there a thousand times would make half a million
-/// pairs of its own.
+/// Finds pairs of different texts: a license that occurs a thousand times would make half a million pairs by itself.
 const PAIRS: &str = "
     CREATE TABLE pairs AS SELECT a, b, similarity
         FROM near_dup_pairs(NULL::bigint, 'SELECT DISTINCT ON (md5(body)) id, body FROM documents ORDER BY md5(body), id', 0.8)";
 
-/// Clusters of several texts, the largest first.
+/// Finds the clusters of several texts, the largest first.
 const LARGEST: &str = "
     SELECT cluster, count(*) AS documents, count(DISTINCT md5(body)) AS texts
     FROM clusters JOIN documents USING (id)
     GROUP BY cluster HAVING count(DISTINCT md5(body)) > 1
     ORDER BY documents DESC, cluster";
 
-/// The texts of a cluster, the first one in front, then the most similar; how often each is there,
-/// and in what it differs from the first.
+/// Returns the texts of a cluster, the first one followed by those most similar to it, each with the number of its
+/// occurrences and its differences from the first.
 const TEXTS: &str = "
     WITH texts AS (
         SELECT min(id) AS id, count(*) AS documents, max(similarity) AS similarity
@@ -44,10 +43,10 @@ const TEXTS: &str = "
          near_dup_explain(first.body, d.body) e
     ORDER BY t.id <> $1, t.similarity DESC, t.id";
 
-/// Lookup of one document's near-duplicates through the index.
+/// Looks up the near-duplicates of one document through the index.
 const LOOKUP: &str = "SELECT count(*) FROM documents WHERE near_dup(body, (SELECT body FROM documents WHERE id = $1), 0.8)";
 
-/// The documents most similar to one, in order.
+/// Returns the documents most similar to one document, in order.
 const NEAREST: &str = "WITH one AS (SELECT body FROM documents WHERE id = $1)
     SELECT name FROM documents WHERE near_dup(body, (SELECT body FROM one), 0.8)
     ORDER BY resemblance(body, (SELECT body FROM one)) DESC, id LIMIT 10";
@@ -58,7 +57,7 @@ pub struct Text {
     /// Number of documents that have it.
     pub documents: i64,
     pub similarity: Option<f64>,
-    /// Kind of difference from the group's first.
+    /// The kind of difference from the group's first text.
     pub kind: String,
     pub removed: Vec<String>,
     pub added: Vec<String>,
@@ -68,11 +67,11 @@ pub struct Text {
 pub struct Group {
     pub documents: i64,
     pub different: i64,
-    /// The first document's text, and those most similar to it.
+    /// The text of the first document, and those most similar to it.
     pub texts: Vec<Text>,
 }
 
-/// Findings, and the time that they took.
+/// The findings, and the time that they took.
 pub struct Found {
     pub groups: Vec<Group>,
     /// Number of clusters of several texts.

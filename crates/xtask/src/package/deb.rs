@@ -19,7 +19,7 @@ const DESCRIPTION: &str = "near-duplicate documents inside PostgreSQL
 
 const MAINTAINER: &str = "the pg_neardup authors <pg_neardup@localhost>";
 
-/// Makes the package in `dist`; tells why if this PostgreSQL or this machine has none.
+/// Makes the package in `dist`. Returns the reason if there is none for this PostgreSQL or this machine.
 pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, String>> {
     if which::which("dpkg-deb").is_err() {
         return Ok(Err("dpkg-deb is not installed".into()));
@@ -59,7 +59,8 @@ pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, 
     Ok(Ok(deb))
 }
 
-/// Gives the license its name, and adds the package's own changelog and what its check may find.
+/// Names the license file as Debian does, and adds the changelog and the list of findings that Debian's check may
+/// report.
 fn follow_policy(stage: &Path, documents: &Path, package: &str) -> Result<()> {
     fs::rename(documents.join("LICENSE"), documents.join("copyright"))?;
     let date = ask(
@@ -89,7 +90,7 @@ fn follow_policy(stage: &Path, documents: &Path, package: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the oldest version of the C library that has all that the libraries of a tree need of it.
+/// Returns the oldest version of the C library that has everything that the libraries in a tree need.
 fn least_libc(tree: &Path) -> Result<String> {
     let mut versions = Vec::new();
     for library in libraries(tree)? {
@@ -112,8 +113,8 @@ fn least_libc(tree: &Path) -> Result<String> {
     Ok(version)
 }
 
-/// Returns the fields of the package. It needs the minor release that it was built with: an earlier one may not load
-/// a library that was built with later headers.
+/// Returns the control fields of the package. The package needs at least the minor release that it was built with: an
+/// earlier release may not be able to load a library built with later headers.
 fn control(pg: &PgConfig, package: &str, architecture: &str, size: u64, libc: &str) -> String {
     format!(
         "Package: {package}\n\

@@ -1,4 +1,4 @@
-//! `cargo xtask package`: a Debian package and a tarball for the PostgreSQL at hand, and the sources for PGXN.
+//! `cargo xtask package`: a Debian package and a tarball for the installed PostgreSQL, and the sources for PGXN.
 
 mod deb;
 mod notices;
@@ -17,7 +17,7 @@ use walkdir::WalkDir;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Contents of the documentation directory beside `docs/`.
+/// The contents of the documentation directory, in addition to `docs/`.
 const DOCUMENTS: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -28,21 +28,21 @@ const DOCUMENTS: [&str; 7] = [
     "benches/RESULTS.md",
 ];
 
-/// File times of the packages, in seconds since 1970: a build of the same sources gives the same bytes.
+/// The file times in the packages, in seconds since 1970, so that the same sources give the same bytes.
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
 /// The files that were made.
 pub struct Packages {
     pub tarball: PathBuf,
-    /// The Debian package, or why there is none.
+    /// The Debian package, or the reason why there is none.
     pub deb: Result<PathBuf, String>,
-    /// The sources as PGXN takes them; none outside a checkout.
+    /// The sources in the form that PGXN accepts; None outside a checkout.
     pub sources: Option<PathBuf>,
-    /// The extension alone, as an image for `extension_control_path` holds it.
+    /// The extension alone, in the layout of an image for `extension_control_path`.
     pub image: PathBuf,
 }
 
-/// Makes all and tells where they are.
+/// Makes all packages and prints their paths.
 pub fn run(choice: &PostgresChoice) -> Result<()> {
     let pg = setup::ensure(choice)?;
     let packages = make(&pg)?;
@@ -68,7 +68,7 @@ fn extension_notices(pg: &PgConfig) -> Result<String> {
     notices::text("pg_neardup", Some(&pg.feature()))
 }
 
-/// Builds the extension and packs it, into `dist` in Cargo's target directory.
+/// Builds the extension and packs it into `dist` in Cargo's target directory.
 pub fn make(pg: &PgConfig) -> Result<Packages> {
     let built = extension::package(pg)?;
     let dist = workspace::target_dir().join("dist");
@@ -94,7 +94,7 @@ pub fn make(pg: &PgConfig) -> Result<Packages> {
     })
 }
 
-/// Packs the files of the last commit, whose `make` and `make install` the client of PGXN calls.
+/// Packs the files of the last commit. PGXN's client runs `make` and `make install` on them.
 fn pack_sources(dist: &Path) -> Result<Option<PathBuf>> {
     if !workspace::root().join(".git").exists() {
         return Ok(None);
@@ -110,7 +110,8 @@ fn pack_sources(dist: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(archive))
 }
 
-/// Lays the extension out in `lib` and `share`, as CloudNativePG mounts an image for PostgreSQL 18.
+/// Copies the extension into the directories `lib` and `share`, the layout in which CloudNativePG mounts an image for
+/// PostgreSQL 18.
 fn make_image(pg: &PgConfig, built: &Path) -> Result<PathBuf> {
     let image = workspace::target_dir().join("image");
     if image.exists() {
@@ -128,7 +129,7 @@ fn make_image(pg: &PgConfig, built: &Path) -> Result<PathBuf> {
     Ok(image)
 }
 
-/// Removes the names from libraries that nobody needs to load them.
+/// Removes the symbols from libraries that are not needed for loading them.
 fn strip(built: &Path) -> Result<()> {
     for library in libraries(built)? {
         let mut command = Command::new("strip");
@@ -157,7 +158,7 @@ fn is_library(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "so")
 }
 
-/// Returns the time for all files: that which the environment asks for, or of the last commit.
+/// Returns the time for all files: the time that the environment specifies, or the time of the last commit.
 fn epoch() -> String {
     let asked = std::env::var(EPOCH).ok();
     let commit = || {
@@ -170,7 +171,7 @@ fn epoch() -> String {
     asked.or_else(commit).unwrap_or_else(|| "0".into())
 }
 
-/// Makes files readable by everybody, whatever the umask; returns the sum of their sizes.
+/// Makes files readable by everyone, whatever the umask. Returns the sum of their sizes.
 fn set_modes(stage: &Path) -> Result<u64> {
     let mut size = 0;
     for entry in WalkDir::new(stage) {
@@ -183,7 +184,7 @@ fn set_modes(stage: &Path) -> Result<u64> {
     Ok(size)
 }
 
-/// The tree as it lies below `/`: to be unpacked there.
+/// Packs the tree in the layout that it has below `/`, to be unpacked there.
 fn pack(stage: &Path, tarball: &Path) -> Result<()> {
     let mut command = Command::new("tar");
     command
@@ -211,8 +212,7 @@ fn pack(stage: &Path, tarball: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the documentation directory: beside PostgreSQL's own share directory, `/usr/share/doc` on
-/// Debian.
+/// Returns the documentation directory: next to PostgreSQL's own share directory, or `/usr/share/doc` on Debian.
 fn doc_dir(pg: &PgConfig, package: &str) -> PathBuf {
     let share = pg.sharedir.ancestors().find(|dir| dir.ends_with("share"));
     share.unwrap_or(&pg.sharedir).join("doc").join(package)

@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use testbed::{shell, workspace};
 
-/// Beginnings of the names of files with a license.
+/// The beginnings of the names of license files.
 const FILES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
 
-/// Returns the name, version and license of every library that is linked into a package of the workspace, with
-/// the texts that the library's package has. The extension depends on a feature, the version of PostgreSQL.
+/// Returns the name, version and license of every library that is linked into a package of the workspace, with the
+/// license texts in the library's package. The extension's libraries depend on a feature, the version of PostgreSQL.
 pub fn text(package: &str, feature: Option<&str>) -> Result<String> {
     let mut command = workspace::cargo();
     command.args([
@@ -40,7 +40,7 @@ pub fn text(package: &str, feature: Option<&str>) -> Result<String> {
     let mut text = format!("Libraries that are linked into {package}, and their licenses.\n");
     for id in reached {
         let package = packages[id];
-        // Those of the workspace come with the license of pg_neardup.
+        // The packages of the workspace have the license of pg_neardup.
         if !package["source"].is_null() {
             add(package, &mut text)?;
         }
@@ -55,7 +55,8 @@ fn by_id(values: &Value) -> BTreeMap<&str, &Value> {
         .collect()
 }
 
-/// Returns what a package needs at run time; a procedural macro is not linked in, but may be among it.
+/// Returns the ids of the packages that a package needs at run time. Procedural macros may be among them, although they
+/// are not linked in.
 fn linked(node: &Value) -> impl Iterator<Item = &str> {
     let deps = node["deps"].as_array().into_iter().flatten();
     let at_run_time = |dep: &&Value| {

@@ -14,19 +14,19 @@ use tally::{Tally, print};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// A part (fmt, clippy, unit, regress, server, reliability, docs), or a name, or some of it, of
-    /// tests that need a server; reliability tests run whole when they are named
+    /// A part (fmt, clippy, unit, regress, server, reliability, docs), or all or part of the name of tests that need a
+    /// server; reliability tests run at full length when they are named
     name: Option<String>,
-    /// Accept the present output as the expected one (regress and docs)
+    /// Accept the current output as the expected output (regress and docs)
     #[arg(long)]
     bless: bool,
-    /// Run the tests of Spark, which need Java and install PySpark of 400 MB, instead of all others
+    /// Run only the tests of Spark, which need Java and install PySpark (400 MB)
     #[arg(long, conflicts_with = "name")]
     spark: bool,
 }
 
 impl Options {
-    /// Accepts the present output of the tests of this name.
+    /// Returns options that accept the current output of the tests with this name.
     pub fn bless(name: &str) -> Options {
         Options {
             name: Some(name.to_string()),
@@ -36,7 +36,7 @@ impl Options {
     }
 }
 
-/// Runs the selected tests; the last line tells how many passed and failed.
+/// Runs the selected tests. The last line of the output tells how many passed and failed.
 pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
     let pg = setup::ensure(choice)?;
     let mut tally = Tally::default();
@@ -58,8 +58,8 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
     Ok(tally.finish())
 }
 
-/// Runs everything: both halves of the tests that need a server, which leave processors idle, beside all others of lower
-/// priority. Their output follows.
+/// Runs everything: both halves of the tests that need a server, which leave processors idle, and at the same time all
+/// other tests at a lower priority. The output of the halves is printed last.
 fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
     thread::scope(|scope| {
         // The harness's own tests run with the first half.
@@ -96,8 +96,8 @@ fn fmt() -> Command {
     command
 }
 
-/// Runs clippy over everything, no warning allowed. Its profile is that of the extension's build, so that they share
-/// pgrx's macros and bindings.
+/// Returns the command that runs clippy on everything and allows no warnings. It uses the profile of the extension's
+/// build, so that both share pgrx's macros and bindings.
 fn clippy(pg: &PgConfig) -> Command {
     let mut command = pg.cargo();
     command.args(["clippy", "--release", "--workspace", "--all-targets"]);
@@ -108,8 +108,8 @@ fn clippy(pg: &PgConfig) -> Command {
     command
 }
 
-/// Returns the unit and property tests, which need no server. The extension's own tests are those
-/// in SQL: building it once more, without optimization, would find none.
+/// Returns the command that runs the unit and property tests, which need no server. It excludes the extension, whose
+/// tests are in SQL: building it again without optimization would find no tests.
 fn unit_tests() -> Command {
     let mut command = workspace::cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]);
@@ -118,7 +118,8 @@ fn unit_tests() -> Command {
     command
 }
 
-/// Returns the tests that need a server and have `filter` in their name; an empty filter selects all.
+/// Returns the command that runs the tests that need a server and have `filter` in their names. An empty filter selects
+/// all.
 fn server_tests(pg: &PgConfig, filter: &str, bless: bool) -> Command {
     let mut command = workspace::cargo();
     command.args(["test", "--package", "server-tests", "--no-fail-fast"]);

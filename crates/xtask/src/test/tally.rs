@@ -1,4 +1,4 @@
-//! Running checks and test programs, and counting their results.
+//! Runs checks and test programs, and counts their results.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result};
 use testbed::shell;
 
-/// Numbers of tests that passed, failed and were skipped.
+/// The numbers of tests that passed, failed and were skipped.
 #[derive(Default)]
 pub struct Tally {
     passed: usize,
@@ -25,7 +25,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Runs tests that need nothing of the machine: each that is ignored counts as failed.
+    /// Runs tests that must not depend on the machine: ignored tests count as failed.
     pub fn count_all(&mut self, command: &mut Command) -> Result<()> {
         let skipped_before = self.skipped;
         self.count(command, &mut print)?;
@@ -34,8 +34,8 @@ impl Tally {
         Ok(())
     }
 
-    /// Runs test programs, hands on each line that they print, and counts what they report. Failing
-    /// without a failed test, as where one cannot be built, counts as a failure.
+    /// Runs test programs, passes on each line that they print, and counts the results that they report. A program that
+    /// fails without reporting a failed test, for example because it cannot be built, counts as a failure.
     pub fn count(&mut self, command: &mut Command, say: &mut dyn FnMut(String)) -> Result<()> {
         let failed_before = self.failed;
         let mut child = command.stdout(Stdio::piped()).spawn()?;
@@ -63,7 +63,7 @@ impl Tally {
         self.skipped += other.skipped;
     }
 
-    /// Prints the sum.
+    /// Prints the totals.
     pub fn finish(&self) -> ExitCode {
         print!("{} passed, {} failed", self.passed, self.failed);
         match self.skipped {
@@ -83,7 +83,7 @@ pub fn print(line: String) {
     println!("{line}");
 }
 
-/// Reads passed, failed and ignored of `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
+/// Returns the numbers of passed, failed and ignored tests in `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
 fn counts(line: &str) -> Option<[usize; 3]> {
     let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let mut numbers = rest
