@@ -1,6 +1,6 @@
 //! Postings on pages, in memory: `cargo bench -p neardup --bench postings`.
 //!
-//! A million rows of 30 random keys, as signatures at a threshold of 0.8 have them.
+//! A million rows of 30 random keys, like signatures at a threshold of 0.8.
 
 #[path = "../tests/pages/mod.rs"]
 mod pages;
@@ -16,13 +16,13 @@ const ROWS: u32 = 1 << 20;
 const KEYS: usize = 30;
 const NEEDED: usize = 26;
 
-/// Payload of a page of 8192 bytes.
+/// The payload of a page of 8192 bytes.
 const CAPACITY: usize = 8140;
 
 const LOOKUPS: usize = 20_001;
 const LOG_ROWS: usize = 1000;
 
-/// Rows that share a hot key.
+/// Number of rows that share a hot key.
 const HOT: u32 = ROWS / 10;
 
 fn main() {
@@ -131,7 +131,7 @@ fn main() {
     merges(&keys);
 }
 
-/// Returns the unavoidable cost of a key in a lookup.
+/// Returns the unavoidable cost of one key in a lookup.
 fn random_reads(store: &Store) -> f64 {
     const READS: usize = 1_000_000;
     let start = Instant::now();
@@ -147,7 +147,7 @@ fn random_reads(store: &Store) -> f64 {
     start.elapsed().as_nanos() as f64 / READS as f64
 }
 
-/// Four segments become one, one leaf a step or all in one go.
+/// Merges four segments into one, one leaf per step or all at once.
 fn merges(keys: &dyn Fn(u32) -> Vec<u32>) {
     const INPUT_ROWS: u32 = 50_000;
     let mut store = Store::new(CAPACITY);

@@ -1,5 +1,6 @@
-//! Nanoseconds a document of the steps of a signature, for every path that this processor runs:
-//! `cargo bench -p neardup --bench signature`. The paths take turns; the fastest of the rounds, which other work on the machine disturbs least.
+//! Nanoseconds per document of the steps of a signature, for every path that this processor supports: `cargo bench -p
+//! neardup --bench signature`. The paths take turns; the result is the fastest of the rounds, which is the one least
+//! disturbed by other work on the machine.
 
 use md5::{Digest, Md5};
 use neardup::hash::Key;
@@ -20,7 +21,7 @@ fn next(state: &mut u64) -> u64 {
     neardup::hash::split_mix(*state)
 }
 
-/// Words of 1 to 14 letters, 4.7 on average, as in English news.
+/// Returns words of 1 to 14 letters, 4.7 on average, as in English news.
 fn document(state: &mut u64) -> String {
     const LENGTHS: [usize; 32] = [
         1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5, 5, 5, 6, 6, 7, 7, 8, 8, 9, 10,
@@ -35,10 +36,10 @@ fn document(state: &mut u64) -> String {
     text
 }
 
-/// Name of a contender, and its work on the document of a number.
+/// The name of a contender, and its work on the document with a number.
 type Contender<'a> = (String, Box<dyn FnMut(usize) + 'a>);
 
-/// Prints the nanoseconds a document that each of the contenders takes at its fastest, taking turns.
+/// Prints the nanoseconds per document of the fastest round of each contender. The contenders take turns.
 fn race(contenders: &mut [Contender<'_>]) {
     let mut times = vec![Vec::new(); contenders.len()];
     for _ in 0..ROUNDS {

@@ -1,7 +1,7 @@
 //! Recall and cost of SimHash on the corpora: `cargo bench -p neardup --bench simhash`.
 //!
-//! The corpora are looked for in `$NEARDUP_CORPORA`, else in `../shared/corpora` beside the
-//! workspace; without them nothing is measured.
+//! The corpora are expected in `$NEARDUP_CORPORA`, or else in `../shared/corpora` next to the workspace. Without them,
+//! nothing is measured.
 
 use flate2::read::GzDecoder;
 use neardup::hamming::distance;
@@ -24,7 +24,7 @@ const WEIGHTINGS: [(&str, Weighting); 3] = [
 
 const ROUNDS: usize = 9;
 
-/// Random pairs that labeled pairs are ranked among.
+/// Number of random pairs with which labeled pairs are compared.
 const RANDOM_PAIRS: usize = 200_000;
 
 fn main() {
@@ -63,7 +63,7 @@ struct Corpus {
     docs: Vec<(u64, Vec<u8>)>,
     /// Labeled pairs, by positions in `docs`.
     truth: Vec<(usize, usize)>,
-    /// Every pair of Jaccard 0.5 or more of its sets of three-word shingles.
+    /// Every pair of documents whose sets of three-word shingles have a Jaccard similarity of 0.5 or more.
     exact: HashMap<(usize, usize), f64>,
 }
 
@@ -120,8 +120,7 @@ impl Corpus {
         self.docs.iter().map(simhash).collect()
     }
 
-    /// Returns the chance that a labeled pair is closer than a random one, equal distances counting
-    /// half.
+    /// Returns the probability that a labeled pair is closer than a random one; equal distances count half.
     fn roc_auc(&self, weighting: Weighting) -> f64 {
         let simhashes = self.simhashes(weighting);
         let apart = |(a, b): (usize, usize)| Some(distance(&simhashes[a]?, &simhashes[b]?));
@@ -148,7 +147,7 @@ impl Corpus {
         won / (positives.len() * negatives.len()) as f64
     }
 
-    /// A line of the table for each distance, from all pairs of documents.
+    /// Prints one line of the table for each distance, from all pairs of documents.
     fn print_found(&self, name: &str, weighting_name: &str, weighting: Weighting) {
         const DISTANCES: [u32; 2] = [3, 6];
         let simhashes: Vec<(usize, u64)> = self
@@ -223,7 +222,7 @@ fn words(k: i64) -> Shingling {
     Shingling::new(k, Unit::Word, Fold::Case).expect("a valid k")
 }
 
-/// Medians of the time a document takes.
+/// Prints the median times for a document.
 fn speed(corpus: &Corpus) {
     let time = |what: String, run: &mut dyn FnMut(&[u8])| {
         let mut rounds: Vec<f64> = (0..ROUNDS)

@@ -1,5 +1,5 @@
-//! Times MD5 that signatures of texts in many scripts take: `cargo bench -p neardup --bench text`.
-//! Of each, the fastest of the rounds, in which all take turns.
+//! Measures signatures of texts in many scripts, in multiples of the time of MD5: `cargo bench -p neardup --bench
+//! text`. For each, takes the fastest of the rounds, in which all take turns.
 
 use md5::{Digest, Md5};
 use neardup::hash::Key;
@@ -10,11 +10,11 @@ use neardup::text::{Fold, Unit};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// As long as an article.
+/// The length of an article, in bytes.
 const BYTES: usize = 1700;
 const ROUNDS: usize = 501;
 
-/// Sentences, repeated.
+/// Sentences, to be repeated.
 const TEXTS: [(&str, &str); 14] = [
     (
         "English",

@@ -6,10 +6,10 @@ use neardup::hash::Key;
 use neardup::minhash::{Header, Signature, SignatureUnit, Sketch, combine, estimate, measures};
 use neardup::text::Fold;
 
-/// Shingles sketched for one configuration, which set its number of trials.
+/// The number of shingles sketched for each configuration, which determines its number of trials.
 const EFFORT: usize = 150_000;
 
-/// Elements of A, of B and of both, of `union` in all; `None` where they are the same or disjoint.
+/// The numbers of elements of A, of B and of both, with `union` in all; `None` if the sets are the same or disjoint.
 fn sizes(union: usize, similarity: f64, unequal: bool) -> Option<[usize; 3]> {
     let common = (similarity * union as f64).round() as usize;
     let rest = union - common;
@@ -32,7 +32,7 @@ fn signature(hashes: &[u64], slots: usize) -> Vec<u8> {
     sketch.encode(header)
 }
 
-/// Sums of the errors of an estimate and of their squares.
+/// The sums of the errors of an estimate and of their squares.
 #[derive(Default, Clone, Copy)]
 struct Errors {
     count: f64,
@@ -66,7 +66,7 @@ impl Errors {
     }
 }
 
-/// Returns how many trials there are with a union of this size.
+/// Returns the number of trials with a union of this size.
 fn trial_count(union: usize) -> usize {
     let times = std::env::var("NEARDUP_TRIALS").map_or(1, |times| times.parse().expect("a number"));
     times * (EFFORT / union).clamp(30, 1500)
@@ -93,7 +93,7 @@ fn read(bytes: &[u8]) -> Signature<'_> {
 
 const SIMILARITIES: [f64; 6] = [0.1, 0.3, 0.5, 0.8, 0.9, 0.95];
 
-/// Mean square error over J (1 - J) / k: at most what was measured in 40 000 trials a configuration.
+/// The mean square error over J (1 - J) / k is at most the value that was measured in 40 000 trials per configuration.
 fn most_error(union: usize, slots: usize) -> f64 {
     match (union, slots) {
         (..=128, 128) => 0.65,
@@ -159,7 +159,7 @@ fn packed_estimates_err_as_their_formula_says() {
                 errors
                     .push(estimate(&read(&pack(a)), &read(&pack(b))).expect("comparable") - truth);
             });
-            // Of binomial slots that agree with p = J + (1 - J) 2^-b.
+            // The bound for binomial slots that agree with p = J + (1 - J) 2^-b.
             let chance = 0.5f64.powi(bits as i32);
             let agree = truth + (1.0 - truth) * chance;
             let formula = agree * (1.0 - agree) / slots as f64 / (1.0 - chance).powi(2);
@@ -189,7 +189,7 @@ fn cardinalities_and_containments_are_near() {
         });
         let deviation = cardinality.mean_square().sqrt();
         let what = format!("{count}: bias {}, error {deviation}", cardinality.bias());
-        // Within 1 % as far as so few trials tell.
+        // Within 1 %, as far as so few trials can tell.
         let chance = 3.5 * deviation / cardinality.count.sqrt();
         assert!(cardinality.bias().abs() < 0.012 + chance, "{what}");
         assert!(deviation < 0.092 * cardinality.allowance(), "{what}");

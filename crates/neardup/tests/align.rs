@@ -1,4 +1,4 @@
-//! The measures of a pair, on examples worked by hand and on generated pairs.
+//! The measures of a pair, on examples worked out by hand and on generated pairs.
 
 use neardup::align::{
     DifferenceKind, Matching, Similarity, chunk_similarity, common_chunks, explain,
@@ -21,7 +21,7 @@ fn resemblance(a: &str, b: &str, k: i64) -> f64 {
     jaccard(&a, &b, &mut || {})
 }
 
-/// Words that occur nowhere else.
+/// Returns words that occur nowhere else.
 fn words(prefix: &str, count: usize) -> String {
     let words: Vec<String> = (0..count).map(|i| format!("{prefix}{i}")).collect();
     words.join(" ")
@@ -130,7 +130,7 @@ fn what_a_chunk_counts() {
     }
 }
 
-/// Two documents without internal repeats: chunks in two orders, words of their own between them.
+/// Returns two documents without internal repeats: chunks in two orders, with words of their own between them.
 fn pair_without_repeats() -> impl Strategy<Value = (String, String)> {
     let chunk = (1usize..40, any::<u32>(), 1usize..12, 1usize..12);
     prop::collection::vec(chunk, 0..8).prop_map(|chunks| {

@@ -1,5 +1,5 @@
-//! Documents made to be slow: the work stays near linear, or can be canceled. They have 1 MB in
-//! a release build and less without optimization, where that would take minutes.
+//! Documents designed to be slow: the work stays nearly linear, or can be canceled. They have 1 MB in a release build,
+//! and less without optimization, where that would take minutes.
 
 use neardup::align::{
     Costs, Matching, chunk_similarity, common_chunks, edit_distance, explain, explain_segments,
@@ -13,7 +13,7 @@ const SIZE: usize = if cfg!(debug_assertions) {
     1 << 20
 };
 
-/// Steps between two interrupt checks, at most.
+/// Maximum number of steps between two interrupt checks.
 const STEPS: usize = 8192;
 
 /// Pairs of documents.
@@ -21,7 +21,7 @@ fn traps() -> Vec<(&'static str, String, String)> {
     let fill = |text: &str| text.repeat(SIZE / text.len());
     let numbered =
         |letter: char| -> String { (0..SIZE / 7).map(|i| format!("{letter}{i:05} ")).collect() };
-    // Runs of every length up to 600: each tile leaves the other document with shorter ones.
+    // Runs of every length up to 600: each tile leaves shorter runs in the other document.
     let staircase: String = (1..600)
         .rev()
         .map(|n| format!("{}stop{n} ", "w ".repeat(n)))
@@ -46,7 +46,7 @@ fn traps() -> Vec<(&'static str, String, String)> {
     ]
 }
 
-/// Checks for interrupts bound the steps from above: at most 100 a byte.
+/// The number of interrupt checks bounds the number of steps: at most 100 per byte.
 #[test]
 fn work_is_near_linear() {
     for (name, a, b) in traps() {

@@ -21,7 +21,7 @@ fn header(slots: usize, slot_bits: u8) -> Header {
     }
 }
 
-// Made by a separate program from the description of scheme 1.
+// Computed by a separate program from the description of scheme 1.
 const DIGEST: u64 = 0x610d_4404_0b23_3c85;
 const BAND_OF_NOTHING: u64 = 0x4b96_b9c1_e6f9_6a54;
 const BAND_OF_11_BYTES: u64 = 0x8458_7131_01c2_29d2;
@@ -194,7 +194,7 @@ proptest! {
     ) {
         let threshold = index_threshold + raise * (1.0 - index_threshold);
         let bands = Bands::for_threshold(slots, slot_bits.into(), index_threshold);
-        // One change in every band is the worst that few changes can do.
+        // One change in every band is the worst that a few changes can do.
         let worst: Vec<usize> = (0..bands.bands).map(|band| bands.range(band).start).collect();
         let one: Vec<u32> = (0..slots as u32).map(|i| i.wrapping_mul(0x9E37_79B9)).collect();
         let mut other = one.clone();

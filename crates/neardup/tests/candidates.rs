@@ -1,17 +1,17 @@
-//! Candidates and clusters against their definitions, over all pairs of rows.
+//! Compares candidates and clusters with their definitions, over all pairs of rows.
 
 use neardup::candidates::{Frequencies, Sides, Tokens, choose, pairs_of_row};
 use neardup::cluster::{Canonicals, UnionFind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Rows of tokens from few values, so that many are shared, as 8 bands.
+/// Returns rows of tokens with few values, so that many are shared, as 8 bands.
 fn rows() -> impl Strategy<Value = Vec<Vec<u32>>> {
     let token = prop_oneof![3 => 0u32..4, 1 => 0u32..1000];
     prop::collection::vec(prop::collection::vec(token, 8), 0..40)
 }
 
-/// Returns the tokens of the kept rows, and which rows these are.
+/// Returns the tokens of the kept rows, and the numbers of these rows.
 fn keep_all(rows: &[Vec<u32>], needed: usize, counters: usize) -> (Tokens, Vec<usize>) {
     let mut counts = Frequencies::new(rows.len() * 8, counters).unwrap();
     for row in rows {
@@ -32,7 +32,7 @@ fn shared(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).filter(|(x, y)| x == y).count()
 }
 
-/// Returns the rows under each key, ascending.
+/// Returns the rows with each key, in ascending order.
 fn groups(tokens: &Tokens) -> BTreeMap<u32, Vec<u32>> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for row in 0..tokens.rows() {
@@ -135,7 +135,7 @@ proptest! {
         for (number, &row) in kept.iter().enumerate() {
             prop_assert_eq!(place(number as u32), expected[row]);
         }
-        // A row that comes again sees the canonical rows since, and is its own where it is one.
+        // A row that comes again meets the canonical rows found since, and is its own canonical row if it is one.
         for (number, &row) in kept.iter().enumerate() {
             let canonicals = (0..rows.len()).filter(|&first| expected[first].is_none());
             let near = canonicals.filter_map(|first| Some((first, similar(first, row)?)));
@@ -146,14 +146,14 @@ proptest! {
     }
 }
 
-/// Returns the tokens of rows that share them all.
+/// Returns the tokens of rows that share all of them.
 fn group_of(rows: u32, token: u32) -> Tokens {
     keep_all(&vec![vec![token; 8]; rows as usize], 4, 4096).0
 }
 
 #[test]
 fn members_of_a_group_are_compared_with_each_canonical_row_once() {
-    // Rows are similar where they are equal modulo 3: the first three are canonical.
+    // Rows are similar if they are equal modulo 3: the first three are canonical.
     let tokens = group_of(3000, 7);
     let mut canonicals = Canonicals::new(&tokens).unwrap();
     let mut compared = 0;

@@ -1,4 +1,4 @@
-//! Random and mutated bytes for everything that reads bytes: the fuzzer's checks without a fuzzer.
+//! Random and mutated bytes for all code that reads bytes: the fuzzer's checks without a fuzzer.
 
 mod hostile;
 
@@ -7,7 +7,7 @@ use neardup::minhash::{Header, Signature, Sketch, combine};
 use neardup::shingle::{Shingling, for_each_block};
 use neardup::text::{Fold, Unit};
 
-/// Fragments of texts in which something special happens.
+/// Fragments of texts that trigger special cases.
 const FRAGMENTS: &[&[u8]] = &[
     b"the quick brown fox jumps over the lazy dog ",
     b"to be or not to be, that is the question. ",
@@ -53,7 +53,7 @@ impl Dice {
         }
     }
 
-    /// Options, then fragments of texts.
+    /// Returns options, followed by fragments of texts.
     fn document(&mut self) -> Vec<u8> {
         let mut bytes: Vec<u8> = (0..5).map(|_| self.byte()).collect();
         for _ in 0..self.roll(8) {
@@ -63,7 +63,7 @@ impl Dice {
         bytes
     }
 
-    /// Returns the stored or the text form of a signature.
+    /// Returns the stored form or the text form of a signature.
     fn signature(&mut self) -> Vec<u8> {
         let unit = [Unit::Word, Unit::Char, Unit::Stop][self.roll(3)];
         let fold = [Fold::None, Fold::Case, Fold::Marks][self.roll(3)];
@@ -91,7 +91,7 @@ impl Dice {
     }
 }
 
-/// `NEARDUP_HOSTILE_RUNS` runs of each, by default as many as take a second or two.
+/// Returns the number of runs of a check: `NEARDUP_HOSTILE_RUNS`, or by default the number that takes a second or two.
 fn runs(default: usize) -> usize {
     let asked = std::env::var("NEARDUP_HOSTILE_RUNS").ok();
     asked.and_then(|runs| runs.parse().ok()).unwrap_or(default)

@@ -1,10 +1,10 @@
-//! Signatures that are stored stay valid: `known_answers.tsv` holds what scheme 1 makes of texts.
+//! Tests that stored signatures stay valid: `known_answers.tsv` holds the results of scheme 1 for texts.
 //!
-//! Columns: text, unit, k, fold, slots, seed, answer. A text `words 1000` stands for the words w1 to
-//! w1000, `chars 1000` for so many code points from U+4E00 on, `empty` for none. The answer is the
-//! text form of the signature, or for many slots the SipHash-1-3 of its bytes by the key of seed 0.
-//! For unit `set` the text's words are the elements, for `number` the numbers up to that of
-//! `words 1000`, for `lexeme` the words are the lexemes.
+//! Columns: text, unit, k, fold, slots, seed, answer. Text `words 1000` stands for the words w1 to w1000, `chars 1000`
+//! for 1000 consecutive code points starting at U+4E00, and `empty` for the empty text. The answer is the text form of
+//! the signature, or, for many slots, the SipHash-1-3 of its bytes with the key of seed 0. For unit `set`, the elements
+//! are the text's words; for `number`, the numbers up to the one in `words 1000`; for `lexeme`, the lexemes are the
+//! words.
 
 use neardup::hash::Key;
 use neardup::kernels::{active, available};
@@ -14,7 +14,7 @@ use neardup::text::Fold;
 
 const VECTORS: &str = include_str!("known_answers.tsv");
 
-/// Answers of more slots are digests.
+/// Answers with more slots are digests.
 const MOST_SLOTS_IN_FULL: usize = 16;
 
 fn text(column: &str) -> String {
@@ -33,7 +33,7 @@ fn text(column: &str) -> String {
     }
 }
 
-/// Shingle hashes of a document, or the hashes of the elements of a set.
+/// Returns the shingle hashes of a document, or the hashes of the elements of a set.
 fn hashes(text: &str, unit: &str, k: usize, fold: &str, key: &Key) -> Vec<u64> {
     let words = || text.split_whitespace();
     match unit {

@@ -114,7 +114,7 @@ fn documented_bounds() {
     assert_eq!(seen, 5);
 }
 
-/// P[Binomial(n, p) >= least] by building the distribution up one trial at a time.
+/// Returns P[Binomial(n, p) >= least], computed by adding one trial at a time to the distribution.
 fn at_least(least: usize, n: usize, p: f64) -> f64 {
     let mut distribution = vec![0.0; n + 1];
     distribution[0] = 1.0;

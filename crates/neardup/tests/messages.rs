@@ -1,4 +1,4 @@
-//! Error messages that quote what was given.
+//! Error messages that quote the input.
 
 use neardup::minhash::Signature;
 use neardup::quoted;

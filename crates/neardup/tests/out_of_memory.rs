@@ -1,5 +1,5 @@
-//! Every function in proportion to its input, with an allocation that fails: an error, or the same
-//! result as ever.
+//! Calls functions that need memory in proportion to their input while allocations fail: they return an error, or the
+//! same result as always.
 
 use neardup::align::{self, Costs, Matching};
 use neardup::candidates::{Frequencies, Tokens, choose};
@@ -25,19 +25,19 @@ const SMALL: usize = 128 << 10;
 #[derive(Debug, Clone, Copy)]
 enum Plan {
     Succeed,
-    /// Rejects the request after so many.
+    /// Rejects the request after this many.
     One(usize),
-    /// Rejects that one and all later ones.
+    /// Rejects the request after this many, and all later ones.
     From(usize),
-    /// Rejects what would take more bytes in all.
+    /// Rejects requests that would exceed this total number of bytes.
     Bytes(usize),
 }
 
 thread_local! {
     static PLAN: Cell<Plan> = const { Cell::new(Plan::Succeed) };
-    /// Large requests since the plan was made.
+    /// Number of large requests since the plan was made.
     static REQUESTS: Cell<usize> = const { Cell::new(0) };
-    /// Bytes taken since then, and the most of them.
+    /// Number of bytes allocated since then, and its maximum.
     static TAKEN: Cell<[usize; 2]> = const { Cell::new([0; 2]) };
 }
 
@@ -46,7 +46,7 @@ struct Scarce;
 #[global_allocator]
 static ALLOCATOR: Scarce = Scarce;
 
-/// SAFETY: what is not rejected is the system's.
+/// SAFETY: requests that are not rejected go to the system's allocator.
 unsafe impl GlobalAlloc for Scarce {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let [taken, most] = TAKEN.get();
@@ -64,21 +64,22 @@ unsafe impl GlobalAlloc for Scarce {
             }
         }
         TAKEN.set([taken, most.max(taken)]);
-        // SAFETY: the caller's contract is the system's.
+        // SAFETY: the caller's contract is the same as the system's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         let [taken, most] = TAKEN.get();
         TAKEN.set([taken.saturating_sub(layout.size()), most]);
-        // SAFETY: allocated by the system.
+        // SAFETY: the memory was allocated by the system.
         unsafe { System.dealloc(memory, layout) };
     }
 }
 
 type Run<'a> = &'a dyn Fn() -> Result<u64>;
 
-/// Runs with a plan; the result, the large requests, and the most bytes taken.
+/// Runs a call under a plan. Returns the result, the number of large requests, and the maximum number of bytes
+/// allocated.
 fn run_with(plan: Plan, run: Run) -> (Result<u64>, usize, usize) {
     REQUESTS.set(0);
     TAKEN.set([0; 2]);
@@ -97,11 +98,12 @@ fn check(name: &str, plan: Plan, expected: u64, run: Run) -> bool {
     true
 }
 
-/// Rejects every request once, alone and with all later ones; of a great many, which are alike, some.
+/// Rejects each request once, by itself and with all later ones. Of very many requests, which are alike, rejects only
+/// some.
 fn reject_each(name: &str, run: Run) {
     let (expected, _, _) = run_with(Plan::Succeed, run);
     let expected = expected.expect(name);
-    // Memory that is kept for the next document is there the second time.
+    // Memory that is kept for the next document is already allocated the second time.
     let (_, requests, _) = run_with(Plan::Succeed, run);
     assert!(requests > 0, "{name} takes little memory");
     let mut rejected = 0;
@@ -112,7 +114,7 @@ fn reject_each(name: &str, run: Run) {
     assert!(rejected > 0, "{name} never fails");
 }
 
-/// Gives less and less memory.
+/// Provides less and less memory.
 fn give_less(name: &str, run: Run) {
     let (expected, _, most) = run_with(Plan::Succeed, run);
     let expected = expected.expect(name);
@@ -128,7 +130,7 @@ fn digest(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// `words` words in no order, some of them in every alphabet, every `other`th another one.
+/// Returns `words` words in no particular order, some of them in various alphabets; every `other`th is different.
 fn document(words: usize, other: usize) -> Vec<u8> {
     let mut random = 7u64;
     let mut text = String::new();
@@ -146,7 +148,7 @@ fn document(words: usize, other: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Requests are counted for each thread: the tests do not disturb each other.
+/// Requests are counted for each thread, so that tests do not disturb each other.
 #[test]
 fn shingles_and_sets() {
     let doc = [&[b'x'; 300_000][..], &document(40_000, 90)].concat();
@@ -275,7 +277,7 @@ fn edit_distances() {
         let costs = Costs::new(1, 3, 1)?;
         align::edit_distance(&a[..40_000], &b[..30_000], costs, None, &mut || ()).map(digest)
     });
-    // The crate's allocations cannot fail, so that as much is asked for before.
+    // The crate's allocations cannot fail, so the same amount is requested first.
     let chinese = |doc: &[u8]| {
         let han = |byte: &u8| char::from_u32(0x4E00 + u32::from(*byte)).expect("a character");
         doc.iter().map(han).collect::<String>().into_bytes()
@@ -315,7 +317,7 @@ fn collections() {
     });
 }
 
-/// Documents, one after the other.
+/// Documents, concatenated.
 struct Joined<'a> {
     bytes: &'a [u8],
     starts: &'a [u64],
@@ -391,7 +393,7 @@ fn passages_of_documents() {
     });
 }
 
-/// Besides the document, a row takes as much as one a hundredth as long.
+/// Apart from the document, a row takes as much memory as one a hundredth as long.
 #[test]
 fn a_row_of_one_word_takes_little_memory() {
     let most = |words: usize| {

@@ -1,4 +1,4 @@
-//! Copied passages, against all windows of a small collection.
+//! Compares copied passages with all windows of a small collection.
 
 mod collection;
 
@@ -9,7 +9,7 @@ use neardup::text::Fold;
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 
-/// Classes in a table: few, and all of these collections.
+/// The numbers of classes in a table: a few, and enough for all of these collections.
 const ROOM: [usize; 2] = [2, 1 << 20];
 
 const FOLDS: [Fold; 3] = [Fold::None, Fold::Case, Fold::Marks];
@@ -80,7 +80,7 @@ fn check_laws(oracle: &Oracle, rows: &[(Start, Start, usize)]) {
     }
     let in_rows: BTreeSet<Start> = source_of.keys().copied().collect();
     assert_eq!(in_rows, in_windows);
-    // Each cut word stands uncut somewhere: sources come earlier, so this ends.
+    // Each cut word occurs uncut somewhere: sources come earlier, so this ends.
     for word in &in_rows {
         let mut origin = *word;
         while let Some(earlier) = source_of.get(&origin) {
@@ -91,7 +91,7 @@ fn check_laws(oracle: &Oracle, rows: &[(Start, Start, usize)]) {
     check_cut(oracle, &in_rows);
 }
 
-/// Between two cuts no window occurs twice without overlapping.
+/// Between two cuts, no window occurs twice without overlapping.
 fn check_cut(oracle: &Oracle, cut: &BTreeSet<Start>) {
     for (place, first) in oracle.windows() {
         let is_cut = (0..oracle.min_words).any(|n| cut.contains(&(place.0, place.1 + n)));
@@ -102,7 +102,7 @@ fn check_cut(oracle: &Oracle, cut: &BTreeSet<Start>) {
 
 #[test]
 fn different_words_of_one_hash_are_noticed() {
-    // The same words, so the same anchor, in another order.
+    // The same words, and so the same anchor, in another order.
     let different = ["one two three four", "two three one four"].map(String::from);
     let same = ["One two three, four", "one two three four"].map(String::from);
     let rows = |documents, hashes| {
@@ -114,14 +114,14 @@ fn different_words_of_one_hash_are_noticed() {
     assert_eq!(rows(&same, Hashes::weak()), Some(1));
 }
 
-/// Documents of few words.
+/// Returns documents of few words.
 fn documents(letters: u8) -> impl Strategy<Value = Vec<String>> {
     let word = (0..letters).prop_map(|letter| format!("{} ", char::from(b'a' + letter)));
     let text = prop::collection::vec(word, 0..24).prop_map(|words| words.concat());
     prop::collection::vec(text, 0..6)
 }
 
-/// Documents made of each other's pieces, some of them periodic.
+/// Returns documents made of pieces of each other, some of them periodic.
 fn related() -> impl Strategy<Value = Vec<String>> {
     let source = "a b c d e f g a b c h i j k l a a a a a b a b a b a b m n o p b c d e";
     let words: Vec<&str> = source.split(' ').collect();
@@ -134,7 +134,7 @@ fn related() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(text, 0..6)
 }
 
-/// Documents of code points that fold to several words, compose, are dropped, or stand alone.
+/// Returns documents of code points that fold to several words, compose, are dropped, or are words by themselves.
 fn scripts() -> impl Strategy<Value = Vec<String>> {
     let pieces = [
         "½",
@@ -164,7 +164,7 @@ fn scripts() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(text, 0..5)
 }
 
-/// Documents longer than what is read at once, made of a few sentences.
+/// Returns documents longer than the part that is read at once, made of a few sentences.
 fn long() -> impl Strategy<Value = Vec<String>> {
     let sentence = (0..6usize, 1..40usize).prop_map(|(kind, times)| match kind {
         0 => "zero ".repeat(times),
@@ -234,7 +234,7 @@ fn documents_without_words_and_identical_ones() {
     }
 }
 
-/// A row of one word is a copy of itself, all but the first window.
+/// In a row of one word, all windows but the first are copies.
 #[test]
 fn a_row_of_one_word() {
     let documents = ["0 ".repeat(1000)];
@@ -249,7 +249,7 @@ fn a_row_of_one_word() {
     assert_eq!(rows, Some(vec![expected]));
 }
 
-/// Two texts of 2^n words whose polynomials agree modulo 2^64 at every base (Thue-Morse).
+/// Two texts of 2^n words whose polynomials agree modulo 2^64 for every base (Thue-Morse).
 #[test]
 fn texts_that_collide_in_polynomials() {
     let letter = |n: u32, flip: u32| match (n.count_ones() + flip).is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! Postings on pages against hash maps.
+//! Compares postings on pages with hash maps.
 
 mod pages;
 
@@ -14,10 +14,10 @@ use pages::{Merging, Store, check};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys of rows, by number.
+/// The keys of rows, by row number.
 type Rows = BTreeMap<u64, Vec<u32>>;
 
-/// Few keys, so that they repeat, of which some are at the ends of the range.
+/// Returns a key out of few, so that keys repeat; some are at the ends of the range.
 fn key() -> impl Strategy<Value = u32> {
     prop_oneof![
         6 => 0u32..40,
@@ -35,7 +35,7 @@ fn rows(most: usize) -> impl Strategy<Value = Vec<Vec<u32>>> {
     prop::collection::vec(keys(12), 0..most)
 }
 
-/// Room for one or two blocks, a few, or as much as a page of a server has.
+/// Returns the size of a page: space for one or two blocks, for a few, or as much as a server's page has.
 fn capacity() -> impl Strategy<Value = usize> {
     prop_oneof![100usize..200, 200usize..1000, Just(8140usize)]
 }
@@ -91,7 +91,7 @@ fn postings_of(leaf: &Leaf, first: Posting, last: Posting) -> Vec<Posting> {
     postings
 }
 
-/// Returns the oracle: how many of the query's keys each row has.
+/// The oracle: returns how many of the query's keys each row has.
 fn expected<'r>(
     rows: impl IntoIterator<Item = (&'r u64, &'r Vec<u32>)>,
     query: &[u32],
@@ -103,8 +103,8 @@ fn expected<'r>(
     enough.map(|(row, shared)| (row, shared as u32)).collect()
 }
 
-/// Fails unless a search with minima of fewer keys than the lemma's finds only rows that the oracle finds, and
-/// those of them that meet the minima whichever keys are looked up first.
+/// Fails unless a search with minima over fewer keys than in the lemma finds only rows that the oracle finds, including
+/// all that meet the minima no matter which keys are looked up first.
 fn search_finds_the_likely(
     store: &mut Store,
     groups: &[SegmentGroup],
@@ -140,7 +140,7 @@ fn search_finds_the_likely(
     Ok(())
 }
 
-/// Rows that an index of sets finds, with all keys in a segment or all in a log.
+/// Returns the rows that an index of sets finds, with all keys in a segment or all in a log.
 fn sets_found(
     rows: &[BTreeSet<i64>],
     query: &BTreeSet<i64>,
@@ -164,7 +164,7 @@ fn sets_found(
     [in_segment(&rows, &query, needed, 8140, u32::MAX), in_log]
 }
 
-/// Rows that a search finds that knows how many keys each row has.
+/// Returns the rows that a search finds when it knows how many keys each row has.
 fn in_segment(
     rows: &Rows,
     query: &[u32],
@@ -193,15 +193,15 @@ fn in_segment(
         });
         rows.collect::<BTreeSet<u64>>()
     });
-    // Rows that are compared afterwards may be found too.
+    // Rows that are compared afterward may be found, too.
     let [exact, found] = found;
     assert!(found == exact || needed.depends_on_row() && found.is_superset(&exact));
     exact
 }
 
 proptest! {
-    /// Exactly those that contain the share of a query, of which it contains the share, or that
-    /// resemble it; where elements share keys, no fewer.
+    /// Finds exactly the rows that contain the share of a query, whose share the query contains, or that resemble it.
+    /// If elements share keys, finds at least these rows.
     #[test]
     fn sets_are_found_by_shares_and_resemblance(
         rows in prop::collection::vec(prop::collection::btree_set(-30i64..30, 0..40), 0..60),
@@ -246,7 +246,7 @@ proptest! {
     }
 }
 
-/// Returns what rows need that have at least a share of their elements in a query.
+/// Returns the requirement for rows that have at least a share of their elements in a query.
 fn own_share(share: f64, query: &BTreeSet<i64>) -> Needed {
     Needed::OwnShare {
         share,
@@ -255,7 +255,7 @@ fn own_share(share: f64, query: &BTreeSet<i64>) -> Needed {
     }
 }
 
-/// Rows of a template: parts of it, with elements of their own, and some strangers.
+/// Returns rows of a template, with parts of it and elements of their own, and some unrelated rows.
 fn templates() -> impl Strategy<Value = Vec<BTreeSet<i64>>> {
     let row = (0..40i64, 0..30i64, 0..12i64, any::<i32>());
     prop::collection::vec(row, 100..500).prop_map(|rows| {
@@ -271,7 +271,7 @@ fn templates() -> impl Strategy<Value = Vec<BTreeSet<i64>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Lists are long, on one leaf or on many, and most candidates are excluded by their sizes.
+    /// The lists are long, on one leaf or on many, and most candidates are excluded by their sizes.
     #[test]
     fn rows_of_a_template_are_found_by_shares_and_resemblance(
         rows in templates(),
@@ -306,7 +306,7 @@ proptest! {
     }
 }
 
-/// Fails unless a search finds what the oracle finds, with exact numbers of keys or with as many as are
+/// Fails unless a search finds the same rows as the oracle, with exact numbers of keys or with at least as many as are
 /// needed.
 fn search_finds(
     store: &mut Store,
@@ -456,8 +456,8 @@ proptest! {
         }
     }
 
-    /// Interrupted after every step, each from nothing but the stored state; after every step
-    /// lookups find everything, and the file holds no page twice over.
+    /// Interrupts the merge after every step. Each step uses only the stored state. After every step, lookups find
+    /// everything, and the file holds no page twice.
     #[test]
     fn merges_find_everything_at_every_step(
         inputs in prop::collection::vec((rows(120), 0u64..50), 1..5),
@@ -508,7 +508,7 @@ proptest! {
             // Readers know the output as it was.
             check(&mut store, &output.segment, Some(output.split), &mut |_| ()).unwrap();
         }
-        // Leaves that are being read, their directories, and the less well filled ends.
+        // In addition to the inputs: leaves that are being read, their directories, and the less filled ends.
         prop_assert!(store.pages.len() <= before + 3 * segments.len() + 10 + before / 8);
         all.retain(|row, _| !dead(*row));
         let mut expected = postings(&all, 1 << 40);

@@ -9,23 +9,23 @@ use neardup::postings::{Leaf, PageKind, Segment, SegmentGroup};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 
-/// Rejects memory that no page can ask for, which shows as [`hostile::pages::Failure::OutOfMemory`].
+/// Rejects requests for more memory than any page can require, which become [`hostile::pages::Failure::OutOfMemory`].
 struct Frugal;
 
 const LARGEST: usize = 64 << 20;
 
-// SAFETY: rejects, or passes on to the system's allocator.
+// SAFETY: requests are rejected, or passed on to the system's allocator.
 unsafe impl GlobalAlloc for Frugal {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() > LARGEST {
             return null_mut();
         }
-        // SAFETY: as the caller's.
+        // SAFETY: the caller's contract is the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, allocated: *mut u8, layout: Layout) {
-        // SAFETY: as the caller's.
+        // SAFETY: the caller's contract is the same.
         unsafe { System.dealloc(allocated, layout) }
     }
 }
@@ -75,7 +75,7 @@ fn random_bytes_are_no_pages() {
         let len = next() % 400;
         let mut bytes: Vec<u8> = (0..len).map(|_| next() as u8).collect();
         hostile::damaged(&bytes[..bytes.len().min(30)]);
-        // Small counts are met more often than random ones.
+        // Small counts are more common than random ones.
         bytes
             .iter_mut()
             .skip(1)
@@ -195,7 +195,7 @@ fn entries_of_directories_may_be_in_each_others_place() {
     }
 }
 
-/// Widths that no number has, in a page that is long enough for them.
+/// Tests widths that no number has, on a page that is long enough for them.
 #[test]
 fn blocks_may_be_too_wide() {
     for (key_bits, offset_bits) in [(33u8, 0u8), (0, 33), (200, 255), (255, 255)] {

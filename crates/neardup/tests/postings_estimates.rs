@@ -1,4 +1,4 @@
-//! Estimates from few pages, against counting.
+//! Compares estimates from few pages with counts.
 
 mod pages;
 
@@ -10,8 +10,8 @@ use proptest::prelude::*;
 const ROWS: u64 = 8000;
 const KEYS: u64 = 24;
 
-/// Orders in which groups of rows come, as the group of a row: strangers, groups together, groups scattered, half of
-/// the rows one group in the middle, and groups of all sizes.
+/// The orders in which groups of rows arrive, as functions that return the group of a row: unrelated rows, groups one
+/// after the other, groups interleaved, one group of half of the rows in the middle, and groups of all sizes.
 const ORDERS: [fn(u64) -> u64; 5] = [
     |row| row,
     |row| row / 50,
@@ -20,7 +20,7 @@ const ORDERS: [fn(u64) -> u64; 5] = [
     |row| ((row + 1) as f64).log(1.3) as u64,
 ];
 
-/// Returns the keys of a row: most are those of its group.
+/// Returns the keys of a row, most of which are those of its group.
 fn keys_of(row: u64, group: u64) -> Vec<u32> {
     let key = |place: u64| {
         let own = split_mix(row << 8 | place);
@@ -104,7 +104,7 @@ fn samples_stand_for_all_postings() {
 }
 
 proptest! {
-    /// Whatever the keys are, and however few pages may be read.
+    /// Tests any keys, however few pages may be read.
     #[test]
     fn estimates_keep_to_their_pages(
         rows in prop::collection::vec(prop::collection::vec(0u32..60, 0..12), 0..300),

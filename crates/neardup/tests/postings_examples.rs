@@ -1,4 +1,4 @@
-//! Bytes of pages that are stored stay readable, and what lookups of hot keys read.
+//! Tests that stored pages stay readable, and how many pages lookups of frequent keys read.
 
 mod pages;
 
@@ -10,7 +10,7 @@ use neardup::postings::{
 };
 use pages::{Merging, Store};
 
-/// Payload of a page of 8192 bytes.
+/// The payload of a page of 8192 bytes.
 const CAPACITY: usize = 8140;
 
 fn hex(bytes: &[u8]) -> String {
@@ -36,8 +36,8 @@ fn leaf(postings: impl IntoIterator<Item = (u32, u32)>) -> Vec<u8> {
 
 #[test]
 fn leaves_are_laid_out_as_they_were() {
-    // 3 postings, 19 bytes; first key 256; first offset 5, bits end at 3, 2 bits a key, 3 an offset;
-    // differences 0, 1, 3; offsets 5, 2, 7.
+    // 3 postings, 19 bytes; first key 256; first offset 5, bits end at 3, 2 bits per key, 3 per offset; differences 0,
+    // 1, 3; offsets 5, 2, 7.
     let mixed = [(256, 5), (257, 2), (260, 7)];
     assert_eq!(
         hex(&leaf(mixed)),
@@ -101,10 +101,10 @@ fn logs_are_laid_out_as_they_were() {
 const ROWS: u32 = 1_000_000;
 const HOT_ROWS: u32 = ROWS / 10;
 
-/// Keys of hot lists, which every tenth row has.
+/// The keys of long lists: every tenth row has them.
 const HOT_KEYS: u32 = 8;
 
-/// Returns a million rows of 2 keys of their own; every tenth, of [`HOT_KEYS`] more.
+/// Returns a million rows, each with 2 keys of its own; every tenth row also has [`HOT_KEYS`].
 fn hot_postings(lo: u32, hi: u32) -> Vec<u64> {
     let posting = |key, row: u32| {
         let offset = row - lo;
@@ -129,7 +129,8 @@ fn hot_query(row: u32) -> Vec<u32> {
     (0..HOT_KEYS).chain(own_keys(row)).collect()
 }
 
-/// The rows found and pages read by lookups of a row with hot keys, by the keys needed.
+/// Checks how many rows lookups of a row with hot keys find, and how many pages they read, for each number of keys
+/// needed.
 fn look_up(store: &mut Store, group: &SegmentGroup) {
     let row = 123_450;
     let hot_leaves = (HOT_ROWS * HOT_KEYS) as usize / 64 * 92 / CAPACITY;
@@ -137,7 +138,7 @@ fn look_up(store: &mut Store, group: &SegmentGroup) {
         (store.leaves_read, store.directories_read) = (0, 0);
         let found = store.find(group, &hot_query(row), needed).unwrap();
         assert!(found.contains(&(u64::from(row), 10)));
-        // 10 lists, of which 8 are long: up to 8 may be left unread.
+        // There are 10 lists, of which 8 are long; up to 8 may be left unread.
         match needed {
             9.. => {
                 assert_eq!(found.len(), 1);
@@ -147,7 +148,7 @@ fn look_up(store: &mut Store, group: &SegmentGroup) {
                     store.leaves_read
                 );
             }
-            // The candidates are all rows of the shortest hot lists.
+            // The candidates are all rows in the shortest hot lists.
             _ => {
                 assert_eq!(found.len() as u32, HOT_ROWS);
                 assert!(
@@ -182,7 +183,7 @@ fn hot_lists_are_left_unread_where_they_can() {
     look_up(&mut store, &SegmentGroup::alone(&merging.output.segment));
 }
 
-/// Keys of a row that strangers share with none but the one before it, one.
+/// Number of keys of a row. Each row shares one of them with one neighbor, and none with other rows.
 const KEYS: u64 = 30;
 const NEEDED: usize = 5;
 
@@ -225,7 +226,7 @@ fn a_search_waits_twice_for_the_leaves_of_all_segments() {
         store.grow_cold();
         let found = store.search(&groups, &query).unwrap();
         assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), [row]);
-        // For the leaves of most keys, and those of a few more for strangers that share one.
+        // Leaves for most keys, and a few more for unrelated rows that share one key.
         assert!(store.waits <= 2, "{} waits", store.waits);
         for group in &groups {
             store.grow_cold();

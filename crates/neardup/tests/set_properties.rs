@@ -1,4 +1,4 @@
-//! Sets and what is taken from them, against definitions.
+//! Compares sets, and the smaller sets chosen from them, with definitions.
 
 use neardup::hash::Key;
 use neardup::set::{self, bucket_sketch, shingle_sample, supershingles};
@@ -149,7 +149,7 @@ fn density_of_winnowing() {
     }
 }
 
-/// A set larger than what is sorted at one go, with every element many times.
+/// A set larger than the part that is sorted at once, with every element many times.
 #[test]
 fn large_sets_are_sorted_with_checks() {
     let mut checks = 0;

@@ -28,12 +28,12 @@ fn simhash(doc: &str, k: i64, bits: i64, weighting: Weighting) -> Option<BitVec<
     .unwrap()
 }
 
-/// Returns the words of the result, each from its highest bit.
+/// Returns the words of the result, each from its highest bit to its lowest.
 fn as_words(bits: &BitSlice<u8, Msb0>) -> Vec<u64> {
     bits.chunks(64).map(|word| word.load_be()).collect()
 }
 
-/// By the definition: floating-point sums over the terms, bit by bit.
+/// Computes a SimHash by the definition: floating-point sums over the terms, bit by bit.
 fn by_definition(terms: &[(u64, f64)], bits: usize) -> Vec<f64> {
     let sign = |term: u64, bit: usize| {
         let word = match bit / 64 {
@@ -57,7 +57,7 @@ fn by_definition(terms: &[(u64, f64)], bits: usize) -> Vec<f64> {
 
 #[test]
 fn known_answers_are_frozen() {
-    // Made by a separate program from the descriptions of the schemes.
+    // Computed by a separate program from the descriptions of the schemes.
     let doc = "The quick brown fox jumps over the lazy dog. The dog sleeps.";
     let first = |k, weighting| as_words(&simhash(doc, k, 64, weighting).unwrap())[0];
     assert_eq!(first(1, Weighting::Frequency), 0x4466_188b_3102_931b);
@@ -148,7 +148,7 @@ fn sums_that_could_overflow_are_rejected_in_every_order() {
 
 #[test]
 fn weights_of_frequencies_are_frozen() {
-    // 1 + ln tf in multiples of 2^-32 for the first frequencies, by arithmetic of 50 digits.
+    // 1 + ln tf in multiples of 2^-32 for the lowest frequencies, computed with 50 digits.
     let expected = [4294967296, 7272011768, 9013471147, 10249056240, 11207450495];
     for (tf, weight) in (1..).zip(expected) {
         assert_eq!(
@@ -159,7 +159,7 @@ fn weights_of_frequencies_are_frozen() {
     }
 }
 
-/// Longer than a block of shingles, which is counted in another way.
+/// A document longer than a block of shingles, which is counted differently.
 #[test]
 fn long_documents_are_summed_by_definition() {
     let mut state = 5;
@@ -206,7 +206,7 @@ proptest! {
             prop_assert_eq!(found.is_none(), terms.is_empty());
             let Some(found) = found else { continue };
             for (bit, sum) in by_definition(&terms, found.len()).into_iter().enumerate() {
-                // Sums this close to 0 are ties of floating-point or of rounded weights.
+                // Sums this close to 0 are ties of floating-point sums or of rounded weights.
                 if sum.abs() > 1e-6 || weighting != Weighting::Logarithm {
                     prop_assert_eq!(found[bit], sum > 0.0, "bit {} of {:?}", bit, weighting);
                 }
@@ -278,7 +278,7 @@ fn the_share_of_differing_bits_is_the_angle() {
         let angle = (dot / (aa * bb).sqrt()).min(1.0).acos() / PI;
         let differing = (a.signature() ^ b.signature()).count_ones() as f64 / bits as f64;
         let error = (angle * (1.0 - angle) / bits as f64).sqrt();
-        // Signs are not Gaussian: with few terms the law is off by about 1 / terms of the angle.
+        // Signs are not Gaussian: with few terms, the law is off by about 1 / terms of the angle.
         let bias = angle / terms as f64;
         assert!(
             (differing - angle).abs() <= 3.0 * error + bias,

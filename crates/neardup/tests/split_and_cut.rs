@@ -1,4 +1,4 @@
-//! Parts of a document, and a document without parts.
+//! Parts of a document, and a document without some parts.
 
 use neardup::passages::cut;
 use neardup::text::{SplitBy, split};

@@ -1,4 +1,4 @@
-//! Worked examples of the literature and of Unicode.
+//! Worked examples from the literature and from Unicode.
 
 use neardup::hash::Key;
 use neardup::set;
@@ -24,7 +24,7 @@ fn resemblance(a: &str, b: &str, shingling: &Shingling) -> f64 {
     set::jaccard(&a, &b, &mut || ())
 }
 
-/// Returns the same from the strings, by counting.
+/// Returns the same result computed from the strings by counting.
 fn brute_force(a: &str, b: &str, shingling: &Shingling) -> f64 {
     let [a, b] = [a, b].map(|text| shingles_of(text, shingling));
     let shared = a.iter().filter(|shingle| b.contains(shingle)).count();
@@ -121,7 +121,7 @@ fn short_and_empty_documents() {
     assert_eq!(resemblance("", "", &words(3)), 0.0);
 }
 
-/// Spellings that are one when folded.
+/// Spellings that are equal when folded.
 #[test]
 fn folded_spellings_agree() {
     let pairs = [
@@ -153,7 +153,7 @@ fn folded_spellings_agree() {
     );
 }
 
-/// Emoji separate words, with all that belongs to them; as characters they stay.
+/// Emoji separate words, along with all code points that belong to them; as characters they stay.
 #[test]
 fn emoji() {
     let family = "a👩\u{200d}👩\u{200d}👧b ✌🏽\u{fe0f}c";

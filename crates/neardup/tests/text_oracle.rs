@@ -1,4 +1,4 @@
-//! The streaming text pipeline against a plain one that handles whole texts.
+//! Compares the streaming text pipeline with a simple one that handles whole texts.
 
 mod oracle;
 
@@ -10,8 +10,8 @@ use proptest::prelude::*;
 const FOLDS: [Fold; 3] = [Fold::None, Fold::Case, Fold::Marks];
 const UNITS: [Unit; 3] = [Unit::Word, Unit::Char, Unit::Stop];
 
-/// Code points that interact: marks of many classes in any order, Hangul letters, what expands,
-/// what is dropped, scripts without spaces, several kinds of space.
+/// Code points that interact: marks of many classes in any order, Hangul letters, code points that expand or are
+/// dropped, scripts without spaces, several kinds of spaces.
 const TRICKY: &str = "a b.C <=\u{338}\u{301}\u{327}\u{323}\u{345}\u{34f}\u{ad}\u{200b}\u{200d}\
     \u{fe0f}eéÉ\u{e9}ßẞſﬁİıςΣΐ\u{390}Å\u{212b}Kー㌀㎏½ⅷ①Ａ１　\u{a0}\u{2003}\u{85}中〇々かが\u{3099}ｶﾞカㄅꀀ\
     ไทยำ\u{e31}\u{e49}ລາວាខ្មမြန်हिन्दीক\u{9cb}\u{9be}\u{9c7}\u{9d7}ﷺﻻلَّـ\u{64e}\u{651}\u{653}\
@@ -93,7 +93,7 @@ proptest! {
         text::words(&doc, fold, &mut || (), &mut |word, source| {
             assert!(source.start < source.end && source.end <= doc.len());
             words.push(word.to_owned());
-            // Folding the source alone gives the word again, if nothing beside it is of the source.
+            // Folding the source alone gives the word again, if nothing next to it belongs to the source.
             let part = oracle::fold(&String::from_utf8_lossy(&doc[source]), fold);
             assert!(oracle::words(&part).contains(&word.to_owned()), "{word} in {part}");
             Ok(())
@@ -103,7 +103,7 @@ proptest! {
     }
 }
 
-/// Folded letters compose that did not before: ẖ is of h alone.
+/// Letters can compose after folding that did not before: ẖ is made from h alone.
 #[test]
 fn ascii_before_every_mark_composes_as_in_the_oracle() {
     let marks = (0x300..0x370).filter_map(char::from_u32);
@@ -131,7 +131,7 @@ fn long_texts_equal_the_oracle() {
         "中".repeat(9000),
         ".".repeat(30_000),
     ];
-    // White space at the end, where the room for a part of the text may end.
+    // White space at the end of the text, about where the room for a part of it ends.
     texts.extend((4010..4040).map(|len| format!("{}\u{3000}\u{2003}\n", "д".repeat(len))));
     for text in texts {
         for unit in UNITS {
@@ -154,7 +154,7 @@ fn long_texts_equal_the_oracle() {
     }
 }
 
-/// Code points of several alphabets in turn, from anywhere in Unicode, now and then a stray byte.
+/// Returns code points of several alphabets in turn, or from anywhere in Unicode, with an occasional stray byte.
 fn mixture(numbers: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     let tricky: Vec<char> = TRICKY.chars().collect();
     let blocks = [(); 3].map(|()| {
@@ -187,8 +187,8 @@ fn mixture(numbers: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     doc
 }
 
-/// Compares the quick fold with the fold of one code point after the other, over 3 million code points
-/// times `NEARDUP_TRIALS`.
+/// Compares the fast fold with folding one code point after the other, over 3 million code points times
+/// `NEARDUP_TRIALS`.
 #[test]
 fn quick_fold_equals_the_plain_one() {
     let times = std::env::var("NEARDUP_TRIALS").map_or(1, |times| times.parse().expect("a number"));
@@ -232,7 +232,7 @@ fn quick_fold_equals_the_plain_one() {
     }
 }
 
-/// Every code point between two letters, folded and as a word.
+/// Tests every code point between two letters, folded and as a word.
 #[test]
 fn every_code_point_folds_as_the_oracle() {
     let plain_words = Shingling {

@@ -81,7 +81,7 @@ pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option
 
 /// Returns the estimate of Jaccard similarity from the number of equal slots, within [0, 1].
 ///
-/// Index scan and sequential scan alike decide `near_dup` by this expression.
+/// Index scans and sequential scans both decide `near_dup` by this expression.
 #[inline]
 pub fn similarity(equal: usize, slots: usize, slot_bits: u32) -> f64 {
     correct_for_chance(equal as f64 / slots as f64, slot_bits)

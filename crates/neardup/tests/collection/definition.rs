@@ -1,13 +1,13 @@
-//! Copied and frequent passages by their definition.
+//! Copied and frequent passages according to their definition.
 
 use neardup::text::{Fold, words};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-/// A word: folded, and its bytes in its document.
+/// A word: its folded form, and the range of its bytes in its document.
 pub type Word = (String, Range<usize>);
 
-/// A document and a word.
+/// The numbers of a document and of a word.
 pub type Start = (usize, usize);
 
 fn words_of(document: &str, fold: Fold) -> Vec<Word> {
@@ -20,7 +20,7 @@ fn words_of(document: &str, fold: Fold) -> Vec<Word> {
     found
 }
 
-/// The documents of a collection as the definition reads them.
+/// The documents of a collection as words.
 pub struct Oracle {
     pub texts: Vec<Vec<Word>>,
     pub min_words: usize,
@@ -33,7 +33,7 @@ impl Oracle {
         Self { texts, min_words }
     }
 
-    /// Returns the words of a window, if the document has as many.
+    /// Returns the words of a window, or None if the document has fewer.
     fn window(&self, (document, word): Start) -> Option<Vec<&str>> {
         let words = self.texts[document].get(word..word + self.min_words)?;
         Some(words.iter().map(|word| word.0.as_str()).collect())
@@ -53,7 +53,7 @@ impl Oracle {
         windows
     }
 
-    /// Returns the source of every copied window, by the definition.
+    /// Returns the source of every copied window, according to the definition.
     pub fn sources(&self) -> HashMap<Start, Start> {
         let mut sources: HashMap<Start, Start> = HashMap::new();
         for (place, first) in self.windows() {
@@ -94,7 +94,7 @@ impl Oracle {
         rows
     }
 
-    /// Returns the bytes of words, given where documents begin.
+    /// Returns the range of the bytes of some words; `starts` says where the documents begin.
     pub fn bytes(&self, (document, word): Start, words: usize, starts: &[u64]) -> Range<u64> {
         let start = starts[document] as usize;
         let words = &self.texts[document][word..word + words];
@@ -115,8 +115,8 @@ impl Oracle {
         }
         let mut repeated: Vec<_> = classes.into_iter().filter(|class| class.1.1 > 1).collect();
         repeated.sort_by_key(|class| class.0);
-        // Runs: the first and the last window, how many there are, the fewest and the most documents, and the places
-        // of the window that has the most.
+        // Runs: the first and the last window, their number, the minimum and maximum number of documents, and the
+        // places of the window with that maximum.
         let mut runs: Vec<(Start, Start, usize, [usize; 2], usize)> = Vec::new();
         for ((document, word), (documents, places)) in repeated {
             let (window, documents) = ((document, word), documents.len());

@@ -11,7 +11,7 @@ use neardup::text::Fold;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Documents, one after the other.
+/// Documents, concatenated.
 pub struct Collection {
     bytes: Vec<u8>,
     starts: Vec<u64>,
@@ -74,10 +74,10 @@ fn for_each_window(
     Ok(())
 }
 
-/// A copied window and the first of its class.
+/// A copied window and the first window of its class.
 type CopiedWindow = [u64; 2];
 
-/// The first of several equal windows, and the numbers of documents and places.
+/// The first of several equal windows, and the numbers of documents and places that contain it.
 type RepeatedWindow = (u64, u32, u32);
 
 /// Returns the copied windows and the repeated ones of all classes, in order.

@@ -1,4 +1,4 @@
-//! Checks that hold for all bytes. The fuzzer and the mutation test call them.
+//! Checks that hold for any bytes. The fuzzer and the mutation test call them.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use neardup::shingle::{Shingling, for_each_block, shingle_hashes, shingles, winn
 use neardup::simhash::{self, Weighting, Width};
 use neardup::text::{Fold, Unit, words};
 
-/// A signature as stored or received, and its text form.
+/// Checks a signature as stored or received, and its text form.
 pub fn signature(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Ok(parsed) = Signature::parse_text(text)
@@ -26,7 +26,7 @@ pub fn signature(bytes: &[u8]) {
     let Ok(stored) = Signature::from_bytes(bytes) else {
         return;
     };
-    // Stored slots are not looked at one by one: whatever they are, measures have to bear them.
+    // Stored slots are not checked one by one, so measures must accept any values.
     let own = estimate(&stored, &stored).expect("it is comparable with itself");
     assert_eq!(own, if stored.header.empty { 0.0 } else { 1.0 });
     let limits = interval::interval(&stored, &stored, 0.95).expect("comparable");
@@ -48,7 +48,7 @@ pub fn signature(bytes: &[u8]) {
     }
 }
 
-/// Bytes that were accepted come back from their text form.
+/// Accepted bytes can be recovered from their text form.
 fn received(bytes: &[u8]) {
     let signature = Signature::from_foreign_bytes(bytes).expect("it was accepted");
     let text = signature.to_string();
@@ -56,7 +56,7 @@ fn received(bytes: &[u8]) {
     assert_eq!(again, bytes, "{text}");
 }
 
-/// The way from a text to its words, shingles, sketch and bits. The first bytes choose the options.
+/// Checks the path from a text to its words, shingles, sketch and bits. The first bytes choose the options.
 pub fn text(bytes: &[u8]) {
     let Some((&[k, options, window, size], doc)) = bytes.split_first_chunk() else {
         return;
@@ -113,7 +113,7 @@ pub fn text(bytes: &[u8]) {
     }
 }
 
-/// Compares a pair of documents. The first bytes choose the options and cut the rest in two.
+/// Compares a pair of documents. The first bytes choose the options, and determine where the rest is cut in two.
 pub fn pair(bytes: &[u8]) {
     let Some((&[options, cut, insert, delete, substitute], docs)) = bytes.split_first_chunk()
     else {

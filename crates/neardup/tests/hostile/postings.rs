@@ -1,5 +1,5 @@
-//! Checks of damaged pages of postings: an error or an answer within the segment's rows, after a
-//! bounded number of page reads.
+//! Checks damaged pages of postings: an error or an answer within the segment's rows, after a bounded number of page
+//! reads.
 
 #[path = "../pages/mod.rs"]
 pub mod pages;
@@ -14,10 +14,10 @@ use pages::{Failure, Merging, Store, check};
 const CAPACITY: usize = 100;
 const ROWS: u64 = 80;
 
-/// Page reads that no lookup, check or step of a merge in these few pages needs.
+/// More page reads than any lookup, check or step of a merge needs in these few pages.
 const FUEL: usize = 20_000;
 
-/// Two segments of rows that share some keys: trees of leaves and directories.
+/// Returns two segments of rows that share some keys: trees of leaves and directories.
 pub fn sound() -> (Store, [Segment; 2]) {
     let mut store = Store::new(CAPACITY);
     let segments = [0, 1].map(|segment| {
@@ -40,8 +40,7 @@ pub fn sound() -> (Store, [Segment; 2]) {
     (store, segments)
 }
 
-/// Damages sound pages: the first byte chooses the page, the second the place, the third the value,
-/// and so on.
+/// Damages sound pages: the first byte chooses the page, the second the position, the third the value, and so on.
 pub fn damaged(bytes: &[u8]) {
     let (mut store, segments) = sound();
     let pages = store.pages.len();
@@ -54,7 +53,7 @@ pub fn damaged(bytes: &[u8]) {
     bear(store, segments);
 }
 
-/// Everything that reads pages.
+/// Calls all code that reads pages.
 pub fn bear(mut store: Store, segments: [Segment; 2]) {
     store.fuel = FUEL;
     for needed in [1, 3] {
@@ -111,7 +110,7 @@ fn bearable(failure: Failure) {
     assert_ne!(failure, Failure::OutOfMemory);
 }
 
-/// Any bytes as the payload of a page of each kind.
+/// Uses any bytes as the payload of a page of each kind.
 pub fn payload(bytes: &[u8]) {
     if let Ok(leaf) = Leaf::parse(bytes) {
         assert!(leaf.used() <= bytes.len() && leaf.len() > 0);

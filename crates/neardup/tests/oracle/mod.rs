@@ -1,5 +1,5 @@
-//! The text part of the pipeline, written down as plainly as can be: whole texts, one
-//! step after the other, normalized by a crate that the pipeline does not use.
+//! The text part of the pipeline, written as simply as possible: whole texts, one step after the other, normalized by a
+//! crate that the pipeline does not use.
 
 use icu_casemap::CaseMapper;
 use icu_normalizer::{ComposingNormalizer, DecomposingNormalizer};
@@ -77,7 +77,7 @@ pub fn words(folded: &str) -> Vec<String> {
                 continue;
             }
             words.last_mut().expect("a word").push(c);
-            // The mark takes the part of what it follows.
+            // The mark plays the same part as the character before it.
             continue;
         }
         if is_word_character(c) {
@@ -112,7 +112,7 @@ pub fn units(doc: &[u8], shingling: &Shingling) -> Vec<String> {
     text.chars().map(String::from).collect()
 }
 
-/// Returns the shingles in document order, repeated where they repeat.
+/// Returns the shingles in document order, with repeats.
 pub fn shingles(doc: &[u8], shingling: &Shingling) -> Vec<Vec<String>> {
     let units = units(doc, shingling);
     let windows = units.windows(shingling.k).map(<[String]>::to_vec);

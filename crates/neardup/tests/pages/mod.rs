@@ -1,4 +1,4 @@
-//! Pages in memory, for everything that tests, measures or fuzzes postings.
+//! Pages in memory, for all code that tests, measures or fuzzes postings.
 #![allow(dead_code, reason = "each user needs a part of it")]
 
 use neardup::bands::RowSize;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// A page that was freed, or is another segment's: the reader has to start anew.
+    /// A page that was freed, or belongs to another segment: the reader must start over.
     Gone(u32),
     Damaged(Damaged),
     OutOfMemory,
@@ -42,17 +42,17 @@ pub struct Page {
 
 #[derive(Clone)]
 pub struct Store {
-    /// `None`: free.
+    /// The pages; `None` if a page is free.
     pub pages: Vec<Option<Page>>,
     free: Vec<u32>,
     pub capacity: usize,
-    /// Reads still allowed.
+    /// Number of reads still allowed.
     pub fuel: usize,
     pub leaves_read: usize,
     pub directories_read: usize,
     /// How many times a reader has waited for leaves, one time after the other; directories stay in memory.
     pub waits: usize,
-    /// After how many waits leaves that have been asked for are there.
+    /// The number of waits after which the announced leaves are in memory.
     there: HashMap<u32, usize>,
     /// The number of keys of each row that is not dead, for searches that depend on it.
     pub sizes: HashMap<u64, usize>,
@@ -73,13 +73,13 @@ impl Store {
         }
     }
 
-    /// Counts anew; no leaf is in memory.
+    /// Resets the counts, and removes all leaves from memory.
     pub fn grow_cold(&mut self) {
         (self.leaves_read, self.directories_read, self.waits) = (0, 0, 0);
         self.there.clear();
     }
 
-    /// Takes a free page if there is one, as a real file would.
+    /// Takes a free page if there is one, as a real file does.
     pub fn put(&mut self, segment: u64, kind: PageKind, payload: Vec<u8>) -> u32 {
         let block = self.free.pop().unwrap_or_else(|| {
             self.pages.push(None);
@@ -109,7 +109,7 @@ impl Store {
         segment.postings += postings;
     }
 
-    /// Writes sorted, distinct postings of the rows from `lo` to before `hi`.
+    /// Writes sorted, distinct postings of the rows from `lo` up to but not including `hi`.
     pub fn write(&mut self, number: u64, lo: u64, hi: u64, postings: &[u64]) -> Segment {
         let mut segment = empty(number, lo, hi);
         let mut leaf = LeafBuilder::new(self.capacity).expect("memory");
@@ -125,7 +125,7 @@ impl Store {
         segment
     }
 
-    /// Frees the leaves of an input that lie wholly below the split of a merge.
+    /// Frees the leaves of an input that lie completely below the split of a merge.
     pub fn free_below(&mut self, input: &Segment, split: Option<Posting>, lo: u64) {
         let split = split.map(|split| split_of_input(split, input.lo - lo));
         if input.postings > 0 {
@@ -159,7 +159,7 @@ impl Store {
         }
     }
 
-    /// Returns the findings of [`search`] in one group, all keys counted.
+    /// Returns the results of [`search`] in one group, with all keys counted.
     pub fn find(
         &mut self,
         group: &SegmentGroup,
@@ -177,7 +177,7 @@ impl Store {
         self.search(&[*group], &query)
     }
 
-    /// Returns the findings of [`search`].
+    /// Returns the results of [`search`].
     pub fn search(
         &mut self,
         groups: &[SegmentGroup],
@@ -257,7 +257,7 @@ impl Directories for SegmentDirectories<'_> {
 impl Pages for Store {
     type Error = Failure;
 
-    /// Puts the pages in another order, as one does of which a part is in memory.
+    /// Changes the order of the pages, as happens when some of them are in memory.
     fn announce<T>(
         &mut self,
         pages: &mut [T],
@@ -314,8 +314,7 @@ impl RowSizes for Store {
     }
 }
 
-/// Calls `each` with the places of a segment's postings, up to before `end`; fails where there are not as
-/// many as it says.
+/// Calls `each` with the places of a segment's postings below `end`. Fails if their number differs from the segment's.
 pub fn check(
     store: &mut Store,
     segment: &Segment,
@@ -342,7 +341,7 @@ pub fn check(
     Ok(())
 }
 
-/// A merge as the access method does it: a leaf a step, its whole state in here.
+/// A merge as the access method performs it: one leaf per step, with all its state here.
 #[derive(Clone)]
 pub struct Merging {
     pub inputs: Vec<Segment>,
@@ -369,7 +368,7 @@ impl Merging {
         }
     }
 
-    /// Writes a leaf from scratch, as after a crash; false at the end.
+    /// Writes a leaf from scratch, as after a crash. Returns false at the end.
     pub fn step(
         &mut self,
         store: &mut Store,
@@ -394,7 +393,7 @@ impl Merging {
         Ok(next.is_some())
     }
 
-    /// [`Self::step`] that leaves the inputs' pages as they are, damaged perhaps.
+    /// Does the same as [`Self::step`], but leaves the inputs' pages as they are, possibly damaged.
     pub fn step_without_freeing(
         &mut self,
         store: &mut Store,
