@@ -1,9 +1,10 @@
-//! Programs that tests need, built in the background while earlier tests run. The time counts for no test.
+//! Programs that tests need, built in the background while earlier tests run. The build time does not count as the time
+//! of any test.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Something to build, and how the names of the tests that need it begin.
+/// Something to build, and the beginnings of the names of the tests that need it.
 pub struct Build {
     pub for_tests: &'static [&'static str],
     pub run: fn(),
@@ -17,7 +18,7 @@ impl Build {
 
 static BEGUN: Mutex<Vec<(&Build, JoinHandle<()>)>> = Mutex::new(Vec::new());
 
-/// Begins to build what the tests of these names need.
+/// Starts to build the programs that the tests with these names need.
 pub fn begin(builds: &'static [Build], names: &[&str]) {
     let wanted = builds
         .iter()
@@ -26,13 +27,13 @@ pub fn begin(builds: &'static [Build], names: &[&str]) {
     begun_builds().extend(begun);
 }
 
-/// Waits for what the test of this name needs.
+/// Waits for the program that the test with this name needs.
 pub fn wait_for(test: &str) {
     let needed: Vec<_> = begun_builds()
         .extract_if(.., |(build, _)| build.is_for(test))
         .collect();
     for (_, thread) in needed {
-        // The test builds again what a panic has ended.
+        // If a panic ended the build, the test builds the program again.
         let _ = thread.join();
     }
 }

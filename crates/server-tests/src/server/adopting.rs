@@ -1,4 +1,4 @@
-//! The page on adopting, typed while others write.
+//! The examples of the page on adopting, run while other sessions write.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::harness::{Outcome, figure};
 struct Writers<'a> {
     database: &'a Database<'a>,
     stop: AtomicBool,
-    /// The longest statement since it was last asked for, and what it was.
+    /// The longest statement since the last call of [`Writers::longest`]: its duration and its text.
     longest: Mutex<(Duration, String)>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Writers<'a> {
         }
     }
 
-    /// Runs some work while the writers write. Returns its result and the number of their statements.
+    /// Runs `work` while the writers write. Returns its result and the number of the writers' statements.
     fn during<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
         thread::scope(|scope| {
             let writers: Vec<_> = (0..Self::SESSIONS)
@@ -64,7 +64,7 @@ impl<'a> Writers<'a> {
                     format!("UPDATE articles SET body = body || ' {word}' WHERE id = {id}")
                 }
                 2 => format!("DELETE FROM articles WHERE id = {id}"),
-                // Two rows are held for a moment, and the column is not looked at.
+                // Locks two rows for a moment, without reading the column.
                 3 => format!("BEGIN; UPDATE articles SET source = 'a' WHERE id = {id}; SELECT pg_sleep(0.005);
                               UPDATE articles SET source = 'b' WHERE id = {id}; COMMIT"),
                 _ => format!("UPDATE articles SET source = '{other}' WHERE id = {id}"),
@@ -72,7 +72,7 @@ impl<'a> Writers<'a> {
             let started = Instant::now();
             match client.batch_execute(&statement) {
                 Ok(()) => {}
-                // A constraint that is added rejects rows that are too near.
+                // A new constraint rejects rows that are too near.
                 Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => {}
                 Err(error) => return Err(error).context(statement),
             }
@@ -97,7 +97,7 @@ fn count(client: &mut Client, condition: &str) -> Result<i64> {
     Ok(client.query_one(&query, &[])?.get(0))
 }
 
-/// The page, typed from top to bottom while others write.
+/// Runs the examples of the page from top to bottom while other sessions write.
 pub fn typed(server: &Server) -> Result<Outcome> {
     let pages = pages::read()?;
     let page = pages.iter().find(|page| page.name == "docs/adopting.md");
@@ -137,7 +137,7 @@ pub fn typed(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Types an example into psql; an error fails the test.
+/// Runs an example in psql; an error fails the test.
 fn run(database: &Database<'_>, sql: &str) -> Result<()> {
     let printed = database.psql(sql)?;
     ensure!(!printed.contains("ERROR:"), "{sql}\n{printed}");

@@ -1,5 +1,5 @@
-//! The snippets of docs/clients.md: each client makes the index and the guard, finds the row, and is told which row
-//! its own is near.
+//! The snippets of docs/clients.md: each client creates the index and the guard, finds the row, and gets the row that
+//! its own row is near.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use crate::harness::{Missing, Outcome};
 
 const PAGE: &str = "docs/clients.md";
 
-/// Where Debian's package of the JDBC driver puts it.
+/// The path of the JDBC driver in Debian's package.
 const JDBC: &str = "/usr/share/java/postgresql.jar";
 
 /// Runs the sections about Python's drivers and frameworks.
 pub fn python(server: &Server) -> Result<Outcome> {
-    // Put between the migration and the rest.
+    // Inserted between the migration and the rest.
     const ALEMBIC: &str = "
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
@@ -84,7 +84,7 @@ pub fn node(server: &Server) -> Result<Outcome> {
         let program = snippets(title, "js")?.concat();
         run(&server.main, title, "client.mjs", &program, &mut |file| {
             let mut command = Command::new("node");
-            // Packages are found in a folder above the program.
+            // Packages are found in a directory above the program.
             command.arg("--input-type=module").current_dir(directory);
             command
                 .arg("--eval")
@@ -95,7 +95,7 @@ pub fn node(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Runs the section about JDBC, which connects by TCP alone.
+/// Runs the section about JDBC, which can only connect by TCP.
 pub fn jdbc(server: &Server) -> Result<Outcome> {
     const BEFORE: &str = "import java.sql.*;
 import org.postgresql.util.PSQLException;
@@ -104,7 +104,7 @@ class Client { public static void main(String[] arguments) throws Exception {
     if which::which("java").is_err() || !Path::new(JDBC).exists() {
         return Ok(Outcome::Skipped(Missing::Client("libpostgresql-jdbc-java")));
     }
-    // An address of its own, so that runs beside each other have the same port.
+    // An address of its own, so that parallel runs can use the same port.
     let process = std::process::id();
     let host = format!("127.9.{}.{}", process >> 8 & 0xFF, process & 0xFF | 1);
     let cluster = server.scratch_cluster("jdbc")?;
@@ -140,21 +140,21 @@ pub fn sqlx(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Installs what the clients from npm need.
+/// Installs the packages from npm that the clients need.
 pub fn prepare_node() {
     if which::which("npm").is_ok() {
-        // What cannot be installed, the test tells.
+        // The test reports an error.
         let _ = npm_packages();
     }
 }
 
 /// Builds the client with sqlx.
 pub fn prepare_sqlx() {
-    // What cannot be built, the test tells.
+    // The test reports an error.
     let _ = sqlx_program();
 }
 
-/// Runs a client's program in a database with the page's table, and compares what it prints with what psql does.
+/// Runs a client's program in a database with the page's table, and compares its output with psql's.
 fn run(
     cluster: &Cluster,
     title: &str,
@@ -189,7 +189,7 @@ fn run(
     Ok(())
 }
 
-/// Returns the blocks in a language of one section of the page.
+/// Returns the blocks in one language of a section of the page.
 fn snippets(title: &str, language: &str) -> Result<Vec<String>> {
     let page = fs::read_to_string(workspace::root().join(PAGE))?;
     let heading = format!("\n## {title}\n");
@@ -219,7 +219,7 @@ fn sources() -> PathBuf {
     workspace::root().join("tests/clients")
 }
 
-/// Returns the folder with the packages of npm, installed once in a run.
+/// Returns the directory with the packages of npm, which are installed once per run.
 fn npm_packages() -> Result<&'static Path> {
     static PACKAGES: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let install = || {
@@ -236,7 +236,7 @@ fn npm_packages() -> Result<&'static Path> {
     once(&PACKAGES, install)
 }
 
-/// Returns the program of the section about sqlx, which takes the address of the database, built once in a run.
+/// Returns the program of the section about sqlx, which takes the address of the database. It is built once per run.
 fn sqlx_program() -> Result<&'static Path> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let build = || {

@@ -1,4 +1,4 @@
-//! Pairs and clusters of whole collections against brute force, exact lists and definitions.
+//! Compares pairs and clusters of whole collections with brute force, exact lists and definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated};
 
-/// How a collection is compared with its list of all pairs of a Jaccard similarity of at least 0.5.
+/// How a collection is compared with its list of all pairs with a Jaccard similarity of at least 0.5.
 struct Exact {
     corpus: &'static str,
     list: &'static str,
-    /// Signature, and what the exact similarity is computed from.
+    /// The signature, and the value from which the exact similarity is computed.
     columns: &'static str,
-    /// Choice of the documents that are compared.
+    /// The condition for documents that are compared.
     rows: &'static str,
     thresholds: &'static [f64],
 }
@@ -58,7 +58,7 @@ const EXACT: [Exact; 6] = [
         rows: "true",
         thresholds: &[0.5, 0.8],
     },
-    // Two million pairs at 0.5.
+    // There are two million pairs at 0.5.
     Exact {
         corpus: "licenses",
         list: "exact_w3",
@@ -68,10 +68,10 @@ const EXACT: [Exact; 6] = [
     },
 ];
 
-/// On ASCII documents words are the same by every rule.
+/// In ASCII documents, words are the same by every rule.
 const ASCII: &str = "octet_length(body) = char_length(body)";
 
-/// Pairs by estimate equal the pairs found by comparing all.
+/// Checks that the pairs by estimates equal the pairs found by comparing all rows.
 pub fn pairs_equal_brute_force(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), &["mccormick_2500"]) {
         let database = Database::with_extension(&server.main, "pairs")?;
@@ -109,7 +109,7 @@ fn check_pairs(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Checks a join of a tenth of the rows and the others, whichever is the first query.
+/// Checks a join of a tenth of the rows with the others, in both orders of the queries.
 fn check_join(client: &mut Client, threshold: f64, [of_a, of_b]: [&str; 2]) -> Result<()> {
     let query = |of_side| format!("'SELECT id, sig FROM sigs WHERE id % 10 {of_side} ORDER BY id'");
     let differing: i64 = client
@@ -133,7 +133,7 @@ fn check_join(client: &mut Client, threshold: f64, [of_a, of_b]: [&str; 2]) -> R
     Ok(())
 }
 
-/// Verified pairs are all true, with their true similarity, and none is missing.
+/// Checks that verified pairs are all true, have their true similarity, and are complete.
 pub fn verified_pairs(server: &Server) -> Result<Outcome> {
     for (generated, exact) in [
         (Generated::english(), &EXACT[0]),
@@ -184,7 +184,7 @@ fn check_verified(server: &Server, collection: &Collection, exact: &Exact) -> Re
     Ok(())
 }
 
-/// `'star'` by its definition, from the pairs; `'connected'` by the components of the pairs.
+/// Checks `'star'` by its definition, using the pairs, and `'connected'` by the components of the pairs.
 pub fn clusters_follow_their_definition(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), &["reuters21578"]) {
         let database = Database::with_extension(&server.main, "clusters")?;
@@ -237,7 +237,7 @@ fn check_stars(client: &mut Client, columns: &str, threshold: f64) -> Result<()>
     let mut joined = BTreeSet::new();
     let clusters = "SELECT * FROM near_dup_clusters(NULL::bigint, $2, $1) ORDER BY key";
     for row in client.query(clusters, &[&threshold, &rows])? {
-        // Empty rows, which are similar to nothing, have no similarity.
+        // Empty rows are similar to nothing, and have no similarity.
         let (key, similarity): (i64, Option<f64>) = (row.get(0), row.get(2));
         let found = (row.get(1), similarity.unwrap_or(1.0));
         let similar = earlier.get(&key).into_iter().flatten();
@@ -255,11 +255,11 @@ fn check_stars(client: &mut Client, columns: &str, threshold: f64) -> Result<()>
     Ok(())
 }
 
-/// Tables half of which are one template: how many of 40 words its rows share.
+/// Tables half of which follow one template: the number of 40 words that their rows share.
 const SHARED_WORDS: [u32; 3] = [38, 35, 31];
 
-/// Clusters follow the definition where half of the table is one template, whether its rows reach
-/// the threshold, a part of them, or none, in memory and beyond it, by estimate and verified, and of bit strings.
+/// Checks that clusters follow the definition if half of the table follows one template, whether all, some or none of
+/// its rows reach the threshold; in memory and in temporary files; estimated and verified; and for bit strings.
 pub fn clusters_of_templates(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "templates")?;
     let mut client = database.connect()?;
@@ -300,7 +300,8 @@ pub fn clusters_of_templates(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Pairs and joins of documents, half of them one template, are the pairs that comparing all with all finds.
+/// Checks that the pairs and joins of documents, half of which follow one template, are the pairs that comparing all
+/// with all finds.
 fn check_pairs_of_template(client: &mut Client) -> Result<()> {
     let documents = |side: &str| format!("$$SELECT id, body FROM sigs WHERE {side} ORDER BY id$$");
     let differing: i64 = client

@@ -1,5 +1,5 @@
-//! The exclusion constraint: whatever sessions do at once, no two near-duplicates are committed, and
-//! nobody sees another error than those that PostgreSQL promises.
+//! The exclusion constraint: whatever sessions do at the same time, no two near-duplicates are committed, and no
+//! session gets an error other than those that PostgreSQL promises.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,13 +27,13 @@ const CONSTRAINT: &str = "ALTER TABLE docs ADD CONSTRAINT no_near_dup
 const COPIES: &str = "SELECT count(*) FROM docs a JOIN docs b
     ON a.id < b.id AND a.tenant = b.tenant AND near_dup(a.sig, b.sig, 0.85) IS TRUE";
 
-/// The rows that a pair of transactions begins with: document 1 in tenant 1, and two others.
+/// The rows that exist before a pair of transactions: document 1 in tenant 1, and two others.
 const BEFORE: &str = "TRUNCATE docs; INSERT INTO docs VALUES
     (1, 1, minhash(document(1))), (2, 1, minhash(document(2))), (3, 2, minhash(document(1)))";
 
 const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
-/// The changes of a transaction to document 1 in tenant 1; `{}` is a number of its session alone.
+/// The changes that a transaction makes to document 1 in tenant 1; `{}` is a number that only its session uses.
 const CHANGES: &[&str] = &[
     "INSERT INTO docs VALUES ({}, 1, minhash(document(1) || ' edited'))",
     "INSERT INTO docs VALUES ({}, 1, minhash(document(1))) ON CONFLICT DO NOTHING",
@@ -48,15 +48,15 @@ const CHANGES: &[&str] = &[
     "SAVEPOINT s; INSERT INTO docs VALUES ({}, 1, minhash(document(7))); ROLLBACK TO s",
 ];
 
-/// The errors that a constraint may give.
+/// The errors that a constraint may raise.
 const PROMISED: [SqlState; 3] = [
     SqlState::EXCLUSION_VIOLATION,
     SqlState::T_R_SERIALIZATION_FAILURE,
     SqlState::T_R_DEADLOCK_DETECTED,
 ];
 
-/// Documents of 20 kB, each sharing three quarters of its words with all others, and a constraint that
-/// has to compare them.
+/// Documents of 20 kB, each sharing three quarters of its words with all others, and a constraint that must compare
+/// them.
 const TEMPLATE: &str = "
     CREATE TABLE docs (id int, body text);
     ALTER TABLE docs ADD EXCLUDE USING neardup (near_dup_key(body, 0.8, 1) WITH %);
@@ -64,7 +64,8 @@ const TEMPLATE: &str = "
         INSERT INTO docs SELECT i, string_agg(CASE WHEN w <= 2580 THEN 'shared' || w ELSE i || 'x' || w END, ' ')
         FROM generate_series(first, last) i, generate_series(1, 3000) w GROUP BY i $$";
 
-/// A row that is compared with ten times as many others, none in its way, takes no more memory.
+/// Checks that a row that is compared with ten times as many others, none of which conflicts with it, takes no more
+/// memory.
 pub fn compares_in_little_memory(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "constraint_memory")?;
     let mut client = database.connect()?;
@@ -90,7 +91,7 @@ fn copies(client: &mut Client) -> Result<i64> {
     Ok(client.query_one(COPIES, &[])?.get(0))
 }
 
-/// A statement on a table of signatures, as it is or on a table of documents.
+/// Turns a statement on a table of signatures into one on a table of signatures or of documents.
 type Form = fn(&str) -> String;
 
 fn on_signatures(statement: &str) -> String {
@@ -102,9 +103,9 @@ fn on_documents(statement: &str) -> String {
     statement.replace("minhash(", "(")
 }
 
-/// Tries all pairs of changes, in all orders, at three isolation levels, checked at once and at
-/// the end, one of the two transactions prepared before it is committed; of documents at the level where a
-/// transaction sees what others have committed.
+/// Tries all pairs of changes, in all orders, at three isolation levels, with immediate and with deferred checks, and
+/// with one of the two transactions prepared before it is committed; for documents, at the level where a transaction
+/// sees the commits of others.
 pub fn interleavings(server: &Server) -> Result<Outcome> {
     let cluster = server.scratch_cluster("constraint")?;
     cluster.create(&[
@@ -158,8 +159,8 @@ fn interleave(cluster: &Cluster, form: Form, levels: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Runs two transactions of one change each. The second is prepared before it is committed,
-/// in an order of their steps. Returns how statements failed.
+/// Runs two transactions of one change each, with their steps in a given order. The second is prepared before it is
+/// committed. Returns the errors of the statements.
 fn run_pair(
     sessions: &mut Sessions,
     changes: [&str; 2],
@@ -168,7 +169,7 @@ fn run_pair(
 ) -> Result<Vec<SqlState>> {
     let begin = format!("BEGIN ISOLATION LEVEL {level}");
     for session in [0, 1] {
-        // The snapshot is one of before, where the level keeps it.
+        // Takes the snapshot before any change, if the level keeps it.
         sessions.step(session, &format!("{begin}; SELECT count(*) FROM docs"))?;
     }
     let mut steps = [0, 1].map(|session| {
@@ -190,15 +191,15 @@ fn run_pair(
     }
     sessions.finish()?;
     let mut failures = sessions.take_failures();
-    // A transaction that has failed cannot be prepared, which is no error, nor committed.
+    // A failed transaction cannot be prepared, which is not an error, nor committed.
     if failures.len() > 1 {
         failures.retain(|state| *state != SqlState::UNDEFINED_OBJECT);
     }
     Ok(failures)
 }
 
-/// A partitioned table has a constraint from PostgreSQL 17 on, where its partition key is compared by
-/// `=`; a partition has its own on every version.
+/// Checks that a partitioned table can have a constraint in PostgreSQL 17 or later if its partition key is compared by
+/// `=`, and that a partition can have its own in every version.
 pub fn partitioned(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "constraint_partitioned")?;
     let mut client = database.connect()?;
@@ -235,7 +236,7 @@ pub fn partitioned(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A table without near-duplicates, and a function that updates the row that is there or inserts one.
+/// A table without near-duplicates, and a function that updates the existing row or inserts one.
 const PUT: &str = "CREATE TABLE notices (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text, seen int DEFAULT 1,
         EXCLUDE USING neardup (near_dup_key(body, 0.9) WITH %));
     CREATE FUNCTION put_notice(new_body text) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -256,7 +257,7 @@ const PUT: &str = "CREATE TABLE notices (id bigint GENERATED ALWAYS AS IDENTITY 
         END LOOP;
     END $$";
 
-/// Checks that sessions that put the same documents at once make one row of each, and count every call.
+/// Checks that sessions that add the same documents at the same time create one row for each, and count every call.
 pub fn put(server: &Server) -> Result<Outcome> {
     const DOCUMENTS: i64 = 10;
     const CALLS: i64 = 200;
@@ -292,7 +293,7 @@ pub fn put(server: &Server) -> Result<Outcome> {
 
 const SESSIONS: usize = 16;
 
-/// The statements of many sessions at once; `{d}` is a document, `{n}` a number used once.
+/// The statements of many concurrent sessions; `{d}` is a document, `{n}` a number used only once.
 const WORK: &[&str] = &[
     "INSERT INTO docs VALUES ({n}, 1, minhash(document({d}) || ' edited'))",
     "INSERT INTO docs VALUES ({n}, 1, minhash(document({d}))) ON CONFLICT DO NOTHING",
@@ -309,8 +310,8 @@ const WORK: &[&str] = &[
          format('echo %L', concat_ws(E'\\t', {n}, 1, minhash(document({d}))))); END $$",
 ];
 
-/// 16 sessions insert, change and remove 40 documents at every isolation level: never two of one, by
-/// signatures and by the documents.
+/// Lets 16 sessions insert, change and remove 40 documents at every isolation level. Checks that there are never two of
+/// the same document, by signatures and by the documents.
 pub fn many_sessions(server: &Server) -> Result<Outcome> {
     let cluster = server.scratch_cluster("constraint_sessions")?;
     cluster.create(&[
@@ -365,8 +366,9 @@ fn burst(cluster: &Cluster, form: Form) -> Result<()> {
     Ok(())
 }
 
-/// Works as long as `goes_on` says; every eighth transaction is prepared before it is committed. Notes
-/// rejections in `rejected`; returns the numbers of changes done, rejected, not serializable, and ended by a deadlock.
+/// Works as long as `goes_on` returns true. Every eighth transaction is prepared before it is committed. Adds
+/// rejections to `rejected`. Returns the numbers of changes that succeeded, were rejected, could not be serialized, and
+/// were ended by a deadlock.
 fn work(
     mut client: Client,
     (level, form): (&str, Form),

@@ -1,5 +1,5 @@
-//! Containment of sets: exactly what counting the elements in SQL says, by index and without, in both
-//! directions, and of all pairs; resemblance of sets; and containment of documents.
+//! Containment of sets: the same results as counting the elements in SQL, with an index and without, in both
+//! directions, and for all pairs; resemblance of sets; and containment of documents.
 
 use std::thread;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::neardup::work;
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated};
 
-/// Sets with what they share counted by SQL. Every tenth is a part of the one before; some hold more
-/// elements than a page of the index.
+/// Sets with the numbers of shared elements, counted by SQL. Every tenth is a part of the previous one; some have more
+/// elements than fit on a page of the index.
 const SETS: &str = "
     CREATE FUNCTION share(part bigint[], whole bigint[]) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$
         SELECT count(*) / nullif((SELECT count(DISTINCT x) FROM unnest(part) x), 0)::float8
@@ -29,14 +29,14 @@ const SETS: &str = "
     INSERT INTO sets (prints)
     SELECT array_agg(j * i) FROM (VALUES (1), (2), (3)) i (i), generate_series(1, 5000) j GROUP BY i";
 
-/// The conditions between a query q and a row d, and what SQL counts of them.
+/// The conditions between a query q and a row d, and the corresponding results counted by SQL.
 const CONDITIONS: [[&str; 2]; 3] = [
     ["near_contained(q.prints, d.prints, {})", "containing"],
     ["near_contained(d.prints, q.prints, {})", "contained"],
     ["near_dup(d.prints, q.prints, {})", "similarity"],
 ];
 
-/// Counts what queries and rows share, once for all thresholds.
+/// Counts the elements that queries and rows share, once for all thresholds.
 const COUNT: &str = "
     DROP TABLE IF EXISTS queries, counted;
     CREATE TEMP TABLE queries AS SELECT * FROM sets WHERE id % 37 = 0 OR id BETWEEN 295 AND 310;
@@ -45,7 +45,7 @@ const COUNT: &str = "
            jaccard(q.prints, d.prints) AS similarity
     FROM queries q, sets d";
 
-/// Checks that two queries return the same rows, and some.
+/// Checks that two queries return the same rows, and at least one row.
 fn ensure_same(client: &mut Client, found: &str, counted: &str) -> Result<()> {
     let row = client.query_one(
         &format!(
@@ -81,8 +81,8 @@ fn ensure_equal(client: &mut Client, threshold: &str, state: &str) -> Result<()>
     Ok(())
 }
 
-/// Checks thresholds from near 0 to 1, in the log, in segments, with rows larger than a page, after
-/// deletes, VACUUM and REINDEX.
+/// Checks thresholds from near 0 to 1: in the log, in segments, with rows larger than a page, and after deletes, VACUUM
+/// and REINDEX.
 pub fn equals_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "containment")?;
     let mut client = database.connect()?;
@@ -108,8 +108,8 @@ pub fn equals_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Documents, and thirds of documents, as sets of their shingles, with what they share counted by joining
-/// the elements.
+/// Documents, and thirds of documents, as sets of their shingles, with the numbers of shared elements counted by a
+/// join.
 const DOCUMENTS: &str = "
     CREATE TABLE sets AS SELECT id, shingle_hashes(body) AS prints FROM docs;
     CREATE INDEX ON sets USING neardup (prints);
@@ -142,7 +142,7 @@ pub fn documents_equal_counting(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that all pairs, and all pairs of two queries, are those that SQL counts.
+/// Checks that all pairs of one query, and all pairs of two queries, are those that SQL counts.
 pub fn pairs_equal_counting(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "containment_pairs")?;
     let mut client = database.connect()?;
@@ -178,8 +178,8 @@ pub fn pairs_equal_counting(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that `near_contained` keeps the rows that `containment` of documents does, by index and without,
-/// in every unit, and of columns with a collation of their own.
+/// Checks that `near_contained` returns the same rows as `containment` of documents, with an index and without, in
+/// every unit, and for columns with a collation of their own.
 pub fn near_contained_documents(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "near_contained")?;
     let mut client = database.connect()?;
@@ -209,7 +209,7 @@ pub fn near_contained_documents(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Compares `near_contained`, and `containment` with a bound, with a scan, by an index for these options.
+/// Compares `near_contained`, and `containment` with a bound, with a scan, using an index for these options.
 fn ensure_containing(client: &mut Client, options: &str) -> Result<()> {
     client.batch_execute(&format!(
         "DROP INDEX IF EXISTS docs_shingles; RESET enable_seqscan;
@@ -237,8 +237,7 @@ fn ensure_containing(client: &mut Client, options: &str) -> Result<()> {
     Ok(())
 }
 
-/// Statements that concurrent sessions repeat: rows larger than a page of the index come between
-/// others.
+/// Statements that concurrent sessions repeat: rows larger than a page of the index are inserted between others.
 const WORK: &[&str] = &[
     "INSERT INTO sets (prints) SELECT array_agg(hashint8extended(j, i)) FROM generate_series(1, 4) i, generate_series(1, 3000) j GROUP BY i",
     "INSERT INTO sets (prints) SELECT array_agg(i * j) FROM generate_series(1, 2) i, generate_series(1, 9000) j GROUP BY i",
@@ -247,14 +246,14 @@ const WORK: &[&str] = &[
     "VACUUM sets",
 ];
 
-/// Checks that the server is killed while rows larger than a page are inserted beside others, and that a
-/// replica has the index as the primary wrote it.
+/// Kills the server while rows larger than a page are inserted among others, and checks that a replica has the same
+/// index as the primary.
 pub fn crash(server: &Server) -> Result<Outcome> {
     let primary = server.scratch_cluster("containment_crash")?;
     primary.create(&[
         ("wal_level", "replica"),
         ("wal_consistency_checking", "generic"),
-        // Without images of whole pages the check would look at pages that were cut off.
+        // Without full-page images, the check would read pages that were cut off.
         ("full_page_writes", "on"),
     ])?;
     primary.start()?;

@@ -1,5 +1,4 @@
-//! Lookups of real documents and of many bit strings through an index: exactly the rows of the
-//! sequential scan.
+//! Lookups of real documents and of many bit strings through an index: exactly the rows that a sequential scan finds.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -11,8 +10,8 @@ use testbed::server::{Server, memory};
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated};
 
-/// Looks up every document of a collection: numbers of slots, packed signatures and
-/// others that compare with none, thresholds from far below the index's to 1.
+/// Looks up every document of a collection: with several numbers of slots, with packed signatures and with signatures
+/// that are not comparable, at thresholds from far below the index's to 1.
 pub fn documents(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), &["mccormick_2500"]) {
         check_signatures(server, &collection, &SIGNATURES)?;
@@ -23,7 +22,7 @@ pub fn documents(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Of every number of slots, with a packed one at the end.
+/// The numbers of slots, with packed signatures at the end.
 const SIGNATURES: [&str; 6] = [
     "minhash(body, slots => 64)",
     "minhash(body, slots => 100)",
@@ -45,7 +44,7 @@ fn check_signatures(server: &Server, collection: &Collection, signatures: &[&str
     Ok(())
 }
 
-/// A table of signatures, a fifth of them made with other parameters, and all pairs by a scan.
+/// Creates a table of signatures, a fifth of them made with other parameters, and a table of all pairs found by a scan.
 fn fill(client: &mut Client, signature: &str) -> Result<()> {
     client.batch_execute(&format!(
         "DROP TABLE IF EXISTS sigs, scan;
@@ -67,7 +66,7 @@ fn check_thresholds(client: &mut Client) -> Result<()> {
     for threshold in ["0.8", "0.85", "0.95", "1"] {
         check_pairs(client, threshold, 1)?;
     }
-    // Known only when the query runs: the index returns all its rows.
+    // The value is known only when the query runs, so the index returns all its rows.
     check_pairs(client, "(SELECT 0.4::float8)", 1000)?;
     client.batch_execute("RESET enable_seqscan")?;
     Ok(())
@@ -83,7 +82,7 @@ fn check_pairs(client: &mut Client, threshold: &str, every: u32) -> Result<()> {
     check_same(client, &lookup, &wanted)
 }
 
-/// Both queries return the same rows, and the first uses the index.
+/// Checks that both queries return the same rows, and that the first uses the index.
 fn check_same(client: &mut Client, lookup: &str, wanted: &str) -> Result<()> {
     let plan: Vec<String> = client
         .query(&format!("EXPLAIN (COSTS OFF) {lookup}"), &[])?
@@ -110,8 +109,8 @@ fn check_same(client: &mut Client, lookup: &str, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-/// 200 000 random and clustered bit strings of 64, 128 and 256 bits in one column, distances 0 to
-/// 12, in every state of the index.
+/// Looks up 200 000 random and clustered bit strings of 64, 128 and 256 bits in one column, at distances from 0 to 12,
+/// in every state of the index.
 pub fn bit_strings(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "equals_scan_bits")?;
     let mut client = database.connect()?;
@@ -135,7 +134,7 @@ pub fn bit_strings(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Groups of ten with 0 to 12 bits flipped; half of the groups hold random strings.
+/// Groups of ten with 0 to 12 bits flipped; half of the groups consist of random strings.
 const STRINGS: &str = "
     SET max_parallel_workers_per_gather = 0;
     CREATE FUNCTION bits(n int, seed int) RETURNS varbit LANGUAGE sql AS $$
@@ -155,13 +154,13 @@ const SCAN: &str = "TRUNCATE scan;
     INSERT INTO scan SELECT q.id, d.id, bit_hamming(q.b, d.b) FROM strings q, strings d
     WHERE q.id % 5000 = 15 AND length(q.b) = length(d.b) AND bit_hamming(q.b, d.b) <= 12";
 
-/// Tries distances that the index serves with 40 queries, and the next one, which it answers with all
-/// its rows, with 4.
+/// Tries distances that the index serves with 40 queries, and the next distance, for which it returns all its rows,
+/// with 4.
 fn check_distances(client: &mut Client, served: i32) -> Result<()> {
     client.batch_execute("SET enable_seqscan = off")?;
     for distance in 0..=(served + 1).min(12) {
         let queries = if distance <= served { 5000 } else { 50000 };
-        // Known only when the query runs, so that the index is used beyond its distance too.
+        // The value is known only when the query runs, so the index is used even beyond its distance.
         check_same(
             client,
             &format!(
@@ -176,7 +175,7 @@ fn check_distances(client: &mut Client, served: i32) -> Result<()> {
     Ok(())
 }
 
-/// Three of four rows have up to three bits other than one string, and are candidates of its lookup.
+/// Three out of four rows differ from one string in up to three bits, and are candidates of its lookup.
 const TEMPLATE: &str = "
     CREATE TABLE strings AS SELECT id, CASE WHEN id % 4 = 0 THEN ('x' || md5(id::text))::bit(64)
         ELSE set_bit(set_bit(set_bit(zeros, id % 64, 1), id / 64 % 64, 1), id / 4096 % 64, 1) END AS b
@@ -184,14 +183,14 @@ const TEMPLATE: &str = "
     CREATE INDEX ON strings USING neardup (b hamming_ops (distance = 6));
     ANALYZE strings";
 
-/// The condition of rows near that string.
+/// The condition for rows near that string.
 const NEAR: &str = "hamming_within(b, repeat('0', 64)::bit(64), 3)";
 
-/// Memory that a search may take besides, in kB.
+/// The additional memory that a search may take, in kB.
 const MOST: u64 = 4_000;
 
-/// Candidates beyond work_mem, 300 000 of them in 64 kB, are in a temporary file: the rows equal the rows of the
-/// sequential scan, memory is bounded, and the file goes with the scan however that ends.
+/// Checks that 300 000 candidates, which exceed a work_mem of 64 kB, are kept in a temporary file: the rows equal the
+/// rows of the sequential scan, memory is bounded, and the file is removed however the scan ends.
 pub fn many_candidates(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "many_candidates")?;
     let mut client = database.connect()?;
@@ -257,7 +256,7 @@ fn check_order(client: &mut Client, pid: i32, wanted: (i64, i64)) -> Result<()> 
     Ok(())
 }
 
-/// Checks that a guard looks at the rows near another in bounded memory.
+/// Checks that a guard finds the rows near another in bounded memory.
 fn check_guard(client: &mut Client, pid: i32) -> Result<()> {
     client.batch_execute(
         "ALTER TABLE strings ADD PRIMARY KEY (id);
@@ -276,7 +275,7 @@ fn check_guard(client: &mut Client, pid: i32) -> Result<()> {
     Ok(())
 }
 
-/// Temporary files are there while a scan goes on, and go when it is closed, fails or is canceled.
+/// Checks that temporary files exist while a scan continues, and are removed when it is closed, fails or is canceled.
 fn check_files(client: &mut Client) -> Result<()> {
     let files = "SELECT count(*) FROM pg_ls_tmpdir()
                  WHERE name LIKE format('pgsql_tmp%s.%%', pg_backend_pid())";

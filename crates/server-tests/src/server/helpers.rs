@@ -12,8 +12,8 @@ use testbed::server::database::Database;
 
 use crate::harness::Outcome;
 
-/// Documents in families of four whose members differ in some words: a third of them short, a third
-/// compressed in the row, a third out of line; some of them copies, some empty, some NULL.
+/// Documents in families of four whose members differ in some words: a third of them short, a third compressed inline,
+/// a third out of line; some of them copies, some empty, some NULL.
 const DOCUMENTS: &str = "
     CREATE TABLE docs (id bigint PRIMARY KEY, body text);
     INSERT INTO docs
@@ -51,8 +51,8 @@ const BUILDS: &[&str] = &[
     "CREATE INDEX built ON docs USING neardup (body); SELECT near_dup_index_check('built'); DROP INDEX built",
 ];
 
-/// Checks that every job gives the same rows in the same order with any number of helpers, and the same
-/// rows with any work_mem.
+/// Checks that every job returns the same rows in the same order with any number of helpers, and the same rows with any
+/// work_mem.
 pub fn change_no_answer(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "helpers")?;
     let mut client = database.connect()?;
@@ -81,14 +81,14 @@ pub fn change_no_answer(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Indexes on text: one within scopes, some of them NULL, and a partial one over an expression.
+/// Indexes on text: one within scopes, some of which are NULL, and a partial one over an expression.
 const INDEXES: &[&str] = &[
     "docs USING neardup (body)",
     "docs USING neardup ((NULLIF(id % 3, 0)), body text_ops (unit = 'char', k = 5, seed = 7))",
     "docs USING neardup ((body || ' end')) WHERE id % 5 > 0",
 ];
 
-/// Checks that helpers make an index the same, byte by byte but for the place in WAL, and pass the check.
+/// Checks that helpers build the same index, byte by byte except for WAL positions, and that it passes the check.
 pub fn build_the_same_index(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "helpers_build")?;
     let mut client = database.connect()?;
@@ -118,12 +118,12 @@ pub fn build_the_same_index(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The pages of the index without their places in WAL and their checksums.
+/// The pages of the index without their WAL positions and checksums.
 const PAGES: &str = "SELECT string_agg(substr(page, 11), ''::bytea ORDER BY number)
     FROM generate_series(0, pg_relation_size('built') / 8192 - 1) number,
          pg_read_binary_file(pg_relation_filepath('built'), number * 8192, 8192) page";
 
-/// Documents in families of a hundred, whose pairs are too many to be compared all.
+/// Documents in families of a hundred, which have too many pairs for all of them to be compared.
 const CROWD: &str = "
     CREATE TABLE crowd (id bigint PRIMARY KEY, body text);
     INSERT INTO crowd
@@ -132,7 +132,7 @@ const CROWD: &str = "
                 FROM generate_series(1, 120) w)
     FROM generate_series(1::bigint, 800) id";
 
-/// Checks both methods of `near_dup_clusters`, whether or not all pairs are compared for them.
+/// Checks both methods of `near_dup_clusters`, whether or not they compare all pairs.
 fn clusters_are_those_of_the_pairs(client: &mut Client) -> Result<()> {
     client.batch_execute(CROWD)?;
     for (table, documents) in [
@@ -178,7 +178,7 @@ fn signed_inside_equals_signed_before(client: &mut Client) -> Result<()> {
             continue;
         }
         let before = job.replace(", body", ", minhash(body), body");
-        // The threshold decides how many slots are signed inside, and they decide the order.
+        // The threshold determines the number of slots of the internal signatures, and this determines the order.
         let mut inside = answer(client, job, 2, "1MB")?;
         inside.sort_unstable();
         for helpers in [0, 2] {
@@ -216,8 +216,8 @@ fn answer(
     Ok(messages.into_iter().filter_map(row).collect())
 }
 
-/// After an end, a cancel at any moment and an error a session has no further thread and no
-/// temporary file; a terminated one leaves the server as it was.
+/// Checks that after an end, a cancel at any moment and an error, a session has no remaining thread and no temporary
+/// file; and that a terminated session leaves the server as it was.
 pub fn leave_nothing(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "helpers_end")?;
     let mut client = database.connect()?;
@@ -226,7 +226,7 @@ pub fn leave_nothing(server: &Server) -> Result<Outcome> {
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
     let mut most = 1;
     for job in JOBS.iter().chain(BUILDS) {
-        // On a busy machine a build may be over before anybody looks.
+        // On a busy machine, a build may be over before anyone looks.
         let mut tries = if BUILDS.contains(job) { 100 } else { 1 };
         let whole = loop {
             let start = Instant::now();
@@ -270,8 +270,8 @@ pub fn leave_nothing(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the number of threads of a process.
-/// Helpers get along with callbacks at a session's end that others leave, and with those that others take back.
+/// Checks that helpers work together with callbacks that others register for the end of a session, and with callbacks
+/// that others remove.
 pub fn beside_other_callbacks(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "helpers")?;
     let mut client = database.connect()?;
@@ -289,13 +289,13 @@ pub fn beside_other_callbacks(server: &Server) -> Result<Outcome> {
         Ok(client.query_one(&query, &[])?.get(0))
     };
     let expected = count(&mut client, "TABLE docs ORDER BY id")?;
-    // Jobs of a session, more than PostgreSQL has room for callbacks: the first of them leaves one of its own.
+    // More jobs in one session than PostgreSQL has room for callbacks: the first job registers one of its own.
     let mut client = database.connect()?;
     for _ in 0..30 {
         let found = count(&mut client, "SELECT * FROM in_a_table()")?;
         ensure!(found == expected, "{found} pairs, not {expected}");
     }
-    // The first job of a session leaves a callback, and fails after that.
+    // The first job of a session registers a callback, and fails after that.
     client.batch_execute(
         "CREATE FUNCTION fails() RETURNS SETOF docs LANGUAGE plpgsql AS $$ BEGIN
              CREATE TEMPORARY TABLE IF NOT EXISTS copied AS TABLE docs;
@@ -311,7 +311,7 @@ pub fn beside_other_callbacks(server: &Server) -> Result<Outcome> {
         ensure!(found == expected, "{found} pairs after an error");
     }
     if server.pg.major >= 19 {
-        // In a session of its own, which has not loaded the library.
+        // In a new session, which has not loaded the library.
         database
             .connect()?
             .batch_execute("REPACK (CONCURRENTLY) docs")?;
@@ -321,11 +321,12 @@ pub fn beside_other_callbacks(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Returns the number of threads of a process.
 fn threads(pid: i32) -> Result<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
 }
 
-/// Returns the most threads of a process while `work` is done.
+/// Returns the maximum number of threads of a process while `work` runs.
 fn most_threads(pid: i32, work: impl FnOnce() -> Result<()> + Send) -> Result<usize> {
     thread::scope(|scope| {
         let worker = scope.spawn(work);
@@ -340,7 +341,7 @@ fn most_threads(pid: i32, work: impl FnOnce() -> Result<()> + Send) -> Result<us
 }
 
 fn ensure_alone(client: &mut Client, pid: i32) -> Result<()> {
-    // A thread that has been joined is listed until the kernel is through with it.
+    // A joined thread is listed until the kernel has finished with it.
     let end = Instant::now() + Duration::from_mins(10);
     while threads(pid)? > 1 && Instant::now() < end {
         thread::sleep(Duration::from_millis(1));
@@ -360,7 +361,7 @@ fn terminate(database: &Database<'_>, job: &str, after: Duration) -> Result<()> 
     client.batch_execute("SET max_parallel_maintenance_workers = 4; SET work_mem = '256kB'")?;
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
     thread::scope(|scope| {
-        // It may be done before.
+        // The job may have finished earlier.
         scope.spawn(move || client.batch_execute(job).is_ok());
         thread::sleep(after);
         let mut other = database.connect()?;

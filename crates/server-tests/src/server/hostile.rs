@@ -1,5 +1,4 @@
-//! A role that may do nothing but create temporary objects, against every function that runs a query
-//! or names an object.
+//! Calls every function that runs a query or names an object as a role that can only create temporary objects.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -9,8 +8,8 @@ use testbed::server::database::Database;
 
 use crate::harness::Outcome;
 
-/// Types by the names of those that the functions look for, of values that are no pointers to them,
-/// and tables of such values.
+/// Types with the names of the types that the functions look for, with values that are not pointers to them, and tables
+/// of such values.
 const TRAPS: &str = "
     CREATE DOMAIN pg_temp.minhash_signature AS bigint;
     CREATE DOMAIN pg_temp._ball AS bigint;
@@ -24,7 +23,7 @@ const TRAPS: &str = "
     CREATE INDEX z_k ON z (k);
     INSERT INTO z VALUES (16, 16, 16, 16, 16, '16'), (4096, 4096, 4096, 4096, 4096, '4096')";
 
-/// Calls of each function with values of these types, every one rejected.
+/// Calls of each function with values of these types; all are rejected.
 const REJECTED: &[(&str, &str, SqlState)] = &[
     (
         "near_dup_pairs",
@@ -183,7 +182,7 @@ const REJECTED: &[(&str, &str, SqlState)] = &[
     ),
 ];
 
-/// Calls that read a table without a privilege for it.
+/// Calls that read a table without the required privilege.
 const READS: &[&str] = &[
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM private.docs', 0.5)",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT 1, md5(''a'')', 0.5, exceptions => 'SELECT id, id FROM private.docs')",
@@ -202,15 +201,16 @@ const READS: &[&str] = &[
     "SELECT count(*) FROM near_dup_index_check(INDEX)",
 ];
 
-/// Functions that a user can call and whose result depends on more than their arguments: those that
-/// run a query, name an object, or are a trigger's.
+/// Functions that a user can call and whose result depends on more than their arguments: functions that run a query,
+/// name an object, or belong to a trigger.
 const VOLATILE: &str = "SELECT DISTINCT p.proname::text FROM pg_proc p
     JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
     JOIN pg_extension e ON e.oid = d.refobjid
     WHERE e.extname = 'pg_neardup' AND p.provolatile = 'v'
         AND NOT 'internal'::regtype = ANY (p.proargtypes)";
 
-/// Types are checked by themselves and not by their names, and queries run with the caller's rights.
+/// Checks that types are identified by themselves and not by their names, and that queries run with the caller's
+/// rights.
 pub fn role(server: &Server) -> Result<Outcome> {
     let database = Database::create(&server.main, "hostile_role", "")?;
     let name = &database.name;

@@ -1,4 +1,4 @@
-//! The memory and files of jobs over whole collections, and their progress as others see it.
+//! The memory and files of jobs over whole collections, and their progress as other sessions see it.
 
 use std::thread;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use testbed::server::{Server, memory};
 
 use crate::harness::Outcome;
 
-/// Keys go to temporary files: 160 MB of them with work_mem of 4 MB.
+/// Keys are written to temporary files: 160 MB of them with work_mem of 4 MB.
 pub fn keys_in_files(server: &Server) -> Result<Outcome> {
     const MOST: u64 = 64_000;
     let database = Database::with_extension(&server.main, "keys")?;
@@ -37,14 +37,14 @@ pub fn keys_in_files(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Documents in families of 14, whose members differ in a word each: 7 similar pairs a document.
+/// Documents in families of 14 whose members differ in one word each: 7 similar pairs per document.
 const FAMILIES: &str = "CREATE TABLE families AS
     SELECT id, minhash((SELECT string_agg(CASE w WHEN id % 14 THEN 'own' || id ELSE id / 14 || 'w' || w END, ' ')
                         FROM generate_series(1, 40) w), 1) AS sig
     FROM generate_series(1, 42000) id";
 
-/// Bands and similar pairs are in temporary files: the bands alone would take 9 MB, and star clusters, which
-/// need all similar pairs, take little more memory than the pairs, which are handed on.
+/// Checks that bands and similar pairs are in temporary files: the bands alone would take 9 MB. Star clusters, which
+/// need all similar pairs, take little more memory than the pairs, which are passed on.
 pub fn bands_and_pairs_in_files(server: &Server) -> Result<Outcome> {
     const MOST: u64 = 16_000;
     const MORE: u64 = 2_500;
@@ -76,8 +76,8 @@ pub fn bands_and_pairs_in_files(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Jobs that take very long, and stages that each goes through. Rows of `template` are all nearly near
-/// enough to each other, so that each is compared with all.
+/// Jobs that take very long, and the stages of each. All rows of `template` are almost near enough to each other, so
+/// that each is compared with all.
 const LONG_JOBS: &[(&str, &[&str])] = &[
     (
         "SELECT count(*) FROM near_dup_pairs(NULL::int,
@@ -92,8 +92,8 @@ const LONG_JOBS: &[(&str, &[&str])] = &[
     ("SELECT kind FROM long, near_dup_explain(a, b)", &["comparing"]),
 ];
 
-/// Other sessions see the stages of a job before its statement, from their beginning on and with more and
-/// more done, and the statement alone afterwards.
+/// Checks that other sessions see each stage of a job before its statement, from the beginning of the stage and with
+/// increasing progress, and afterward only the statement.
 pub fn seen_by_others(server: &Server) -> Result<Outcome> {
     const SEEN: &str = "SELECT query FROM pg_stat_activity WHERE pid = $1";
     let database = Database::with_extension(&server.main, "seen")?;
@@ -138,7 +138,7 @@ pub fn seen_by_others(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A build that waits at its row 3 000 as long as somebody else holds the advisory lock 1.
+/// A build that waits at row 3 000 as long as another session holds the advisory lock 1.
 const HELD_BUILD: &str = "
     SET max_parallel_maintenance_workers = 0;
     CREATE FUNCTION held(id int, body text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
@@ -149,7 +149,7 @@ const HELD_BUILD: &str = "
     CREATE TABLE rows AS SELECT i AS id, 'some words of row ' || i AS body FROM generate_series(1, 5000) i;
     CREATE INDEX ON rows USING neardup (held(id, body))";
 
-/// Other sessions see the phase of a build and the rows that it has read.
+/// Checks that other sessions see the phase of a build and the number of rows that it has read.
 pub fn builds_seen_by_others(server: &Server) -> Result<Outcome> {
     const SEEN: &str =
         "SELECT phase, tuples_done FROM pg_stat_progress_create_index WHERE pid = $1";
@@ -179,7 +179,7 @@ pub fn builds_seen_by_others(server: &Server) -> Result<Outcome> {
     })
 }
 
-/// Returns whether a job was seen in a stage with two different numbers of steps done, of a total.
+/// Returns whether a job was seen in one stage with two different numbers of completed steps, out of a total.
 fn rises(seen: &[String], stage: &str, job: &str) -> bool {
     let steps = |seen: &String| {
         let told = seen

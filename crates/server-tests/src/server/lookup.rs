@@ -1,4 +1,4 @@
-//! Lookup through the B-tree of band keys: the rows of the sequential scan, all of them, no others.
+//! Lookup through the B-tree of band keys: all rows that a sequential scan finds, and no others.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -8,13 +8,13 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated};
 
-/// Looks up every document of a collection as query, at several thresholds and numbers of slots, by
-/// counting intact bands and by probing.
+/// Looks up every document of a collection, at several thresholds and numbers of slots, by counting intact bands and by
+/// probing.
 pub fn btree_equals_scan(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), &["msr_paraphrase"]) {
         let database = Database::with_extension(&server.main, "lookup")?;
         let mut client = database.connect()?;
-        // Compiled, as on a server that has not been told otherwise.
+        // With compilation, as on a server with default settings.
         client.batch_execute("SET jit = on")?;
         collection.load(&mut client, "docs")?;
         check_collection(&mut client).with_context(|| collection.name().to_string())?;
@@ -35,7 +35,7 @@ fn check_collection(client: &mut Client) -> Result<()> {
              ANALYZE sigs, bands, scan"
         ))?;
         for threshold in [0.8, 0.85, 0.9, 0.95, 1.0] {
-            // b keys, and at most (1 - t) k differing slots, each of which spoils one key at most.
+            // b keys, and at most (1 - t) k differing slots, each of which spoils at most one key.
             let counted = format!(
                 "SELECT b.id FROM bands b WHERE b.band = ANY (minhash_bands(q.sig, 0.8))
                  GROUP BY b.id

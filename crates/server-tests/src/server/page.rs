@@ -12,11 +12,11 @@ use testbed::{shell, workspace};
 use super::python;
 use crate::harness::{Missing, Outcome};
 
-/// The page's own protection, taken out so that escaping alone has to hold.
+/// The page's own protection, which is removed so that escaping alone must be sufficient.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// Leaves nothing in the page but: whether a script ran, the number of scripts, whether anything
-/// is too wide for the window or its column, whether the columns are apart from each other.
+/// Replaces the page with: whether a script ran, the number of scripts, whether anything is too wide for the window or
+/// its column, and whether the columns are separate.
 const MEASURE: &str = "<script>addEventListener('load', () => {
     const [a, b] = document.querySelectorAll('article'), [l, r] = [a, b].map(x => x.getBoundingClientRect());
     const wide = [document.documentElement, a, b].some(x => x.scrollWidth > x.clientWidth);
@@ -24,8 +24,8 @@ const MEASURE: &str = "<script>addEventListener('load', () => {
     document.body.textContent = ['measured', !!window.ran, document.scripts.length, wide, apart].join(' ');
 })</script>";
 
-/// No script of a document runs and no layout breaks, on a desk and on a phone: of pairs of documents, and of
-/// reports, whose folded parts are printed.
+/// Checks that no script of a document runs and no layout breaks, on a desktop and on a phone, for pairs of documents
+/// and for reports, whose folded parts are printed.
 pub fn hostile_documents(server: &Server) -> Result<Outcome> {
     let Some(browser) = Browser::find()? else {
         return Ok(Outcome::Skipped(Missing::Chromium));
@@ -63,7 +63,7 @@ pub fn hostile_documents(server: &Server) -> Result<Outcome> {
             );
         }
     }
-    // The measurement sees what it looks for.
+    // The measurement detects the failures that it looks for.
     let mut page = unprotected(&fs::read_to_string(&files[0])?)?;
     page += "<script>ran = true</script><p style='width: 9999px'>wide</p>";
     let found = browser.measure(&SIZES[..1], &page, MEASURE)?;
@@ -71,18 +71,18 @@ pub fn hostile_documents(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Width and height of a desk's window, and of a phone's.
+/// The width and height of a desktop window, and of a phone's.
 const SIZES: [[u32; 2]; 2] = [[1200, 800], [320, 900]];
 
-/// Leaves nothing in the page but the number of documents that are folded and not to be seen.
+/// Replaces the page with the number of folded documents that are not visible.
 const PRINTED: &str = "<script>addEventListener('load', () => {
     const folded = [...document.querySelectorAll('details:not([open]) article')].slice(0, 1000);
     const hidden = folded.filter(x => x.getBoundingClientRect().height < 30);
     document.body.textContent = ['measured', hidden.length].join(' ');
 })</script>";
 
-/// Unfolds a page of moderate size, and leaves nothing in it but: whether a script ran, the number of
-/// scripts, whether the page is too wide for the window, whether an article is hardly to be seen.
+/// Unfolds a page of moderate size, and replaces it with: whether a script ran, the number of scripts, whether the page
+/// is too wide for the window, and whether an article is hardly visible.
 const SECTIONS: &str = "<script>addEventListener('load', () => {
     const folded = document.querySelectorAll('details');
     if (folded.length < 1000) folded.forEach(x => x.open = true);
@@ -105,12 +105,12 @@ pub fn browser() -> Option<PathBuf> {
         .find_map(|name| which::which(name).ok())
 }
 
-/// Takes over what a script has left in the frames.
+/// Copies the results that a script has left in the frames.
 const HAND_ON: &str = "<script>addEventListener('load', () => {
     document.body.textContent = Array.from(frames, frame => frame.document.body.textContent).join('\\n');
 })</script>";
 
-/// A browser, and where it keeps its files.
+/// A browser, and the directory of its files.
 struct Browser {
     program: PathBuf,
     directory: PathBuf,
@@ -123,7 +123,8 @@ impl Browser {
         Ok(browser().map(|program| Browser { program, directory }))
     }
 
-    /// Returns the results of a script in a page, in frames of the given widths and heights: a window has a least width.
+    /// Returns the results of a script in a page, in frames of the given widths and heights, because a window has a
+    /// minimum width.
     fn measure(&self, sizes: &[[u32; 2]], page: &str, script: &str) -> Result<Vec<String>> {
         let file = self.directory.join("page.html");
         let source = format!("{page}{script}")

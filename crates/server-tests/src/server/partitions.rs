@@ -1,4 +1,4 @@
-//! Declarative partitions: every partition's index is used, by parallel workers too.
+//! Declarative partitions: every partition's index is used, also by parallel workers.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -29,7 +29,7 @@ const JOIN: &str = "SELECT a.id, b.id FROM docs a JOIN docs b ON near_dup(b.sig,
     AND a.id < b.id WHERE a.id <= 100";
 const UNION: &str = "SELECT minhash_union(sig)::text FROM docs";
 
-/// Checks that the plans are what they should be, and so are their answers.
+/// Checks that the plans and their answers are as expected.
 pub fn parallel_plans(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "partitions")?;
     let output = database.psql(TABLE)?;
@@ -43,7 +43,7 @@ pub fn parallel_plans(server: &Server) -> Result<Outcome> {
         "RESET enable_indexscan; RESET enable_bitmapscan; {PARALLEL}"
     ))?;
 
-    // So small a table would be scanned.
+    // Such a small table would be scanned.
     client.batch_execute("SET enable_seqscan = off")?;
     let lookup = plan(&mut client, LOOKUP)?;
     expect(

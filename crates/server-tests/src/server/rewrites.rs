@@ -1,4 +1,4 @@
-//! Commands that write a table anew keep index, guard and tracker: VACUUM FULL, CLUSTER, REPACK.
+//! Commands that rewrite a table keep its index, guard and tracker: VACUUM FULL, CLUSTER, REPACK.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,14 +25,14 @@ const PAIRS: &str = "
     SELECT count(*), coalesce(sum(hashint8(a.id * 100000 + b.id)), 0)::text FROM docs a
     JOIN docs b ON a.id < b.id AND near_dup(b.body, a.body, 0.8)";
 
-/// Rows whose cluster is not the one that is computed anew.
+/// Returns rows whose cluster differs from the one computed from scratch.
 const WRONG_CLUSTERS: &str = "
     SELECT count(*) FROM docs_clusters kept
     FULL JOIN near_dup_clusters(NULL::int, 'SELECT id, body FROM docs ORDER BY id', 0.8) anew USING (key)
     WHERE kept.canonical IS DISTINCT FROM anew.cluster";
 
-/// Compares everything with what a scan finds after each command that rewrites the table, and after VACUUM by
-/// several processes.
+/// After each command that rewrites the table, and after VACUUM with several processes, compares everything with the
+/// results of a scan.
 pub fn keep_everything(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "rewrites")?;
     let mut client = database.connect()?;
@@ -60,7 +60,7 @@ pub fn keep_everything(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks lookups, the index, the guard's notes and the tracker, which a new copy of a row reaches.
+/// Checks lookups, the index, the guard's notes, and that the tracker handles a new copy of a row.
 fn check(client: &mut Client, command: &str, number: i32) -> Result<()> {
     let pairs = |client: &mut Client| -> Result<(i64, String)> {
         let row = client.query_one(PAIRS, &[])?;

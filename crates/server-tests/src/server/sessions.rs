@@ -1,4 +1,4 @@
-//! The ground of the other tests of concurrency: sessions take their steps in the given order.
+//! Tests the basis of the other concurrency tests: sessions take their steps in the given order.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
@@ -8,8 +8,8 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 use crate::sessions::{Sessions, Step, orders};
 
-/// Checks that a session is seen to wait, and goes on when the other one lets it; of a deadlock one is
-/// the victim.
+/// Checks that a session is seen to wait, and continues when the other one lets it; of a deadlock, one session is the
+/// victim.
 pub fn wait_for_each_other(server: &Server) -> Result<Outcome> {
     let database = Database::create(&server.main, "sessions", "")?;
     database

@@ -1,4 +1,4 @@
-//! Documents and signatures in every form in which a server keeps values.
+//! Documents and signatures in every form in which a server stores values.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -7,7 +7,7 @@ use testbed::server::database::Database;
 
 use crate::harness::{Outcome, figure};
 
-/// From a short header to a megabyte; a column before them that moves them off alignment.
+/// Lengths from a short header to a megabyte, with a column before them that changes their alignment.
 const DOCUMENTS: &str = "
     CREATE TABLE docs (odd boolean, body text, pglz text, lz4 text, far text);
     ALTER TABLE docs ALTER body SET STORAGE plain, ALTER far SET STORAGE external,
@@ -19,7 +19,7 @@ const DOCUMENTS: &str = "
          UNION ALL SELECT string_agg(md5(i::text), ' ') FROM generate_series(1, 30000) i) v (d);
     UPDATE docs SET pglz = coalesce(pglz, body), far = coalesce(far, body)";
 
-/// Checks that the same answers for a document as it is stored and as it comes from an expression.
+/// Checks that functions return the same answers for a stored document as for one from an expression.
 pub fn every_form(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "storage")?;
     let mut client = database.connect()?;
@@ -52,7 +52,7 @@ pub fn every_form(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns a query whose functions read the whole of a document.
+/// Returns a query whose functions read a whole document.
 fn answers(document: &str) -> String {
     format!(
         "(minhash({document}), minhash({document}, 5, 'char', 'none'), simhash({document}),
@@ -66,7 +66,7 @@ fn has_lz4(client: &mut Client) -> Result<bool> {
     Ok(client.query_one(query, &[])?.get(0))
 }
 
-/// Signatures too long for their row are read from where they are kept.
+/// Checks that signatures too long for their row are read from the TOAST table.
 pub fn long_signatures(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "storage_signatures")?;
     let mut client = database.connect()?;

@@ -9,8 +9,8 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated};
 
-/// The common part of a generated collection and a corpus: the list of exact values, and how
-/// `resemblance` gives them.
+/// The part that a generated collection and a corpus have in common: the list of exact values, and how `resemblance`
+/// computes them.
 struct List {
     generated: fn() -> Generated,
     corpora: &'static [&'static str],
@@ -39,8 +39,8 @@ const LISTS: [List; 3] = [
     },
 ];
 
-/// `resemblance` gives the values of the lists to 6 decimals. Lists of tokens by category, in
-/// which marks count as letters, are compared on ASCII documents, where the rules agree.
+/// Checks that `resemblance` returns the values of the lists to 6 decimals. Lists of tokens by category, in which marks
+/// count as letters, are compared for ASCII documents, where the rules agree.
 pub fn exact_lists(server: &Server) -> Result<Outcome> {
     for list in LISTS {
         let (name, options) = (list.list, list.options);
@@ -67,7 +67,7 @@ pub fn exact_lists(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Arabic with and without vowel signs is one under fold 'marks'.
+/// Checks that Arabic with and without vowel signs is equal under fold 'marks'.
 pub fn vocalized_pairs(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::arabic(), &["hadith_ar"]) {
         let database = Database::with_extension(&server.main, "text_marks")?;
@@ -103,7 +103,7 @@ const PARTS: &str = "SELECT concat_ws(' ', cut_passages(d, '{[2,4), [6,7)}', '_'
         (SELECT string_agg(p::text, ',') FROM frequent_passages(format('SELECT %L', d || ' -- ' || d), 2) p))
      FROM (VALUES ($1::text)) v (d)";
 
-/// Checks that a text gives the same answers in a database of another encoding as in one of UTF8.
+/// Checks that a text gives the same answers in a database with another encoding as in one with UTF8.
 pub fn encodings(server: &Server) -> Result<Outcome> {
     const TEXTS: &[(&str, &str)] = &[
         ("LATIN1", "Crème brûlée à la Straße, Öl und Äpfel für 3 £"),
@@ -137,7 +137,7 @@ pub fn encodings(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Bytes that are no text have no characters to count; words of theirs repeat all the same.
+/// Checks that bytes that are not text have no characters to count, but that their words still repeat.
 fn parts_of_no_text(client: &mut Client) -> Result<()> {
     for call in [
         r"split_text(E'one\xff\xfetwo', 'line')",
@@ -157,7 +157,8 @@ fn parts_of_no_text(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// A character of LATIN1 whose folded form is none is named, and kept where nothing is folded.
+/// Checks that a character of LATIN1 whose folded form LATIN1 lacks is named in the error, and is kept if nothing is
+/// folded.
 fn lacks_folded_character(client: &mut Client) -> Result<()> {
     let error = client.query_one("SELECT shingles('ein Haar hat 70 µm')", &[]);
     let error = error.err().and_then(|error| error.as_db_error().cloned());
@@ -174,7 +175,7 @@ fn lacks_folded_character(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Long documents of every kind can be canceled. The limit is generous: the machine may be busy.
+/// Checks that long documents of every kind can be canceled. The limit is generous, because the machine may be busy.
 pub fn cancel(server: &Server) -> Result<Outcome> {
     const CALLS: &[&str] = &[
         "minhash(repeat('a', 300000000))",
@@ -192,7 +193,7 @@ pub fn cancel(server: &Server) -> Result<Outcome> {
             let code = error.code().map_or("none", |code| code.code());
             ensure!(code == "57014", "{call}: {error}");
         }
-        // Not of the clock: others may use the machine.
+        // Processor time rather than elapsed time: other users may use the machine.
         let taken = server.main.processor_seconds()? - before;
         ensure!(taken < 5.0, "{call}: {taken} s");
     }
