@@ -1,4 +1,4 @@
-//! The recipe for Citus in docs/scaling.md: a coordinator and two workers, servers of their own.
+//! The recipe for Citus in docs/scaling.md: a coordinator and two workers, which are separate servers.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -10,7 +10,7 @@ use crate::harness::{Missing, Outcome};
 
 const WORKERS: usize = 2;
 
-/// A scan would read so few rows quicker than an index.
+/// A scan would read so few rows faster than an index.
 const SETTINGS: &[(&str, &str)] = &[("enable_seqscan", "off")];
 
 const TABLES: &str = "SET citus.shard_count = 4;
@@ -35,8 +35,8 @@ const PAIRS: &str = "SELECT a.id, b.id FROM bands a JOIN bands b USING (band)
       AND band = minhash_shared_band(a.sig, b.sig, 0.8)";
 const UNION: &str = "SELECT minhash_union(sig)::text FROM docs";
 
-/// Checks that lookups, nearest rows, pairs and unions are as in a plain table and are found on the
-/// shards, and that a constraint holds within the column by which its table is distributed.
+/// Checks that lookups, nearest rows, pairs and unions return the same results as in a plain table and are computed on
+/// the shards, and that a constraint holds within the column by which its table is distributed.
 pub fn recipe(server: &Server) -> Result<Outcome> {
     if !server.main.offers(citus::EXTENSION)? {
         return Ok(Outcome::Skipped(Missing::Citus));
@@ -53,7 +53,7 @@ pub fn recipe(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Every shard answers from its index, the nearest rows first.
+/// Checks that every shard answers from its index, with the nearest rows first.
 fn check_lookups(client: &mut Client) -> Result<()> {
     let topics = (1..=30).map(|word| format!(" topic{}", 31 + word * 7));
     let body = format!("'Document about{}'", topics.collect::<String>());
@@ -76,7 +76,7 @@ fn check_lookups(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Shards unite their own rows, and the coordinator the shards' unions.
+/// Checks that shards unite their own rows, and that the coordinator unites the shards' unions.
 fn check_union(client: &mut Client) -> Result<()> {
     let union = plan(client, UNION)?;
     ensure!(union.contains("partial_agg("), "{union}");
@@ -88,7 +88,8 @@ fn check_union(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Each pair is found once; the coordinator makes the same clusters of the pairs as of the table.
+/// Checks that each pair is found once, and that the coordinator makes the same clusters from the pairs as from the
+/// table.
 fn check_pairs(client: &mut Client) -> Result<()> {
     let found = pairs(client, PAIRS)?;
     let scan = "SELECT a.id, b.id FROM whole a JOIN whole b ON a.id < b.id AND minhash_sim(a.sig, b.sig) >= 0.8";
@@ -111,7 +112,7 @@ fn check_pairs(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// A copy is rejected within a tenant, by whose number the table is distributed, and let in elsewhere.
+/// Checks that a copy is rejected within a tenant, by whose number the table is distributed, and accepted elsewhere.
 fn check_constraint(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "CREATE TABLE mails (tenant_id int, id bigint, sig minhash_signature,

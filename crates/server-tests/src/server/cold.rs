@@ -1,4 +1,4 @@
-//! Pages that an index reads where it does not fit into memory, and how often it waits for them.
+//! The pages that an index reads when it does not fit into memory, and how often it waits for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use testbed::server::{ScratchCluster, Server};
 
 use crate::harness::{Outcome, figure};
 
-/// Rows of a bulk load and rows that are inserted after it: each document is there twice, far apart.
+/// The number of rows of a bulk load and the number of rows inserted after it: each document occurs twice, far apart.
 const LOADED: u32 = 40_000;
 const INSERTED: u32 = 12_000;
 
@@ -21,7 +21,7 @@ const TABLE: &str = "
         SELECT string_agg(hashint4extended(w, i % 26000)::text, ' ') || ' ' || i FROM generate_series(1, 30) w $$;
     CREATE TABLE sigs (id int, sig minhash_signature)";
 
-/// The number of keys of a row, b, and of the keys that a match shares, T.
+/// The number of keys of a row, b, and the number of keys that a match shares, T.
 const KEYS: usize = 30;
 const NEEDED: usize = 5;
 
@@ -65,7 +65,7 @@ impl Cold {
     }
 }
 
-/// The pages of the index by their kinds and the segments that they belong to, as they are on disk.
+/// The pages of the index on disk, by their kinds and segments.
 struct Pages {
     file: String,
     bytes: Vec<u8>,
@@ -82,7 +82,7 @@ impl Pages {
         Ok(Pages { file, bytes })
     }
 
-    /// Returns the kind of a page that was read, and its segment's number; None for other relations.
+    /// Returns the kind of a page that was read, and its segment's number. Returns None for other relations.
     fn of(&self, read: &Read) -> Option<(u16, u64)> {
         let end = (read.block as usize + 1) * 8192;
         let special = self
@@ -111,8 +111,9 @@ impl Pages {
     }
 }
 
-/// A lookup in an index after a bulk load and inserts, whose directories alone are in memory, waits for leaves, rows
-/// and the table, and reads no more pages than keys decide, those of rows included.
+/// Checks a lookup in an index after a bulk load and inserts when only the directories are in memory: it waits for
+/// leaves, for rows and for the table, and reads at most the number of pages that follows from the keys, including
+/// pages of the row table.
 pub fn lookups(server: &Server) -> Result<Outcome> {
     let cold = Cold::create(server, "cold_lookups")?;
     let mut client = cold.cluster.connect("postgres")?;
@@ -187,7 +188,8 @@ pub fn lookups(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Inserts into an index that is not in memory read its last pages, and the leaves that they merge, each once.
+/// Checks that inserts into an index that is not in memory read its last pages, and the leaves that they merge, each
+/// only once.
 pub fn inserts(server: &Server) -> Result<Outcome> {
     let cold = Cold::create(server, "cold_inserts")?;
     let mut client = cold.restart()?;

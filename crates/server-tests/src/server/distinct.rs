@@ -1,4 +1,4 @@
-//! `near_dup_distinct` against its definition, over random rankings, and how far it reads.
+//! `near_dup_distinct`, compared with its definition over random rankings; and how many rows it reads.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use testbed::server::database::Database;
 
 use crate::harness::Outcome;
 
-/// Random rankings compared.
+/// Number of random rankings.
 const RANKINGS: i32 = 1000;
 
 /// Versions of twelve texts, in every form that is compared, and rows that are similar to nothing.
@@ -24,7 +24,8 @@ const DOCS: &str = "
           UNION ALL SELECT 0, NULL UNION ALL SELECT 1, '' UNION ALL SELECT 2, '') texts;
     CREATE SEQUENCE reads";
 
-/// A column, the similarity of x and y by it, and the thresholds tried with the similarity of each.
+/// A column, the similarity of x and y in this column, and the thresholds to try, each with the corresponding
+/// similarity.
 type Form = (&'static str, &'static str, [(f64, f64); 3]);
 
 const FORMS: [Form; 5] = [
@@ -41,10 +42,10 @@ const FORMS: [Form; 5] = [
 
 const SIMILARITIES: [(f64, f64); 3] = [(0.2, 0.2), (0.5, 0.5), (0.8, 0.8)];
 
-/// A row of the result: key, rank, keys of repeats.
+/// A row of the result: key, rank, and keys of repeats.
 type Found = (i32, i64, Vec<i32>);
 
-/// Over random rankings the result is that of the definition, and no row more is read than it takes.
+/// Checks over random rankings that the result follows the definition, and that no more rows are read than necessary.
 pub fn equals_definition(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "distinct")?;
     let mut client = database.connect()?;
@@ -122,7 +123,7 @@ fn measure(client: &mut Client, similarity: &str) -> Result<HashMap<(i32, i32), 
     Ok(rows.iter().filter_map(of_pair).collect())
 }
 
-/// Returns the result by the definition, and the number of rows that it takes.
+/// Returns the result according to the definition, and the number of rows that it requires.
 fn greedy(
     order: &[i32],
     similarities: &HashMap<(i32, i32), f64>,

@@ -1,4 +1,4 @@
-//! The numbers of rows that the planner expects, beside those that there are.
+//! Compares the planner's estimates of rows with the actual numbers.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -7,8 +7,8 @@ use testbed::server::database::Database;
 
 use crate::harness::Outcome;
 
-/// Ten groups of 200 rows, 400 of ten, and 14 000 rows by themselves. Rows of a group have three
-/// shingles in 31 of their own, differ in one bit or two, or in one of 31 elements.
+/// Ten groups of 200 rows, 400 groups of ten, and 14 000 single rows. Rows of a group have three of 31 shingles of
+/// their own, differ in one or two bits, or differ in one of 31 elements.
 const TABLE: &str = "
     CREATE TABLE docs AS SELECT i AS id, minhash(
             (SELECT string_agg('w' || hashint8(grp * 100 + w), ' ') FROM generate_series(1, 30) w) || ' ' || i) AS sig,
@@ -21,7 +21,7 @@ const TABLE: &str = "
     CREATE INDEX ON docs USING neardup (prints);
     ANALYZE docs";
 
-/// Rows that are in a group of 200, of ten, or alone.
+/// A row in a group of 200, a row in a group of ten, and a single row.
 const ROWS: [i64; 3] = [77, 3333, 12345];
 
 /// Conditions on a value.
@@ -37,8 +37,8 @@ const CONDITIONS: [(&str, &str); 9] = [
     ("prints", "near_dup(VALUE, prints, 0.8)"),
 ];
 
-/// For a constant within a factor of 3 of the rows that it finds, for an unknown value of the mean
-/// over the table's rows.
+/// Checks that the estimate is within a factor of 3: for a constant, of the rows that it finds; for an unknown value,
+/// of the mean over the table's rows.
 pub fn near_the_truth(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "estimates")?;
     let mut client = database.connect()?;
@@ -66,10 +66,10 @@ pub fn near_the_truth(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Rows that a row of the table finds, on average.
+/// The number of rows that a row of the table finds, on average.
 const MEAN: f64 = (2000.0 * 200.0 + 4000.0 * 10.0 + 14000.0) / 20000.0;
 
-/// Compares the planner's number of rows with another one, or with that of the rows found.
+/// Compares the planner's number of rows with `truth`, or with the number of rows found.
 fn check(client: &mut Client, query: &str, truth: Option<f64>) -> Result<()> {
     let truth = match truth {
         Some(truth) => truth,
@@ -85,7 +85,7 @@ fn check(client: &mut Client, query: &str, truth: Option<f64>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the value of a row, as SQL writes it.
+/// Returns the value of a row as an SQL literal.
 fn literal(client: &mut Client, column: &str, row: i64) -> Result<String> {
     let type_ = match column {
         "b" => "bit(64)",
@@ -97,14 +97,14 @@ fn literal(client: &mut Client, column: &str, row: i64) -> Result<String> {
     Ok(format!("{text}::{type_}"))
 }
 
-/// 40 000 strangers, and 8 000 rows of one group that came after them.
+/// 40 000 unrelated rows, followed by 8 000 rows of one group.
 const LATER_GROUP: &str = "
     CREATE TABLE later AS SELECT hashint8extended(i, 0)::bit(64) AS b FROM generate_series(1, 40000) i;
     CREATE INDEX ON later USING neardup (b);
     INSERT INTO later SELECT hashint8extended(0, 0)::bit(64) # (1::bit(64) << i % 64) FROM generate_series(1, 8000) i;
     VACUUM ANALYZE later";
 
-/// Checks that an unknown value is expected to find the mean over all segments, and not that of the largest.
+/// Checks that the estimate for an unknown value is the mean over all segments, and not that of the largest segment.
 pub fn of_later_groups(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "estimates")?;
     let mut client = database.connect()?;
@@ -120,8 +120,7 @@ pub fn of_later_groups(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that the planner's number of pairs in a join is that of the pairs, and does not depend on the
-/// spelling.
+/// Checks that the planner's number of pairs in a join is near the actual number, and does not depend on the spelling.
 pub fn of_joins(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "estimates")?;
     let mut client = database.connect()?;
@@ -142,7 +141,7 @@ pub fn of_joins(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Parts of 20 sets of 2000 elements, 40 elements each, and as many rows that have one such element.
+/// Parts of 20 sets of 2000 elements, 40 elements each, and the same number of rows that share one such element.
 const PARTS: &str = "
     CREATE TABLE parts AS
     SELECT i AS id, array(SELECT (i % 20) * 10000 + i * 37 % 1960 + e FROM generate_series(1, 40) e) AS prints
@@ -153,7 +152,7 @@ const PARTS: &str = "
     CREATE INDEX ON parts USING neardup (prints);
     VACUUM ANALYZE parts";
 
-/// Checks that what a large set contains is estimated from a part of its elements.
+/// Checks that the number of rows that a large set contains is estimated from some of its elements.
 pub fn of_large_sets(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "estimates")?;
     let mut client = database.connect()?;
@@ -185,7 +184,7 @@ pub fn of_large_sets(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the number that follows a word in a plan for the first time.
+/// Returns the number after the first occurrence of a word in a plan.
 pub fn number_after(plan: &str, word: &str) -> Result<u64> {
     let (_, after) = plan.split_once(word).context("the plan lacks a number")?;
     let digits: String = after.chars().take_while(char::is_ascii_digit).collect();

@@ -1,4 +1,4 @@
-//! The pages of an index are laid out as they were: an index that an earlier build has made stays valid.
+//! The pages of an index keep their layout: an index built by an earlier build stays valid.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -27,8 +27,8 @@ const INDEXES: &str = "
     INSERT INTO freed TABLE used;
     DELETE FROM freed WHERE ctid < '(10,1)'";
 
-/// Of the first page of each kind, and of the texts' rows and keys: the index, the block, the kind, the number, the bytes of the payload, and a
-/// digest of the payload and the special space.
+/// The first page of each kind, and the pages of the texts' rows and keys: the index, the block, the kind, the number,
+/// the bytes of the payload, and a digest of the payload and the special space.
 const PAGES: &str = "
 used_v 0 1 0 7552 b67234a22599cbbf
 used_v 1 6 0 4 72fb7e77233b635c
@@ -51,7 +51,7 @@ const LOWER_AT: usize = 12;
 const PAYLOAD_AT: usize = 24;
 const SPECIAL_AT: usize = PAGE - 16;
 
-/// Builds indexes without chance, and compares the first page of each kind with what it was.
+/// Builds indexes that do not depend on chance, and compares the first page of each kind with its recorded digest.
 pub fn pages_are_as_they_were(server: &Server) -> Result<Outcome> {
     let cluster = server.scratch_cluster("format")?;
     cluster.create(&[("autovacuum", "off")])?;
@@ -89,14 +89,15 @@ pub fn pages_are_as_they_were(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The number of rows that the row table's directory has room for: 256 pages, which name 2038 pages each, which name
-/// 2038 pages of 815 rows each.
+/// The number of rows that the row table's directory can hold: 256 pages refer to 2038 pages each, which refer to 2038
+/// pages of 815 rows each.
 const NUMBERS: u64 = 256 * 2038 * 2038 * 815;
 
-/// Where the metapage has the number of the next row of an empty index.
+/// The position of the number of the next row in the metapage of an empty index.
 const NEXT_ROW_AT: usize = PAYLOAD_AT + 32;
 
-/// Checks that an index whose row numbers end says so, and keeps its rows; a new one has numbers again.
+/// Checks that an index that runs out of row numbers reports it and keeps its rows, and that a new index has numbers
+/// again.
 pub fn row_numbers_end(server: &Server) -> Result<Outcome> {
     const LEFT: u64 = 5;
     let cluster = server.scratch_cluster("numbers")?;

@@ -1,4 +1,4 @@
-//! The ground of all tests: one that hangs is named and counted as failed, and the next one runs.
+//! Tests the basis of all tests: a test that hangs is named and counted as failed, and the next one runs.
 
 use std::fs;
 use std::process::Command;
@@ -35,7 +35,7 @@ fn in_a_session(server: &Server) -> Result<Outcome> {
     in_main(server, "SELECT pg_sleep(1000000)")
 }
 
-/// Made before the time of the test that hangs in it.
+/// Created before the time limit of the test that hangs in it starts.
 static CLUSTER: OnceLock<Cluster> = OnceLock::new();
 
 fn in_a_server_of_its_own(_: &Server) -> Result<Outcome> {
@@ -57,7 +57,7 @@ fn in_itself(_: &Server) -> Result<Outcome> {
     }
 }
 
-/// Runs tests that hang before one that does not. What is built behind them is not ended.
+/// Runs tests that hang before one that does not. The builds that run in the background are not stopped.
 pub fn tests_are_ended(server: &Server) -> Result<Outcome> {
     let end = workspace::scratch_dir().join("hanging-end");
     let _ = fs::remove_file(&end);

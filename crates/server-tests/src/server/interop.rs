@@ -1,4 +1,4 @@
-//! Other extensions, where they are present: pgvector's approximate indexes.
+//! Other extensions, if they are present: pgvector's approximate indexes.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -13,14 +13,14 @@ const DOCS: &str = "CREATE TABLE docs AS
                              ' ' ORDER BY w) AS body
         FROM generate_series(1, 2000) i, generate_series(1, 60) w GROUP BY i) bodies";
 
-/// The columns that pgvector indexes: what, and how many bits.
+/// The columns that pgvector indexes: the expression, and the number of bits.
 const VECTORS: [(&str, usize); 2] = [
     ("hash", 64),
     ("(minhash_describe(minhash_pack(sig, 1))).bits", 128),
 ];
 
-/// HNSW over SimHashes and over packed signatures finds nearly all of the ten nearest; clusters are made of pairs of
-/// texts and of embeddings, as docs/recipes.md says.
+/// Checks that HNSW over SimHashes and over packed signatures finds nearly all of the ten nearest, and that clusters
+/// are made from pairs of texts and of embeddings, as docs/recipes.md says.
 pub fn pgvector(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "pgvector")?;
     let mut client = database.connect()?;
@@ -44,7 +44,7 @@ pub fn pgvector(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Copies and close embeddings are one cluster.
+/// Checks that copies and close embeddings are in one cluster.
 fn clusters(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "CREATE TABLE answers (id int PRIMARY KEY, body text NOT NULL, embedding vector(3) NOT NULL);
@@ -70,8 +70,7 @@ fn clusters(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Returns the share of queries' ten smallest distances that the index finds; all of them in the
-/// index's plan.
+/// Returns the share of the queries' ten smallest distances that the index finds; the plans must use the index.
 fn found_share(client: &mut Client, value: &str) -> Result<f64> {
     let nearest = |query: i32| {
         format!(

@@ -1,4 +1,4 @@
-//! Searches whose candidates work_mem does not hold find what they find in much memory.
+//! Searches whose candidates exceed work_mem find the same rows as with a large work_mem.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -7,8 +7,8 @@ use testbed::server::database::Database;
 
 use crate::harness::Outcome;
 
-/// A group of 6000 rows, and 500 of twelve rows each: a refresh finds the rows near many changed ones together
-/// where so few rows have a key.
+/// A group of 6000 rows, and 500 groups of twelve rows: a refresh finds the rows near many changed ones together if so
+/// few rows have a key.
 const ROWS: &str = "
     CREATE TABLE template AS SELECT i AS id,
         (SELECT string_agg('word' || w, ' ') FROM generate_series(1, 60) w) || ' ' || i AS body,
@@ -30,7 +30,7 @@ const NOTED: &str = "
     SELECT near_dup_protect('passed', 'b', 2, action => 'note', most => 100);
     INSERT INTO passed SELECT 0, body, b FROM template WHERE id = 1";
 
-/// Queries with more candidates than 64 kB hold, and how many rows they return.
+/// Queries with more candidates than 64 kB can hold, and the numbers of rows that they return.
 const QUERIES: [(&str, usize); 4] = [
     (
         "SELECT id FROM template WHERE near_dup(body, (SELECT body FROM template WHERE id = 1))",
@@ -47,7 +47,7 @@ const QUERIES: [(&str, usize); 4] = [
     ("SELECT near_key AS id FROM passed_near_dups", 100),
 ];
 
-/// Checks lookups, orders, guards and trackers in 64 kB beside 64 MB.
+/// Compares lookups, orders, guards and trackers with a work_mem of 64 kB and of 64 MB.
 pub fn loses_nothing(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "little_memory")?;
     let mut client = database.connect()?;
@@ -71,7 +71,7 @@ pub fn loses_nothing(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Exchanges the rows of 60 groups of a tracked table, and compares its clusters with those computed anew.
+/// Replaces the rows of 60 groups of a tracked table, and compares its clusters with those computed from scratch.
 fn ensure_tracked(client: &mut Client, column: &str, threshold: &str) -> Result<()> {
     for statement in [
         "CREATE TABLE tracked AS TABLE groups",

@@ -1,6 +1,6 @@
-//! Tests against a real server, beyond the reach of psql.
+//! Tests on a real server that psql scripts cannot perform.
 //!
-//! A test is a function listed in [`ALL`]. It gets the running server and makes its databases
+//! A test is a function listed in [`ALL`]. It gets the running server, and creates its own databases
 //! (`testbed::server::database`) and further clusters (`Server::scratch_cluster`).
 
 mod adopting;

@@ -7,7 +7,7 @@ use testbed::server::database::Database;
 
 use crate::harness::Outcome;
 
-/// A schema, a table, its columns and an index with names that LATIN1 has.
+/// A schema, a table, its columns and an index whose names LATIN1 can represent.
 const OBJECTS: &str = r#"
     CREATE EXTENSION pg_neardup;
     CREATE SCHEMA "Bücher";
@@ -40,7 +40,7 @@ const CALLS: &[&str] = &[
     r#"SELECT near_dup_protect('"Bücher"."Größe"', 'Prägung', 0.9, scope => '{Maß,"Länge, Breite"}', trigger_name => 'Wächter ä')"#,
 ];
 
-/// Calls that are rejected or say something, and what of their report has to be legible.
+/// Calls that are rejected or print a message, and the part of the message that must be legible.
 const REPORTS: &[(&str, &str)] = &[
     (
         r#"SELECT near_dup_protect('"Bücher"."Größe"', 'Prägung', 0.1, trigger_name => 'ö')"#,
@@ -82,8 +82,8 @@ const REPORTS: &[(&str, &str)] = &[
     (r#"SELECT minhash('Øresund', unit => 'ö')"#, "unit"),
 ];
 
-/// Every function that takes a relation or a column works in a LATIN1 database with names outside
-/// ASCII, and what it says of them can be read.
+/// Checks that every function that takes a relation or a column works in a LATIN1 database with names outside ASCII,
+/// and that the names in its messages are readable.
 pub fn outside_ascii(server: &Server) -> Result<Outcome> {
     let options = "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
     let database = Database::create(&server.main, "names", options)?;

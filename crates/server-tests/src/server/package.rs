@@ -1,4 +1,4 @@
-//! The packages are installed into a copy of the server that lacks the extension, and removed.
+//! The packages are installed into a copy of the server that lacks the extension, and removed again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,8 @@ use walkdir::WalkDir;
 
 use crate::harness::{Outcome, figure};
 
-/// Made twice, the packages are the same; installed, the extension can be created and used; removed, no file is left.
+/// Checks that the packages are the same when made twice, that the extension can be created and used after they are
+/// installed, and that no file is left after they are removed.
 pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
     let packages = Packages::make(server)?;
     let bytes = packages.bytes()?;
@@ -71,7 +72,7 @@ pub fn prepare() {
     let mut command = workspace::cargo();
     command.args(["build", "--package", "xtask"]);
     command.args(workspace::ignoring_rust_version());
-    // That it cannot be built, the test tells.
+    // The test reports an error.
     let _ = shell::run_behind("Building xtask", &command);
 }
 
@@ -117,7 +118,7 @@ impl Packages {
     }
 }
 
-/// Lets Debian's own check look for errors, where it is installed.
+/// Runs Debian's own check for errors, if it is installed.
 fn ensure_policy(deb: &Path) -> Result<()> {
     match which::which("lintian") {
         Ok(lintian) => {
@@ -129,7 +130,7 @@ fn ensure_policy(deb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// With a private copy of dpkg's data, so that its own check of the dependencies is tested.
+/// Uses a private copy of dpkg's data, so that its check of the dependencies is tested, too.
 fn deb_comes_and_goes(bare: &Bare, root: &Path, deb: &Path) -> Result<()> {
     let admin = bare.home.path.join("dpkg");
     for dir in ["info", "updates", "triggers", "parts"] {
@@ -218,7 +219,7 @@ impl Drop for Bare {
     }
 }
 
-/// The system's own installation, and so its copy, may have the extension already.
+/// The system's own installation may already have the extension, and then so does its copy.
 fn remove_extension(root: &Path) -> Result<()> {
     for file in files(root)? {
         let name = file.file_name().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! Looking at a pair in databases of other encodings.
+//! Compares a pair in databases with other encodings.
 
 use anyhow::{Result, ensure};
 use testbed::server::Server;
@@ -13,7 +13,7 @@ const ANSWERS: &str = "SELECT concat_ws(' ',
         near_dup_explain(a, b))
      FROM (VALUES ($1::text, 'x ' || $1 || ' y')) v (a, b)";
 
-/// Words and characters are the same as in a database of UTF8.
+/// Checks that words and characters are the same as in a database with UTF8.
 pub fn encodings(server: &Server) -> Result<Outcome> {
     const TEXTS: &[(&str, &str)] = &[
         ("LATIN1", "Crème brûlée à la Straße, Öl und Äpfel für 3 £"),

@@ -1,4 +1,4 @@
-//! Copied and frequent passages, against their definition.
+//! Compares copied and frequent passages with their definition.
 
 #[path = "../../../neardup/tests/collection/definition.rs"]
 mod definition;
@@ -21,7 +21,7 @@ const FOLDS: [(&str, Fold); 3] = [
     ("marks", Fold::Marks),
 ];
 
-/// Passages that documents are made of: periodic text, words of several scripts, a code point of two words.
+/// Passages that make up documents: periodic text, words of several scripts, a code point that becomes two words.
 const PASSAGES: &[&str] = &[
     "a b a b a b a b a b ",
     "0 0 0 0 0 0 0 0 ",
@@ -32,8 +32,8 @@ const PASSAGES: &[&str] = &[
     "one two three four five six seven ",
 ];
 
-/// Checks both functions on random small collections, with every fold, little memory, and 0 to 4 threads; and on
-/// one with documents of a megabyte.
+/// Checks both functions on random small collections, with every fold, little memory, and 0 to 4 threads; and on a
+/// collection with documents of a megabyte.
 pub fn by_definition(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "passages")?;
     let mut client = database.connect()?;
@@ -85,7 +85,7 @@ fn check(
     ))?;
     for &(name, fold) in folds {
         let oracle = Oracle::new(documents, min_words, fold);
-        // The characters of a place: the first, from 1, and how many.
+        // The characters of a place: the first, counted from 1, and their number.
         let characters = |place: Start, words| {
             let bytes = oracle.bytes(place, words, &vec![0; documents.len()]);
             let [start, end] = [bytes.start, bytes.end].map(|byte| {

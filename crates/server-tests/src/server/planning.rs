@@ -1,4 +1,4 @@
-//! The pages that a plan reads of a table and its indexes, in new sessions, and what it chooses.
+//! The pages of a table and its indexes that planning reads in new sessions, and the chosen plans.
 
 use std::fs::{self, File};
 use std::process::Command;
@@ -15,11 +15,11 @@ use super::guard::{held_cluster, holds};
 use crate::harness::Outcome;
 use crate::sessions::{Sessions, Step};
 
-/// Pages that a plan may read of a table, its TOAST table and its indexes.
+/// Maximum number of pages of a table, its TOAST table and its indexes that planning may read.
 const PAGES: i64 = 16;
 
-/// Half of 16 000 rows are one template, and arrive together; the others are strangers. `late` has its
-/// index before its rows, `expressions` has one of a function's result.
+/// Half of 16 000 rows follow one template, and arrive together; the others are unrelated. In `late`, the index is
+/// created before the rows; `expressions` has an index on the result of a function.
 const TABLES: &str = "
     CREATE TABLE half AS SELECT i AS id, minhash(CASE WHEN i BETWEEN 5000 AND 12999
             THEN (SELECT string_agg('t' || w, ' ') FROM generate_series(1, 60) w) || ' ' || i
@@ -50,7 +50,7 @@ const TABLES: &str = "
     INSERT INTO parts SELECT * FROM half;
     CREATE INDEX ON parts USING neardup (sig)";
 
-/// Queries of a table, with VALUE for `sig`, BITS for `b` and SET for `prints` of some row.
+/// Queries on a table, with placeholders VALUE for `sig`, BITS for `b` and SET for `prints` of some row.
 const QUERIES: [&str; 11] = [
     "SELECT id FROM t WHERE near_dup(sig, VALUE, 0.8)",
     "SELECT id FROM t WHERE minhash_sim(sig, VALUE) > 0.8",
@@ -65,7 +65,8 @@ const QUERIES: [&str; 11] = [
     "SELECT id FROM t ORDER BY sig <=> VALUE LIMIT 5",
 ];
 
-/// Pages of a table, of its partitions, their TOAST tables and their indexes that a transaction has read.
+/// The number of pages of a table, of its partitions, of their TOAST tables and of their indexes that a transaction has
+/// read.
 const READ: &str = "
     WITH tables AS (SELECT oid, reltoastrelid FROM pg_partition_tree($1::text::regclass) JOIN pg_class ON oid = relid),
         heaps AS (SELECT oid FROM tables UNION ALL SELECT reltoastrelid FROM tables),
@@ -73,8 +74,8 @@ const READ: &str = "
             UNION ALL SELECT indexrelid FROM pg_index JOIN heaps ON oid = indrelid)
     SELECT coalesce(sum(pg_stat_get_xact_blocks_fetched(oid)), 0)::bigint FROM relations";
 
-/// Checks in new sessions that no plan reads more than 16 pages of a table or a remaining partition,
-/// whatever its rows and its statistics are.
+/// Checks in new sessions that planning never reads more than 16 pages of a table or of a partition that is not pruned,
+/// whatever its rows and statistics are.
 pub fn few_pages(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "planning")?;
     let output = database.psql(TABLES)?;
@@ -110,7 +111,7 @@ pub fn few_pages(server: &Server) -> Result<Outcome> {
             let query = query.replace("WHERE", &format!("WHERE {condition} AND"));
             let query = query.replace("OR near_dup", "AND near_dup");
             let read = pages("parts", &query)?;
-            // The subquery's own partitions are all read.
+            // The subquery reads all of its own partitions.
             let tables = if query.contains("LIMIT") {
                 partitions + 60
             } else {
@@ -125,8 +126,8 @@ pub fn few_pages(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the pages that the plan of a query reads of a table, in a session that has done nothing before. A
-/// query with a parameter gets a generic plan.
+/// Returns the number of pages of a table that planning a query reads in a new session. A query with a parameter gets a
+/// generic plan.
 fn pages_of_plan(database: &Database, table: &str, query: &str) -> Result<i64> {
     let query = query.replace("FROM t", &format!("FROM {table}"));
     let query = query.replace("JOIN t", &format!("JOIN {table}"));
@@ -142,7 +143,7 @@ fn pages_of_plan(database: &Database, table: &str, query: &str) -> Result<i64> {
     Ok(transaction.query_one(READ, &[&table])?.get(0))
 }
 
-/// Puts the values of a row of the template in the places of their names in queries.
+/// Replaces the placeholders in queries with the values of a row of the template.
 fn with_values<const N: usize>(client: &mut Client, queries: [&str; N]) -> Result<[String; N]> {
     let values = "SELECT quote_literal(sig::text) || '::minhash_signature',
         quote_literal(b::text) || '::bit(64)', quote_literal(prints::text) || '::bigint[]' FROM half WHERE id = 7777";
@@ -156,8 +157,8 @@ fn with_values<const N: usize>(client: &mut Client, queries: [&str; N]) -> Resul
     }))
 }
 
-/// Checks that the plan of a session's first lookup reads at most 16 pages more than that of a lookup
-/// through a B-tree, as EXPLAIN counts them, catalogs included.
+/// Checks that planning a session's first lookup reads at most 16 pages more than planning a lookup through a B-tree,
+/// as EXPLAIN counts them, including catalogs.
 pub fn beside_a_btree(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "planning")?;
     let output = database.psql(TABLES)?;
@@ -168,7 +169,7 @@ pub fn beside_a_btree(server: &Server) -> Result<Outcome> {
     let [value] = with_values(&mut client, ["VALUE"])?;
     let pages = |condition: &str| {
         let mut client = database.connect()?;
-        // What the extension's functions are is in catalogs, which every session reads once.
+        // The catalogs describe the extension's functions, and every session reads them once.
         client.batch_execute(&format!(
             "EXPLAIN SELECT id FROM untouched WHERE {condition}"
         ))?;
@@ -198,7 +199,7 @@ pub fn beside_a_btree(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that an index is chosen for what few rows match, and not where half of the table does.
+/// Checks that an index is chosen for conditions that few rows meet, and not if half of the table meets them.
 pub fn sensible_plans(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "planning")?;
     let output = database.psql(TABLES)?;
@@ -237,8 +238,8 @@ pub fn sensible_plans(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Generated tables of 20 000 rows, in whose order groups come together, scattered, first, or last: whether the
-/// index is there before the rows, and the group of a row by its number.
+/// Generated tables of 20 000 rows, in which groups arrive together, scattered, first, or last: whether the index is
+/// created before the rows, and the group of a row by its number.
 const ORDERS: [(bool, &str); 6] = [
     (false, "i / 50"),
     (false, "hashint8(i) % 400"),
@@ -248,9 +249,9 @@ const ORDERS: [(bool, &str); 6] = [
     (true, "CASE WHEN i > 15000 THEN 0 ELSE i END"),
 ];
 
-/// Checks that of 100 queries for known values at most 10 are estimated off by more than 3, and one by more
-/// than 10, in generated tables and where they are present in real texts. Where documents lie just below the
-/// threshold it may be more.
+/// Checks that the estimates for at most 10 of 100 queries with known values are off by a factor of more than 3, and at
+/// most one by more than 10, in generated tables and, if present, in real texts. If documents lie just below the
+/// threshold, more may be off.
 pub fn near_the_truth(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "planning")?;
     let mut client = database.connect()?;
@@ -343,7 +344,7 @@ pub fn sampled_value_lost(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that a path which another extension has made before is still there.
+/// Checks that a path which another extension has added before is preserved.
 pub fn beside_another_hook(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "another_hook")?;
     let library = server.main.socket_dir().join("free_scan.so");
@@ -382,8 +383,8 @@ pub fn beside_another_hook(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that VACUUM measures an index although the values of a row that it has seen are removed before it
-/// reads them: no snapshot of VACUUM keeps them.
+/// Checks that VACUUM measures an index even if the values of a row that it has seen are removed before it reads them:
+/// no snapshot of VACUUM keeps them.
 pub fn sampled_rows_go(server: &Server) -> Result<Outcome> {
     let cluster = held_cluster(server, "sampled_rows")?;
     let database = Database::with_extension(&cluster, "sampled_rows")?;
@@ -418,8 +419,8 @@ pub fn sampled_rows_go(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Strangers, a group of 300 after a few more of them, and so on: groups are in segments of each size, and
-/// in the log.
+/// Unrelated rows, a group of 300, more unrelated rows, another group, and so on: there are groups in segments of each
+/// size, and in the log.
 const LATE_GROUPS: &str = "
     CREATE FUNCTION words(seed int, n int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
         SELECT string_agg('w' || hashint8(seed::bigint * 1000 + w), ' ') FROM generate_series(1, n) w $$;
@@ -428,8 +429,8 @@ const LATE_GROUPS: &str = "
     INSERT INTO late SELECT i, minhash(words(i, 20)) FROM generate_series(1, 60000) i;
     VACUUM ANALYZE late";
 
-/// Checks that groups which were inserted since the last VACUUM are estimated, wherever they are, and that the
-/// estimate for unknown values follows when the index has doubled.
+/// Checks that groups inserted since the last VACUUM are estimated, wherever they are, and that the estimate for
+/// unknown values is updated when the index has doubled.
 pub fn late_groups(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "late_groups")?;
     let output = database.psql(LATE_GROUPS)?;
@@ -466,7 +467,7 @@ pub fn late_groups(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns how many rows the planner expects for the value of an expression of text, or an unknown one.
+/// Returns the number of rows that the planner expects for the value of a text expression, or for an unknown value.
 fn late_rows(client: &mut Client, value: &str) -> Result<u64> {
     let value: Option<String> = client
         .query_one(&format!("SELECT {value}::text"), &[])?

@@ -16,10 +16,10 @@ use crate::known::{Collection, Generated};
 
 const PAGE: &str = "docs/python.md";
 
-/// How docs/python.md has the package installed.
+/// The command by which docs/python.md installs the package.
 const INSTALL: [&str; 3] = ["pip", "install", "./crates/python"];
 
-/// Signatures, SimHashes, fingerprints, functions of them, and errors equal the server's.
+/// Checks that signatures, SimHashes, fingerprints, functions of them, and errors equal the server's.
 pub fn signatures(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "python")?;
     load(&mut database.connect()?)?;
@@ -43,14 +43,14 @@ fn load(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Signatures come back from every library as they were sent.
+/// Checks that signatures come back from every library as they were sent.
 pub fn adapters(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "python")?;
     let arguments = [dsn(server, &database), address(server, &database)];
     run("adapters.py", &arguments)
 }
 
-/// Runs the snippets of docs/python.md, and estimates equal to datasketch's.
+/// Runs the snippets of docs/python.md, and checks that estimates equal datasketch's.
 pub fn page(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "python")?;
     let page = workspace::root().join(PAGE).display().to_string();
@@ -58,7 +58,7 @@ pub fn page(server: &Server) -> Result<Outcome> {
     run("page.py", &arguments)
 }
 
-/// Calibration, reports and the command `neardup`, and what docs/choosing.md and docs/pairs.md say of them.
+/// Checks calibration, reports and the command `neardup`, and what docs/choosing.md and docs/pairs.md say about them.
 pub fn lab(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "lab")?;
     let documents = Database::with_extension(&server.main, "lab_documents")?;
@@ -93,7 +93,7 @@ pub fn pages(server: &Server, database: &Database<'_>, directory: &Path) -> Resu
     run("pages.py", &[dsn(server, database), directory])
 }
 
-/// Brings Parquet files in and out by the commands of docs/adopting.md.
+/// Imports and exports Parquet files with the commands of docs/adopting.md.
 pub fn parquet(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "parquet")?;
     let page = workspace::root().join("docs/adopting.md");
@@ -124,7 +124,7 @@ pub fn types(_: &Server) -> Result<Outcome> {
     })
 }
 
-/// Checks the types of the snippet of docs/python.md about signatures, as its readers do.
+/// Checks the types of the snippet of docs/python.md about signatures as a reader would.
 fn check_snippet(python: &Path) -> Result<()> {
     let page = fs::read_to_string(workspace::root().join(PAGE))?;
     let (_, rest) = page.split_once("## Signatures").context("a section")?;
@@ -149,7 +149,7 @@ fn address(server: &Server, database: &Database<'_>) -> String {
     format!("postgresql://postgres@/{}?host={socket}", database.name)
 }
 
-/// Runs a program of tests/python, whose last words are a figure.
+/// Runs a program of tests/python, whose last line of output is a figure.
 fn run(program: &str, arguments: &[String]) -> Result<Outcome> {
     with_python(|python| {
         let program = workspace::root().join("tests/python").join(program);
@@ -167,22 +167,22 @@ pub fn with_python(test: impl FnOnce(&Path) -> Result<()>) -> Result<Outcome> {
     }
 }
 
-/// Makes the Python of the tests.
+/// Prepares the Python environment of the tests.
 pub fn prepare() {
-    // What is lacking, each test tells.
+    // Each test reports missing parts.
     let _ = python();
 }
 
-/// Why there is no Python to run tests with.
+/// The reason why there is no Python to run tests with.
 enum Lack {
-    /// The machine has none, or none that can have the packages.
+    /// The machine has no Python, or none that can have the packages.
     Missing(String),
     /// The package cannot be installed.
     Failed(String),
 }
 
-/// Returns the Python of a virtual environment that has the package, installed once in a run, and
-/// the libraries that it works with.
+/// Returns the Python of a virtual environment that has the package, installed once per run, and the libraries that it
+/// works with.
 fn python() -> Result<&'static Path, &'static Lack> {
     static PYTHON: OnceLock<Result<PathBuf, Lack>> = OnceLock::new();
     let made = PYTHON.get_or_init(|| {
@@ -197,7 +197,7 @@ fn directory() -> PathBuf {
     workspace::scratch_dir().join("python")
 }
 
-/// Makes the virtual environment, anew where the list of libraries has changed.
+/// Creates the virtual environment, or recreates it if the list of libraries has changed.
 fn environment() -> Result<PathBuf> {
     let environment = directory().join("environment");
     let python = environment.join("bin/python");
@@ -220,7 +220,7 @@ fn environment() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Installs packages into a virtual environment of their own, and returns its Python.
+/// Installs packages into a separate virtual environment, and returns its Python.
 pub fn environment_with(environment: &Path, packages: &[&str]) -> Result<PathBuf> {
     let python = environment.join("bin/python");
     if !python.exists() {
@@ -234,7 +234,7 @@ pub fn environment_with(environment: &Path, packages: &[&str]) -> Result<PathBuf
     Ok(python)
 }
 
-/// Installs the package by the command of the page.
+/// Installs the package with the command from the page.
 fn install(python: &Path) -> Result<()> {
     let page = fs::read_to_string(workspace::root().join(PAGE))?;
     let command = INSTALL.join(" ");

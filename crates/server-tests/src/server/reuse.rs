@@ -1,4 +1,4 @@
-//! VACUUM frees pages of an index, which are used again, beside everything else that goes on.
+//! VACUUM frees pages of an index, and they are reused, while other work continues.
 
 use std::fs;
 
@@ -11,17 +11,17 @@ use super::estimates::number_after;
 use super::neardup::{self, SIGNATURES, check, ensure_equal};
 use crate::harness::{Outcome, figure};
 
-/// Puts every row anew.
+/// Replaces every row.
 const REPLACE: &str =
     "WITH gone AS (DELETE FROM sigs RETURNING sig) INSERT INTO sigs (sig) SELECT sig FROM gone";
 
-/// Rows of an index of a few hundred pages.
+/// Number of rows of an index of a few hundred pages.
 const ROWS: u32 = 12_000;
 
-/// Inserts beside which another session vacuums.
+/// Number of inserts during which another session vacuums.
 const INSERTS: usize = 60;
 
-/// Makes the rows and their index.
+/// Creates the rows and their index.
 fn create(client: &mut Client, kind: &str) -> Result<()> {
     let made = SIGNATURES.replace("CREATE TABLE", &format!("CREATE {kind} TABLE"));
     client.batch_execute(&made)?;
@@ -37,7 +37,7 @@ fn blocks(client: &mut Client) -> Result<i64> {
     Ok(client.query_one(query, &[])?.get(0))
 }
 
-/// Fails unless the file is at most `times` times as long as it was.
+/// Fails unless the file is at most `times` times as long as before.
 fn ensure_short(client: &mut Client, fresh: i64, times: f64, state: &str) -> Result<()> {
     let blocks = blocks(client)?;
     ensure!(
@@ -47,8 +47,8 @@ fn ensure_short(client: &mut Client, fresh: i64, times: f64, state: &str) -> Res
     Ok(())
 }
 
-/// After all rows have been replaced in portions, with a VACUUM after each, a lookup reads at most half as many pages
-/// more than in a fresh index.
+/// Checks that after all rows have been replaced in portions, with a VACUUM after each, a lookup reads at most half
+/// again as many pages as in a fresh index.
 pub fn lookups_after_portions(server: &Server) -> Result<Outcome> {
     const PORTIONS: u32 = 10;
     let database = Database::with_extension(&server.main, "reuse")?;
@@ -71,7 +71,7 @@ pub fn lookups_after_portions(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns how many pages ten lookups read.
+/// Returns the number of pages that ten lookups read.
 fn pages_of_lookups(client: &mut Client) -> Result<u64> {
     let mut pages = 0;
     for i in 1..=10 {
@@ -86,8 +86,8 @@ fn pages_of_lookups(client: &mut Client) -> Result<u64> {
     Ok(pages)
 }
 
-/// All rows replaced at once and in portions: the file grows no further than in the first round, and is never
-/// shortened. VACUUM (VERBOSE) tells how many pages are free.
+/// Replaces all rows, at once and in portions. Checks that the file grows no further than in the first round, and is
+/// never shortened, and that VACUUM (VERBOSE) reports the number of free pages.
 pub fn keeps_the_file(server: &Server) -> Result<Outcome> {
     for kind in ["", "UNLOGGED", "TEMPORARY"] {
         let database = Database::with_extension(&server.main, "reuse")?;
@@ -148,8 +148,8 @@ fn ensure_reusable(database: &Database, client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// A scan that has begun returns all rows though VACUUM frees the pages that it has not come to, and inserts use
-/// them again.
+/// Checks that a scan that has begun returns all rows although VACUUM frees pages that it has not reached yet, and
+/// inserts reuse them.
 pub fn beside_a_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "reuse_scan")?;
     let mut client = database.connect()?;
@@ -164,7 +164,7 @@ pub fn beside_a_scan(server: &Server) -> Result<Outcome> {
         scan.batch_execute(
             "DECLARE nearest CURSOR FOR SELECT id FROM sigs ORDER BY sig <=> minhash(body(77))",
         )?;
-        // Further ones would have all rows read.
+        // Fetching more rows would read all rows.
         ensure!(scan.query("FETCH 1 FROM nearest", &[])?.len() == 1);
         client.batch_execute("VACUUM sigs")?;
         client.batch_execute(REPLACE)?;
@@ -183,10 +183,10 @@ pub fn beside_a_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Lookups and inserts while pages are freed and used again, on a primary and its replica.
+/// Performs lookups and inserts while pages are freed and reused, on a primary and its replica.
 pub fn beside_everything(server: &Server) -> Result<Outcome> {
     let primary = server.scratch_cluster("reuse_primary")?;
-    // An autovacuum at the end would cancel the replica's reader, or hold a snapshot that keeps pages from being reused.
+    // An autovacuum at the end would cancel the replica's query, or hold a snapshot that keeps pages from being reused.
     primary.create(&[
         ("autovacuum", "off"),
         ("wal_level", "replica"),
@@ -219,7 +219,7 @@ pub fn beside_everything(server: &Server) -> Result<Outcome> {
     ensure!(!log.contains("own a lock"), "a lock was given back twice");
     client.batch_execute(REPLACE)?;
     client.batch_execute("VACUUM sigs")?;
-    // While a reader keeps VACUUM from removing rows, the file grows; what it has freed then is enough.
+    // While a reader keeps VACUUM from removing rows, the file grows. After that, the freed pages suffice.
     let before = blocks(&mut client)?;
     client.batch_execute(REPLACE)?;
     client.batch_execute("VACUUM sigs")?;

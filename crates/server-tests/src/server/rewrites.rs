@@ -25,7 +25,7 @@ const PAIRS: &str = "
     SELECT count(*), coalesce(sum(hashint8(a.id * 100000 + b.id)), 0)::text FROM docs a
     JOIN docs b ON a.id < b.id AND near_dup(b.body, a.body, 0.8)";
 
-/// Returns rows whose cluster differs from the one computed from scratch.
+/// Counts the rows whose cluster differs from the one computed from scratch.
 const WRONG_CLUSTERS: &str = "
     SELECT count(*) FROM docs_clusters kept
     FULL JOIN near_dup_clusters(NULL::int, 'SELECT id, body FROM docs ORDER BY id', 0.8) anew USING (key)

@@ -1,5 +1,4 @@
-//! Scope columns, order and constraint keys: on random tables the answers of every index equal the answers of
-//! the sequential scan.
+//! Scope columns, order and constraint keys: on random tables, every index gives the same answers as a sequential scan.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -8,7 +7,7 @@ use testbed::server::database::Database;
 
 use crate::harness::{Outcome, figure};
 
-/// Types of a scope column, and a random value of few.
+/// Types of a scope column, each with an expression for a random value from a small set.
 const SCOPES: &[(&str, &str)] = &[
     ("int", "(random() * 3)::int"),
     ("bigint", "(random() * 3)::int - 5000000000"),
@@ -29,7 +28,7 @@ const SCOPES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Documents of eight clusters, changed a little or much; empty ones and NULLs.
+/// Documents of eight clusters, changed slightly or considerably; empty ones and NULLs.
 const ROWS: &str = "INSERT INTO docs (scope, lang, sig)
     SELECT CASE WHEN random() < 0.9 THEN {scope} END, (ARRAY['de', 'DE', 'en'])[1 + (random() * 2)::int],
            CASE WHEN random() < 0.9 THEN (
@@ -46,7 +45,7 @@ const INDEXES: &[&str] = &[
     "(scope scope_ops, near_dup_key(sig, 0.8))",
 ];
 
-/// Conditions on a row and the query `q`, each with the place of its index in [`INDEXES`].
+/// Conditions on a row and the query `q`, each with the number of its index in [`INDEXES`].
 const CONDITIONS: &[(usize, &str)] = &[
     (0, "near_dup(d.sig, q.sig, 0.9) AND d.scope = q.scope"),
     (0, "near_dup(d.sig, q.sig)"),
@@ -78,7 +77,8 @@ const ORDERED: &[(usize, &str)] = &[
     (2, "d.scope = q.scope"),
 ];
 
-/// Random tables, of every other type of scope at a time, in the log and in segments, after deletes, updates and VACUUM.
+/// Checks random tables, half of the types of scopes at a time, in the log and in segments, after deletes, updates and
+/// VACUUM.
 pub fn equal_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "scopes")?;
     let mut client = database.connect()?;
@@ -129,7 +129,7 @@ pub fn equal_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Compares the answers for some rows as queries, by one index and without any.
+/// Compares the answers for some rows as queries, with one index and without an index.
 fn compare(client: &mut Client, query: &str, index: usize) -> Result<()> {
     let statement = format!(
         "SELECT coalesce(string_agg(array_to_string(ARRAY({query}), ',', '*'), ';' ORDER BY q.id), '')

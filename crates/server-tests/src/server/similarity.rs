@@ -1,4 +1,4 @@
-//! Estimates and exact similarities against what another program computed for real texts.
+//! Compares estimates and exact similarities with the values that another program computed for real texts.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -8,8 +8,8 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated, WITH_EXACT_PAIRS};
 
-/// Labeled copies come out on top: each has a higher estimate than any pair that is neither labeled
-/// nor of exact similarity 0.5.
+/// Checks that labeled copies come out on top: each has a higher estimate than any pair that is not labeled and has an
+/// exact similarity below 0.5.
 pub fn truth_on_top(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::copies(), &["mccormick_2500"]) {
         let database = Database::with_extension(&server.main, "truth")?;
@@ -41,8 +41,8 @@ fn check_truth(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// On ASCII documents, whose words are the same by every rule, `resemblance` is the exact value,
-/// and the estimate is within four standard errors of it for 99.9 % of the pairs.
+/// Checks ASCII documents, whose words are the same by every rule: `resemblance` is the exact value, and the estimate
+/// is within four standard errors of it for 99.9 % of the pairs.
 pub fn exact_lists(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), WITH_EXACT_PAIRS) {
         let database = Database::with_extension(&server.main, "exact")?;

@@ -1,4 +1,4 @@
-//! Single moments at which a copy could slip in, or a session could wait in vain.
+//! Critical moments at which a copy could slip in, or a session could wait in vain.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use super::{held_cluster, holds, prepared_cluster};
 use crate::harness::Outcome;
 use crate::sessions::{Sessions, Step};
 
-/// A row that says so waits, when it is in table and index but before the guard looks at it, until
-/// nobody holds the advisory lock 1. No session waits for a deadlock to be noticed.
+/// A row that asks for it waits, when it is in the table and the index but the guard has not checked it yet, until no
+/// session holds the advisory lock 1. Sessions do not wait for deadlock detection.
 const PAUSING: &str = "
     CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -27,11 +27,11 @@ const PAUSING: &str = "
         EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''10min''', current_database());
     END $$;";
 
-/// The longest time in which a session goes on, and the time between two looks.
+/// The maximum time for a session to proceed, and the time between two checks.
 const PATIENCE: Duration = Duration::from_mins(5);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Sessions and what each of their steps must come to.
+/// Sessions, and the expected results of their steps.
 pub(super) struct Play<'d> {
     pub sessions: Sessions,
     database: &'d Database<'d>,
@@ -50,14 +50,14 @@ impl<'d> Play<'d> {
         Ok(())
     }
 
-    /// Ensures how the last statement of a session stands now.
+    /// Fails unless the last statement of a session has the expected state.
     pub fn stands(&self, session: usize, expected: Step) -> Result<()> {
         let step = self.sessions.state(session);
         ensure!(step == expected, "session {session}: {step:?}");
         Ok(())
     }
 
-    /// Waits until a session that is no longer held has gone on.
+    /// Waits until a session that is no longer held has proceeded.
     pub fn comes_to(&mut self, session: usize, expected: &Step) -> Result<()> {
         let start = Instant::now();
         while self.sessions.state(session) != *expected {
@@ -91,8 +91,8 @@ pub(super) fn rejected() -> Step {
     Step::Failed(SqlState::EXCLUSION_VIOLATION)
 }
 
-/// Checks that a session that waits for a key finds the row of the one that has changed it, whichever
-/// of the indexes is filled first.
+/// Checks that a session that waits for a key finds the row of the session that has changed it, whichever index is
+/// filled first.
 pub fn changed_key(server: &Server) -> Result<Outcome> {
     let [key, sig] = [
         "ALTER TABLE docs ADD PRIMARY KEY (id);",
@@ -116,8 +116,8 @@ pub fn changed_key(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Of two rows that are both in the index before either is checked, the one whose statement ends first
-/// comes first.
+/// Checks that of two rows that are both in the index before either is checked, the row whose statement ends first
+/// passes first.
 pub fn first_to_pass(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_order")?;
     let tables = "CREATE TABLE docs (id int PRIMARY KEY, sig minhash_signature, pauses bool);
@@ -143,12 +143,12 @@ pub fn first_to_pass(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A transaction that passes between another one's search and its passing is not missed, however it
+/// Checks that a transaction that passes between another transaction's search and its passing is not missed, however it
 /// ends, and whatever it does to the row.
 pub fn passed_meanwhile(server: &Server) -> Result<Outcome> {
     const COPY: &str = "minhash('a copy')";
     let cluster = held_cluster(server, "guard_meanwhile")?;
-    // How the row comes in, before the search or after it, what happens then, and who is let in.
+    // How the row comes in, before or after the search, the next events, and which sessions succeed.
     let insert = format!("INSERT INTO docs VALUES (2, {COPY})");
     let update = format!("UPDATE docs SET sig = {COPY} WHERE id = 9");
     let nested = format!("SAVEPOINT s; {insert}; RELEASE s");
@@ -191,7 +191,7 @@ pub fn passed_meanwhile(server: &Server) -> Result<Outcome> {
                 Step::Waits,
             )?;
             match is_in_before {
-                // An UPDATE says nothing beforehand: our search waits for its end.
+                // An UPDATE announces nothing beforehand, so our search waits for its end.
                 true => {
                     fs::remove_file(&theirs)?;
                     play.comes_to(1, &Step::Done)?;
@@ -218,8 +218,8 @@ pub fn passed_meanwhile(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The trigger that announces that a transaction will pass does nothing without the other one, or where that is
-/// disabled.
+/// Checks that the trigger that announces that a transaction will pass has no effect without the other trigger, or if
+/// that one is disabled.
 pub fn triggers(server: &Server) -> Result<Outcome> {
     const COUNT: &str = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'docs'::regclass";
     let database = Database::with_extension(&server.main, "guard_triggers")?;
@@ -258,11 +258,10 @@ pub fn triggers(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that a row that is changed between the search of the index and the look at the row is not
-/// missed.
+/// Checks that a row that changes between the search of the index and the check of the row is not missed.
 pub fn changed_while_searched(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_search")?;
-    // The comparison of tenants can be made to wait, in the middle of a search.
+    // The comparison of tenants can be made to wait in the middle of a search.
     let tables = "
         CREATE TYPE tenant AS (name text);
         CREATE FUNCTION tenant_equal(a tenant, b tenant) RETURNS bool LANGUAGE plpgsql AS $$
@@ -296,7 +295,7 @@ pub fn changed_while_searched(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that a change that makes no new entry in the index waits for all others.
+/// Checks that a change that makes no new index entry waits for all other transactions.
 pub fn hot_update(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_hot")?;
     let tables = "CREATE TABLE docs (id int PRIMARY KEY, tenant int, body text);
@@ -325,8 +324,8 @@ pub fn hot_update(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// While a REINDEX CONCURRENTLY keeps a second index, sessions may number rows by different ones: they do
-/// not wait for each other for all that.
+/// Checks that while a REINDEX CONCURRENTLY maintains a second index, sessions that number rows by different indexes do
+/// not wait for each other.
 pub fn twin_index(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_twin")?;
     let tables = "CREATE TABLE docs (id int PRIMARY KEY, sig minhash_signature, pauses bool);
@@ -335,8 +334,7 @@ pub fn twin_index(server: &Server) -> Result<Outcome> {
     let mut play = Play::new(&database, &format!("{tables} {PAUSING}"), 5)?;
     let insert =
         |id, text, pauses| format!("INSERT INTO docs VALUES ({id}, minhash('{text}'), {pauses})");
-    // The second index is there when the REINDEX waits for session 3, and takes rows when it waits
-    // for session 4.
+    // The second index exists while the REINDEX waits for session 3, and receives rows while it waits for session 4.
     play.step(
         3,
         &format!("BEGIN; {}", insert(10, "the first", false)),
@@ -363,7 +361,7 @@ pub fn twin_index(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Of a transaction that is prepared the other session waits for the end, after a crash, too.
+/// Checks that the other session waits for the end of a prepared transaction, even after a crash.
 pub fn prepared_transaction(server: &Server) -> Result<Outcome> {
     let cluster = prepared_cluster(server, "guard_prepared")?;
     let database = Database::with_extension(&cluster, "guard_prepared")?;
@@ -394,7 +392,8 @@ pub fn prepared_transaction(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A letter about something, guarded against copies but for the pairs in `apart`; the same noted.
+/// A table of letters, guarded against copies except for the pairs in `apart`, and a table with a guard that notes
+/// them.
 const EXCEPTED: &str = "
     CREATE TABLE apart (a int, b int, PRIMARY KEY (a, b));
     CREATE TABLE apart_noted (a int, b int, PRIMARY KEY (a, b));
@@ -405,8 +404,8 @@ const EXCEPTED: &str = "
     SELECT near_dup_protect('docs', 'body', 0.8, exceptions => 'apart');
     SELECT near_dup_protect('noted', 'body', 0.8, action => 'note', exceptions => 'apart_noted')";
 
-/// Checks that exceptions count as soon as they are committed, and at once for the transaction that brings them, in fresh
-/// sessions and in used ones.
+/// Checks that exceptions count as soon as they are committed, and immediately for the transaction that inserts them,
+/// in fresh sessions and in used ones.
 pub fn excepted_meanwhile(server: &Server) -> Result<Outcome> {
     for level in ["READ COMMITTED", "REPEATABLE READ"] {
         let database = Database::with_extension(&server.main, "guard_excepted")?;
@@ -431,7 +430,7 @@ pub fn excepted_meanwhile(server: &Server) -> Result<Outcome> {
             play.step(0, "COMMIT", Step::Done)?;
             play.stands(1, Step::Done)?;
             play.step(1, "COMMIT", Step::Done)?;
-            // In progress, then committed after the transaction's snapshot was taken.
+            // In progress, then committed after the transaction has taken its snapshot.
             let pairs = format!("BEGIN; INSERT INTO apart VALUES ({a}, {c}), ({c}, {b})");
             play.step(2, &pairs, Step::Done)?;
             play.step(0, &insert("docs", c), rejected())?;
@@ -439,7 +438,7 @@ pub fn excepted_meanwhile(server: &Server) -> Result<Outcome> {
             play.step(2, "COMMIT", Step::Done)?;
             play.step(1, &insert("docs", c), Step::Done)?;
             play.step(1, "COMMIT", Step::Done)?;
-            // In the transaction that brings the row, and not after a rollback.
+            // In the transaction that inserts the row, and no longer after a rollback.
             let pairs =
                 format!("INSERT INTO apart SELECT {d}, id FROM docs WHERE id > 10 * {round}");
             for end in ["ROLLBACK", "COMMIT"] {
@@ -453,7 +452,7 @@ pub fn excepted_meanwhile(server: &Server) -> Result<Outcome> {
                 };
                 play.step(0, &insert("docs", d), Step::Failed(expected))?;
             }
-            // An exception waits for notes that may be about its pair, and notes wait for exceptions.
+            // An exception waits for notes that may concern its pair, and notes wait for exceptions.
             play.step(0, &insert("noted", a), Step::Done)?;
             play.step(0, &format!("BEGIN; {}", insert("noted", b)), Step::Done)?;
             play.step(

@@ -1,4 +1,4 @@
-//! Trackers whose tables their owner has altered.
+//! Trackers whose owners have altered the tables.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -20,7 +20,7 @@ const TABLES: &str = "
     CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
     CREATE TABLE parent (key int)";
 
-/// Changes by owners to the tables of a tracker.
+/// Changes that owners make to the tables of a tracker.
 const ALTERATIONS: &[&str] = &[
     "ALTER TABLE docs_clusters_canonical ALTER order1 TYPE int USING 1",
     "ALTER TABLE docs_clusters_canonical ALTER order1 TYPE bigint USING 1",
@@ -56,8 +56,8 @@ const ALTERATIONS: &[&str] = &[
     "CREATE RULE r AS ON DELETE TO docs_clusters_queue DO INSTEAD NOTHING",
 ];
 
-/// Every alteration is an error with a hint, of the refresh or of a write that would note a change; other trackers are
-/// shown as before, and the tracker can be ended.
+/// Checks that every alteration causes an error with a hint, either in the refresh or in a write that would note a
+/// change; that other trackers are shown as before; and that the tracker can be removed.
 pub fn altered(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "live_altered")?;
     let mut client = database.connect()?;
@@ -72,7 +72,7 @@ pub fn altered(server: &Server) -> Result<Outcome> {
     for alteration in ALTERATIONS {
         is_noticed(&mut client, alteration).with_context(|| (*alteration).to_string())?;
     }
-    // What keeps the meaning of a table is not noticed.
+    // Changes that keep the meaning of a table are not noticed.
     client.batch_execute(
         "ALTER TABLE docs_clusters ADD CHECK (cluster > 0); CREATE INDEX ON docs_clusters_log (at);
          CREATE TRIGGER t AFTER INSERT ON docs_clusters_log FOR EACH ROW EXECUTE FUNCTION nothing();
@@ -129,8 +129,8 @@ const FORGERIES: &str = r#"
         EXECUTE FUNCTION near_dup_track('NaN', '255', '1');
     CREATE TRIGGER unnamed AFTER DELETE ON odd FOR EACH ROW EXECUTE FUNCTION near_dup_track()"#;
 
-/// Triggers that a stranger has copied do nothing to the tracker, its owner or a superuser, and those of the owner on
-/// another table are not believed.
+/// Checks that triggers that a stranger has copied have no effect on the tracker, its owner or a superuser, and that
+/// the owner's triggers on another table are not trusted.
 pub fn forged(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "live_forged")?;
     let role = &database.name;

@@ -150,7 +150,7 @@ const STATEMENTS: &[&str] = &[
     "INSERT INTO plain SELECT i, i % 5, make_text(i % 40, i % 9) FROM generate_series(200, 330) i ON CONFLICT DO NOTHING",
     "INSERT INTO parted SELECT i, i % 7, make_text(i % 40, i % 9), {tenant} FROM generate_series(200, 330) i ON CONFLICT DO NOTHING",
     "UPDATE parted SET body = make_text(id % 40, (id + {place}) % 9) WHERE id >= 200",
-    // Half of the table is one template.
+    // Half of the table follows one template.
     "INSERT INTO plain SELECT i, i % 5, make_text(0, i % 3) FROM generate_series(400, 460) i ON CONFLICT DO NOTHING",
     "UPDATE plain SET body = make_text(0, id % 3) WHERE id % 2 = 0",
     "UPDATE parted SET body = make_text(0, id % 3), tenant = 'a' WHERE id % 2 = 0",
@@ -159,7 +159,7 @@ const STATEMENTS: &[&str] = &[
     "RELEASE s",
 ];
 
-/// Transactions of several statements, among them random ones `{statement}`.
+/// Transactions of several statements, some of them random (`{statement}`).
 const TRANSACTIONS: &[&str] = &[
     "{statement}; SAVEPOINT s; SELECT near_dup_refresh('by_place'); ROLLBACK TO s",
     "{statement}; SAVEPOINT s; SELECT near_dup_refresh('by_place'); {statement}; RELEASE s",
@@ -170,7 +170,7 @@ const TRANSACTIONS: &[&str] = &[
      {statement}; SELECT near_dup_refresh('tenants'); TRUNCATE parted_1",
 ];
 
-/// Statements that are seldom run, outside of transactions.
+/// Statements that are rarely run, outside transactions.
 const RARE: &[&str] = &[
     "TRUNCATE plain",
     "TRUNCATE parted",
@@ -192,8 +192,8 @@ const RARE: &[&str] = &[
 const SESSIONS: usize = 3;
 const STEPS: usize = 1500;
 
-/// Clusters are those computed from scratch after every refresh, and those that the log tells, of a column
-/// of any type that trackers compare.
+/// Checks that the clusters equal those computed from scratch after every refresh, and those that the log describes,
+/// for a column of any type that trackers compare.
 pub fn random(server: &Server) -> Result<Outcome> {
     let seed = fastrand::u64(..);
     let mut rng = Rng::with_seed(seed);
@@ -291,7 +291,7 @@ impl History {
         Ok(())
     }
 
-    /// Runs a transaction while no other one is open.
+    /// Runs a transaction while no other transaction is open.
     fn transaction(&mut self, number: usize) -> Result<()> {
         let transaction = *self.rng.choice(TRANSACTIONS).context("there are some")?;
         let mut statements = transaction.to_string();
@@ -329,7 +329,7 @@ struct Session {
 impl Session {
     fn open(database: &Database<'_>) -> Result<Session> {
         let mut client = database.connect()?;
-        // Sessions take turns: who waits for another one would wait for ever.
+        // Sessions take turns: a session that waits for another one would wait forever.
         client.batch_execute("SET lock_timeout = '20ms'; SET client_min_messages = error")?;
         Ok(Session {
             client,
@@ -364,7 +364,7 @@ impl Session {
     }
 }
 
-/// Returns whether a statement was done; fails for errors that a history cannot have.
+/// Returns whether a statement succeeded. Fails for errors that a history must not have.
 fn tolerate(statement: &str, result: std::result::Result<(), postgres::Error>) -> Result<bool> {
     let Err(error) = result else {
         return Ok(true);
@@ -376,7 +376,7 @@ fn tolerate(statement: &str, result: std::result::Result<(), postgres::Error>) -
         SqlState::NO_ACTIVE_SQL_TRANSACTION,
         SqlState::ACTIVE_SQL_TRANSACTION,
         SqlState::T_R_DEADLOCK_DETECTED,
-        // Of a partition that is detached, or is not.
+        // Errors of a partition that is detached, or is not.
         SqlState::CHECK_VIOLATION,
         SqlState::UNDEFINED_TABLE,
         SqlState::WRONG_OBJECT_TYPE,
@@ -389,7 +389,7 @@ fn tolerate(statement: &str, result: std::result::Result<(), postgres::Error>) -
     Ok(false)
 }
 
-/// The clusters as the log tells them.
+/// The clusters according to the log.
 #[derive(Default)]
 struct Replay {
     last: i64,
@@ -398,7 +398,7 @@ struct Replay {
 }
 
 impl Replay {
-    /// Replays the new entries of the log, and compares.
+    /// Replays the new entries of the log, and compares the clusters.
     fn play(&mut self, client: &mut Client, clusters: &str) -> Result<()> {
         let log = format!("\"{}_log\"", clusters.trim_matches('"'));
         let events = format!(

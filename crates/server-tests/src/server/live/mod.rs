@@ -1,4 +1,4 @@
-//! Kept clusters: whatever happens to a table, they are those computed from scratch.
+//! Maintained clusters: whatever happens to a table, they equal the clusters computed from scratch.
 
 mod altered;
 mod dump;
