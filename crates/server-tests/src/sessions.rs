@@ -1,5 +1,5 @@
-//! Sessions driven statement by statement, in exactly the order that a test says: a statement is
-//! started after the one before has ended, or waits for another session.
+//! Sessions driven statement by statement, in exactly the order that a test specifies: a statement is started after the
+//! previous one has ended, or waits for another session.
 
 use std::collections::VecDeque;
 use std::error::Error as _;
@@ -12,22 +12,22 @@ use anyhow::{Context, Result, bail, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, Error};
 
-/// How a statement stands.
+/// The state of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     Done,
     Failed(SqlState),
-    /// Waits for another session, or for a statement of its own that does.
+    /// Waits for another session, or for a statement of its own that waits for one.
     Waits,
 }
 
-/// The longest time between two changes of what the sessions do.
+/// The maximum time between two changes in the states of the sessions.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The time between two looks at who waits.
+/// The time between two checks for waiting sessions.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// The sessions among these backends that wait for others, prepared transactions among them, or are held.
+/// Finds the sessions among these backends that wait for others, including prepared transactions, or are held.
 const WAITING: &str =
     "SELECT place::int FROM unnest($1::int[]) WITH ORDINALITY AS backends (pid, place)
     WHERE pg_blocking_pids(pid) && array_append($1, 0)
@@ -44,10 +44,10 @@ pub struct Sessions {
 struct Session {
     pid: i32,
     statements: Sender<String>,
-    /// Statements to run after the present one.
+    /// Statements to run after the current one.
     queue: VecDeque<String>,
     is_running: bool,
-    /// The last statement's.
+    /// The state of the last statement.
     ending: Step,
 }
 
@@ -65,7 +65,8 @@ impl Sessions {
                 for statement in script {
                     let result = client.batch_execute(&statement);
                     if result.is_err() {
-                        // The error arrives before the server rolls back: others could still be seen waiting.
+                        // The error arrives before the server has rolled back, so that others could still be seen
+                        // waiting.
                         let _ = client.batch_execute("");
                     }
                     if results.send((number, result)).is_err() {
@@ -90,7 +91,7 @@ impl Sessions {
         })
     }
 
-    /// Runs a statement and returns how it stands when every session has ended its own or waits.
+    /// Runs a statement. Returns its state when every session has ended its own statement or waits.
     pub fn step(&mut self, session: usize, statement: &str) -> Result<Step> {
         self.sessions[session]
             .queue
@@ -114,7 +115,7 @@ impl Sessions {
         self.run(true)
     }
 
-    /// Returns how the last statement of a session stands.
+    /// Returns the state of the last statement of a session.
     pub fn state(&self, session: usize) -> Step {
         let session = &self.sessions[session];
         match session.is_running || !session.queue.is_empty() {
@@ -123,15 +124,15 @@ impl Sessions {
         }
     }
 
-    /// Returns the errors of all statements since the last call, in their order.
+    /// Returns the errors of all statements since the last call, in order.
     pub fn take_failures(&mut self) -> Vec<SqlState> {
         std::mem::take(&mut self.failures)
     }
 
-    /// Lets the sessions work until none does, or, if `wholly`, none waits either.
+    /// Lets the sessions work until none is running, or, if `wholly`, until none waits either.
     fn run(&mut self, wholly: bool) -> Result<()> {
         let mut last_change = Instant::now();
-        // A session seen waiting once may wait for a lock that is released at once.
+        // A session seen waiting once may wait for a lock that is released immediately.
         let mut waited = Vec::new();
         loop {
             self.start_statements()?;
@@ -205,8 +206,8 @@ fn ending(result: Result<(), Error>) -> Result<Step> {
     }
 }
 
-/// Returns whether an error is that of a session that was ended. Either the server says so, or the connection is lost
-/// before its message arrives; which of them is chance.
+/// Returns whether an error is that of a terminated session. Either the server reports it, or the connection is lost
+/// before its message arrives; this depends on chance.
 pub fn is_ended(error: &Error) -> bool {
     match error.code() {
         Some(code) => [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(code),
@@ -219,7 +220,7 @@ pub fn is_ended(error: &Error) -> bool {
     }
 }
 
-/// Returns every order in which two sessions can take `first` and `second` steps, as the numbers of the sessions.
+/// Returns all orders in which two sessions can take `first` and `second` steps, as the numbers of the sessions.
 pub fn orders(first: usize, second: usize) -> Vec<Vec<usize>> {
     if first == 0 || second == 0 {
         return vec![[vec![0; first], vec![1; second]].concat()];

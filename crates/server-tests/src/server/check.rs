@@ -1,4 +1,4 @@
-//! `near_dup_index_check` finds every damage, and names the page or the row.
+//! `near_dup_index_check` finds all damage, and names the page or the row.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -11,8 +11,9 @@ use testbed::server::Server;
 
 use crate::harness::Outcome;
 
-/// Tables of sets and of documents, whose indexes have pages of every kind: segments of rows that were there
-/// before, a log of later ones. The last has more rows than a megabyte holds sums for, and some pages of a kind.
+/// Tables of sets and of documents whose indexes have pages of every kind: segments of the rows that existed before,
+/// and a log of later rows. The last has more rows than a megabyte can hold sums for, and several pages of the same
+/// kind.
 const TABLES: [&str; 3] = [
     "CREATE TABLE COPY AS SELECT array(SELECT hashint8extended(e, i) FROM generate_series(1, 8 + i % 7) e) AS v
          FROM generate_series(1, 1200) i;
@@ -28,7 +29,8 @@ const TABLES: [&str; 3] = [
      INSERT INTO COPY SELECT v FROM COPY LIMIT 3000",
 ];
 
-/// How a check runs: with sums of single rows or of several, which a second pass tells apart; alone, with helpers.
+/// How a check runs: with sums of single rows or of several rows, which a second pass distinguishes; alone, or with
+/// helpers.
 const WAYS: [&str; 3] = [
     "SET maintenance_work_mem = '64MB'; SET max_parallel_maintenance_workers = 0",
     "SET maintenance_work_mem = '1MB'; SET max_parallel_maintenance_workers = 0",
@@ -40,7 +42,7 @@ const PAYLOAD_AT: usize = 24;
 const SPECIAL_AT: usize = PAGE - 16;
 const LOWER_AT: usize = 12;
 
-/// Numbers of the kinds of pages.
+/// The numbers of the kinds of pages.
 const LOG: u16 = 2;
 const ROWS: u16 = 4;
 const LEAF: u16 = 7;
@@ -51,13 +53,13 @@ enum Damage {
     /// The first page of a kind, or the last one, is all zeros.
     Zeroed(u16),
     ZeroedLast(u16),
-    /// A segment lacks a posting, has another key for it, or another row.
+    /// A segment lacks a posting, has another key for it, or has another row for it.
     Removed,
     Changed,
     Moved,
-    /// A row of the log has another key.
+    /// A row in the log has another key.
     ChangedInLog,
-    /// The row table lacks a row, has it elsewhere, or says another size.
+    /// The row table lacks a row, has it in another place, or has another size for it.
     Blank,
     Swapped,
     Miscounted,
@@ -87,7 +89,7 @@ impl Pages {
         found.with_context(|| format!("no page of kind {kind}"))
     }
 
-    /// Returns where the row table has a row.
+    /// Returns the position of a row in the row table.
     fn entry(&mut self, row: usize) -> Result<&mut [u8]> {
         const ENTRY: usize = 10;
         const ON_PAGE: usize = (SPECIAL_AT - PAYLOAD_AT) / ENTRY;
@@ -98,7 +100,7 @@ impl Pages {
         Ok(&mut self.0[page.context("no page of the row")?][at..at + ENTRY])
     }
 
-    /// Returns the place of a row in the table.
+    /// Returns the position of a row in the table.
     fn ctid(&mut self, row: usize) -> Result<String> {
         let entry = self.entry(row)?;
         let half = |at: usize| u16::from_le_bytes([entry[at], entry[at + 1]]);
@@ -106,7 +108,7 @@ impl Pages {
         Ok(format!("({block},{})", half(4)))
     }
 
-    /// Writes the postings of a leaf anew, all but what `change` does; returns the row of the changed one.
+    /// Rewrites the postings of a leaf with the modification by `change`. Returns the row of the changed posting.
     fn change_leaf(&mut self, change: impl FnOnce(&mut Vec<Posting>) -> Posting) -> Result<usize> {
         let page = self.first(LEAF)?;
         let page = &mut self.0[page];
@@ -127,7 +129,7 @@ impl Pages {
         Ok(changed.offset as usize)
     }
 
-    /// Does some damage; returns what the error has to name.
+    /// Causes some damage. Returns the texts that the error must contain.
     fn damage(&mut self, damage: Damage) -> Result<String> {
         const PLACE: usize = 40;
         let different = |ctid: String| format!("other keys in the index, at {ctid}");
@@ -154,7 +156,7 @@ impl Pages {
                 different(self.ctid(row)?)
             }
             Damage::Moved => {
-                // Named are both rows, the lesser first.
+                // Both rows are named, the lower one first.
                 let row = self.change_leaf(|postings| {
                     let before = postings[PLACE];
                     postings[PLACE].offset = if before.offset > 0 {
@@ -177,12 +179,12 @@ impl Pages {
                 format!("the row at {ctid} of the table is not in the index")
             }
             Damage::Swapped => {
-                // Both have as many keys.
+                // Both have the same number of keys.
                 let other = PLACE + 7;
                 let (first, second) = (self.entry(PLACE)?.to_vec(), self.entry(other)?.to_vec());
                 self.entry(PLACE)?[..6].copy_from_slice(&second[..6]);
                 self.entry(other)?[..6].copy_from_slice(&first[..6]);
-                // Sums of few rows name the first, those of single ones both.
+                // Sums of several rows name the first of them; sums of single rows name both.
                 different(self.ctid(PLACE)?)
             }
             Damage::Miscounted => {
@@ -194,7 +196,8 @@ impl Pages {
     }
 }
 
-/// Damages copies of an index, each in one way, of sets and of documents; every way to check names the same.
+/// Damages copies of an index of sets and of an index of documents, each in one way. Checks that every kind of check
+/// names the same place.
 pub fn names_damage(server: &Server) -> Result<Outcome> {
     let single = [
         Damage::Removed,
@@ -260,7 +263,8 @@ fn ensure_named(client: &mut Client, copy: usize, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// The share of the index's WAL of inserts that a VACUUM behind them writes, while a table grows fivefold.
+/// The WAL that the VACUUMs write, as a share of the WAL that the inserts write for the index, while a table grows
+/// fivefold.
 pub fn vacuum_writes_little(server: &Server) -> Result<Outcome> {
     const MOST_TIMES: f64 = 5.0;
     let cluster = server.scratch_cluster("wal")?;

@@ -1,4 +1,5 @@
-//! Jobs with exceptions, and with few partners of each row, against the pairs of the whole collection.
+//! Jobs with exceptions, and with a limited number of partners of each row, compared with the pairs of the whole
+//! collection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,11 +36,11 @@ fn load(client: &mut Client, rng: &mut Rng) -> Result<()> {
         client.execute("INSERT INTO docs VALUES ($1, $2)", &[&id, &words.join(" ")])?;
     }
     for _ in 0..400 {
-        // Some keys are those of no row.
+        // Some keys belong to no row.
         let pair = [1, 2].map(|_| rng.i32(1..DOCUMENTS + 9));
         client.execute("INSERT INTO known VALUES ($1, $2)", &[&pair[0], &pair[1]])?;
     }
-    // Some of the pairs that are alike, identical ones among them.
+    // Some of the similar pairs, including identical ones.
     client.batch_execute(
         "INSERT INTO known SELECT b, a FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM docs ORDER BY id', 0.5)
              WHERE hashint4(a * 1000 + b) % 3 = 0;
@@ -102,7 +103,7 @@ pub fn count_as_not_similar(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks clusters against those of the pairs that are left.
+/// Compares clusters with those of the remaining pairs.
 fn check_clusters(client: &mut Client, (rows, excepted): (&str, &str)) -> Result<()> {
     let left = format!("SELECT * FROM near_dup_pairs({rows}, {excepted})").replace('\'', "''");
     for (method, expected) in [
@@ -137,7 +138,7 @@ fn check_clusters(client: &mut Client, (rows, excepted): (&str, &str)) -> Result
     Ok(())
 }
 
-/// Checks the first rows that repeat no earlier one.
+/// Checks the first rows that repeat no earlier row.
 fn check_distinct(
     client: &mut Client,
     (rows, excepted): (&str, &str),
@@ -163,7 +164,7 @@ fn check_distinct(
     Ok(())
 }
 
-/// Checks that `most` limits the partners of every row, identical ones first, and that copies end in linear time.
+/// Checks that `most` limits the partners of every row, with identical ones first, and that copies take linear time.
 pub fn few_partners(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "partners")?;
     let mut client = database.connect()?;

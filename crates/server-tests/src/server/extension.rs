@@ -11,8 +11,8 @@ const CREATE: &str = "CREATE EXTENSION pg_neardup";
 const COUNT: &str = "SELECT count(*) FROM pg_depend d JOIN pg_extension e ON d.refobjid = e.oid
      WHERE e.extname = 'pg_neardup' AND d.deptype = 'e'";
 
-/// Dropping the extension leaves nothing behind; it can be created again, in a schema of choice,
-/// by a user who may create objects in the database but is no superuser.
+/// Checks that dropping the extension leaves nothing behind, and that it can be created again, in any schema, by a user
+/// who may create objects in the database but is not a superuser.
 pub fn lifecycle(server: &Server) -> Result<Outcome> {
     let database = Database::create(&server.main, "lifecycle", "")?;
     let mut client = database.connect()?;
@@ -44,7 +44,7 @@ pub fn lifecycle(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that the extension can be created whatever the database's encoding.
+/// Checks that the extension can be created in any encoding.
 pub fn encodings(server: &Server) -> Result<Outcome> {
     for encoding in ["SQL_ASCII", "LATIN1", "EUC_JP"] {
         let options = format!("ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
@@ -55,8 +55,8 @@ pub fn encodings(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// No setting but the extension's own can be made under its prefix: none after the library is loaded,
-/// and one that was made before is taken back.
+/// Checks that only the extension's own settings can be created under its prefix: after the library is loaded, others
+/// are rejected, and one that was set before is removed.
 pub fn settings_prefix(server: &Server) -> Result<Outcome> {
     const MISTAKE: &str = "SET neardup.progres = on";
     const LOAD: &str = "SELECT minhash('loads the library')";

@@ -1,5 +1,4 @@
-//! The access method `neardup`: exactly the rows of the sequential scan, whatever the index has been
-//! through.
+//! The access method `neardup`: exactly the rows that a sequential scan finds, in any state of the index.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -25,11 +24,11 @@ pub const SIGNATURES: &str = "
         FROM generate_series(1, 40) word $$;
     CREATE TABLE sigs (id bigserial, sig minhash_signature)";
 
-/// The time after which an insert of some rows will not end.
+/// The time after which an insert of some rows counts as hanging.
 const LONGEST_INSERT: Duration = Duration::from_mins(10);
 
-/// Returns the rows that only one of index and sequential scan returns, and how many the index
-/// does. IS TRUE keeps the planner from using the index.
+/// Returns the rows that only one of index scan and sequential scan returns, and the number of rows that the index scan
+/// returns. IS TRUE keeps the planner from using the index.
 fn differing(client: &mut Client, threshold: &str, every: u32) -> Result<(i64, i64)> {
     client.batch_execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")?;
     let near = format!("near_dup(d.sig, q.sig, {threshold})");
@@ -57,8 +56,8 @@ pub fn ensure_equal(client: &mut Client, threshold: &str, every: u32, state: &st
     Ok(())
 }
 
-/// Does some work on a replica, anew as long as replay cancels it or ends its session: the primary's work ends,
-/// and with it that.
+/// Does some work on a replica, and retries as long as replay cancels it or ends its session. Since the primary's work
+/// ends, so do the retries.
 pub fn beside_replay(
     replica: &Cluster,
     mut work: impl FnMut(&mut Client) -> Result<()>,
@@ -90,8 +89,8 @@ pub fn check(client: &mut Client) -> Result<()> {
     Ok(client.batch_execute("SELECT near_dup_index_check('sigs_sig')")?)
 }
 
-/// Slot counts and thresholds, in the log, in segments, after deletes, VACUUM and REINDEX, and where half of
-/// the table is one template.
+/// Checks slot counts and thresholds: in the log, in segments, after deletes, VACUUM and REINDEX, and if half of the
+/// table follows one template.
 pub fn equals_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "neardup")?;
     let mut client = database.connect()?;
@@ -129,8 +128,8 @@ pub fn equals_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Statements that concurrent sessions repeat. The first rows stay, so that however far the deletes run
-/// ahead of the inserts, some lookup has an answer.
+/// Statements that concurrent sessions repeat. The first rows stay, so that some lookup has an answer no matter how far
+/// the deletes run ahead of the inserts.
 const WORK: &[&str] = &[
     "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, 300) i",
     "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(5000, 5100) i",
@@ -141,12 +140,11 @@ const WORK: &[&str] = &[
     "DROP INDEX IF EXISTS built; CREATE INDEX built ON sigs USING neardup (sig)",
 ];
 
-/// Statements of a session that a replica replays while it answers: its comparisons with the scan
-/// take time in proportion to the square of the rows.
+/// Statements of a session that a replica replays while it answers: its comparisons with a scan take time in proportion
+/// to the square of the number of rows.
 const REPLAYED: usize = 40;
 
-/// Runs each statement in a session of its own, up to `most` times or until it fails, while `end`
-/// works.
+/// Runs each statement in a separate session, up to `most` times or until it fails, while `end` runs.
 pub fn work(
     cluster: &Cluster,
     statements: &[&str],
@@ -170,7 +168,7 @@ fn prepare(cluster: &Cluster) -> Result<Client> {
     Ok(client)
 }
 
-/// Checks that the server is killed during inserts with merging, VACUUM and builds.
+/// Kills the server during inserts with merging, VACUUM and builds.
 pub fn crash(server: &Server) -> Result<Outcome> {
     let cluster = server.scratch_cluster("neardup_crash")?;
     cluster.create(&[("full_page_writes", "on"), ("synchronous_commit", "on")])?;
@@ -192,8 +190,8 @@ pub fn crash(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that inserts go on where the map of free space, after a crash, has pages that are in use: among
-/// them the one that the insert itself holds.
+/// Checks that inserts continue if, after a crash, the free space map lists pages that are in use, including the page
+/// that the insert itself has locked.
 pub fn old_map_of_free_space(server: &Server) -> Result<Outcome> {
     let cluster = server.scratch_cluster("neardup_free_space")?;
     cluster.create(&[("autovacuum", "off")])?;
@@ -232,7 +230,7 @@ pub fn old_map_of_free_space(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks an index in a transaction that is older, and sees a row as it was before the index.
+/// Checks an index in a transaction that is older than the index, and sees a row as it was before.
 pub fn checked_by_old_transaction(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "neardup_old")?;
     let mut client = database.connect()?;
@@ -253,8 +251,8 @@ pub fn checked_by_old_transaction(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Builds an index, in the least memory, of rows that each make a segment: fewer than a build merges of each
-/// size, but more than an index has room for.
+/// Builds an index, with the least memory, on rows that each become a segment: fewer than a build merges of each size,
+/// but more than an index has room for.
 pub fn build_of_many_sizes(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "neardup_sizes")?;
     let mut client = database.connect()?;
@@ -274,7 +272,7 @@ pub fn build_of_many_sizes(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// An index that another version has written is rejected by name of the version, until REINDEX.
+/// Checks that an index written by another version is rejected, naming the version, until REINDEX.
 pub fn other_version(server: &Server) -> Result<Outcome> {
     const VERSION_AT: u64 = 28;
     let cluster = server.scratch_cluster("neardup_version")?;
@@ -309,8 +307,8 @@ pub fn other_version(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that EXPLAIN ANALYZE counts the searches of an index, one for each row of a join; before PostgreSQL 18
-/// it counts none.
+/// Checks that EXPLAIN ANALYZE counts the searches of an index, one for each row of a join. Before PostgreSQL 18, it
+/// counts none.
 pub fn explains_searches(server: &Server) -> Result<Outcome> {
     if server.pg.major < 18 {
         return Ok(Outcome::Skipped(Missing::ServerVersion));
@@ -341,8 +339,8 @@ pub fn explains_searches(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that a replica replays every page as the primary wrote it, answers as the scan does while it
-/// replays, and goes on by itself.
+/// Checks that a replica replays every page as the primary wrote it, gives the same answers as a scan while it replays,
+/// and continues by itself.
 pub fn replica(server: &Server) -> Result<Outcome> {
     let primary = server.scratch_cluster("neardup_primary")?;
     primary.create(&[

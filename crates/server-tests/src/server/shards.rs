@@ -1,5 +1,5 @@
-//! Shards behind postgres_fdw: the coordinator sends conditions, orders, joins and aggregates to
-//! them, and they use their indexes.
+//! Shards behind postgres_fdw: the coordinator sends conditions, orders, joins and aggregates to them, and they use
+//! their indexes.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -10,15 +10,15 @@ use crate::harness::Outcome;
 
 const SHARDS: usize = 2;
 
-/// Contents of a shard, few enough that a scan would be quicker than a lookup.
+/// The contents of a shard, so few that a scan would be faster than a lookup.
 const SHARD: &str = "CREATE EXTENSION pg_neardup;
     CREATE TABLE docs (id bigint PRIMARY KEY, body text NOT NULL,
         sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
     CREATE INDEX docs_sig ON docs USING neardup (sig);
     ALTER DATABASE postgres SET enable_seqscan = off";
 
-/// Documents that each have a near-duplicate, put in through the coordinator; few enough are asked
-/// for that it is cheaper than to fetch all, also where a disabled scan costs no more (PostgreSQL 18).
+/// Documents that each have a near-duplicate, inserted through the coordinator. The queries return so few that this is
+/// cheaper than fetching all rows, even if a disabled scan costs no more (PostgreSQL 18).
 const ROWS: &str = "INSERT INTO docs (id, body)
     SELECT i, 'Document about ' || string_agg('topic' || (i % 3000 * 31 + w * 7) % 9973, ' ' ORDER BY w)
     FROM generate_series(1, 6000) i, generate_series(1, 30) w GROUP BY i;
@@ -26,7 +26,7 @@ const ROWS: &str = "INSERT INTO docs (id, body)
     CREATE TABLE asked AS SELECT id, sig FROM whole WHERE id <= 5;
     ANALYZE asked, whole";
 
-/// The conditions go to the shards and are answered from their indexes.
+/// Checks that the conditions are sent to the shards and answered from their indexes.
 const CONDITIONS: &[&str] = &[
     "near_dup(sig, minhash('QUERY'))",
     "near_dup(sig, minhash('QUERY'), 0.9)",
@@ -35,7 +35,7 @@ const CONDITIONS: &[&str] = &[
     "sig <@ _ball(minhash('QUERY'), 0.8)",
 ];
 
-/// Sets up one coordinator and two shards, servers of their own.
+/// Sets up one coordinator and two shards, which are separate servers.
 pub fn pushed_down(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "coordinator")?;
     let mut client = database.connect()?;
@@ -85,7 +85,7 @@ fn add_shard(server: &Server, client: &mut Client, number: usize) -> Result<Scra
     Ok(shard)
 }
 
-/// Nothing is left for the coordinator to filter, the shards use the index, no row is lost.
+/// Checks that nothing is left for the coordinator to filter, that the shards use the index, and that no row is lost.
 fn check_condition(client: &mut Client, shards: &[ScratchCluster], condition: &str) -> Result<()> {
     let query = format!("SELECT id FROM docs WHERE {condition}");
     let plan = explain(client, &query)?;
@@ -106,7 +106,7 @@ fn check_condition(client: &mut Client, shards: &[ScratchCluster], condition: &s
     for (shard, line) in shards.iter().zip(&sent) {
         let (_, sql) = line.split_once("Remote SQL: ").context("no SQL")?;
         let mut client = shard.connect("postgres")?;
-        // As postgres_fdw sets it.
+        // postgres_fdw uses this setting.
         client.batch_execute("SET search_path = pg_catalog")?;
         let plan = explain(&mut client, sql)?.join("\n");
         ensure!(plan.contains(" docs_sig"), "{plan}");
@@ -120,7 +120,7 @@ fn check_condition(client: &mut Client, shards: &[ScratchCluster], condition: &s
     Ok(())
 }
 
-/// Each shard sends its own most similar rows first, and the coordinator merges them.
+/// Checks that each shard sends its own most similar rows first, and that the coordinator merges them.
 fn check_order(client: &mut Client, body: &str) -> Result<()> {
     let nearest = |table: &str| {
         format!("SELECT sig <=> minhash('{body}') FROM {table} ORDER BY 1, id LIMIT 10")
@@ -144,8 +144,8 @@ fn check_order(client: &mut Client, body: &str) -> Result<()> {
     Ok(())
 }
 
-/// A join on one shard is sent whole; one with rows from elsewhere asks each shard for each row,
-/// where the servers are asked for estimates.
+/// Checks that a join on one shard is sent as a whole, and that a join with rows from elsewhere queries each shard for
+/// each row, if the servers are asked for estimates.
 fn check_joins(client: &mut Client) -> Result<()> {
     let join = |a: &str, b: &str| {
         format!("SELECT a.id AS a, b.id AS b FROM {a} a JOIN {b} b ON near_dup(a.sig, b.sig)")
@@ -170,7 +170,7 @@ fn check_joins(client: &mut Client) -> Result<()> {
     check_equal(client, &join("asked", "docs"), &join("asked", "whole"))
 }
 
-/// The script of docs/scaling.md finds the pairs of one table.
+/// Checks that the script of docs/scaling.md finds the pairs of a single table.
 fn check_pairs(client: &mut Client) -> Result<()> {
     let page = include_str!("../../../../docs/scaling.md");
     let mut blocks = page.split("```").filter(|block| block.starts_with("sql"));
@@ -183,7 +183,7 @@ fn check_pairs(client: &mut Client) -> Result<()> {
     check_equal(client, &found, wanted)
 }
 
-/// Two queries give the same rows, and not none.
+/// Checks that two queries return the same rows, and at least one row.
 fn check_equal(client: &mut Client, found: &str, wanted: &str) -> Result<()> {
     let count = |query: &str| format!("SELECT count(*) FROM ({query}) q");
     let differing = format!(
@@ -201,9 +201,9 @@ fn check_equal(client: &mut Client, found: &str, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-/// Each shard counts and unites its own rows; the parts give the whole.
+/// Checks that each shard counts and unites its own rows, and that the parts add up to the whole.
 fn check_aggregates(client: &mut Client, body: &str) -> Result<()> {
-    // Expected to keep a third of the rows, so that it pays to let the shards count.
+    // The condition is expected to keep a third of the rows, so that it pays to let the shards count.
     let different = format!("WHERE minhash_sim(sig, minhash('{body}')) < 0.8");
     for (part, condition, whole) in [
         ("count(*)", different.as_str(), "sum"),

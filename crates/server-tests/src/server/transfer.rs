@@ -1,4 +1,4 @@
-//! Signatures leave and come back byte for byte: dump and restore, COPY BINARY.
+//! Signatures are exported and imported byte for byte: dump and restore, COPY BINARY.
 
 use std::io::{Read, Write};
 
@@ -38,12 +38,12 @@ const NOTED_ON: &str =
     "INSERT INTO stories VALUES (3, 'the same story'); DELETE FROM stories WHERE id = 2";
 const NOTES: &str =
     "SELECT string_agg(concat(key, ' ', near_key), ', ' ORDER BY key) FROM stories_near_dups";
-/// A view over a query in a string, whose names do not depend on the search path.
+/// A view on a query in a string, whose names do not depend on the search path.
 const VIEW: &str = "CREATE MATERIALIZED VIEW doc_clusters AS SELECT key, cluster
     FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM public.docs ORDER BY id', 0.8)";
 const COPY_OF_ROW: &str = "INSERT INTO docs (id, other) SELECT 1000, other FROM docs WHERE id = 7";
 
-/// `pg_dump | psql` gives byte-equal signatures, and indexes, constraints, views, guards and notes as they were.
+/// Checks that `pg_dump | psql` preserves signatures byte for byte, and indexes, constraints, views, guards and notes.
 pub fn dump(server: &Server) -> Result<Outcome> {
     let source = Database::with_extension(&server.main, "dump_source")?;
     source.connect()?.batch_execute(&format!(
@@ -92,7 +92,7 @@ pub fn dump(server: &Server) -> Result<Outcome> {
     equal_digests(&mut source, &mut target)
 }
 
-/// COPY BINARY gives byte-equal signatures.
+/// Checks that COPY BINARY preserves signatures byte for byte.
 pub fn copy_binary(server: &Server) -> Result<Outcome> {
     let source = Database::with_extension(&server.main, "copy_source")?;
     let target = Database::with_extension(&server.main, "copy_target")?;

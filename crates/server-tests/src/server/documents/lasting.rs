@@ -1,12 +1,11 @@
-//! Whatever keeps near-duplicates out, or together, beside the star clusters of the pairs that were counted.
+//! Compares everything that keeps near-duplicates out, or together, with the star clusters of the counted pairs.
 
 use anyhow::{Context, Result};
 use postgres::Client;
 
 use super::{class, ensure_equal};
 
-/// Returns the query of the star clusters that the definition makes of the pairs that were counted, in the table
-/// `counted (q, id, similarity)`.
+/// Returns the query for the star clusters, by definition, of the pairs in the table `counted (q, id, similarity)`.
 pub fn stars(threshold: &str) -> String {
     format!(
         "SELECT key, cluster FROM star_clusters(NULL::bigint, 'SELECT id FROM docs ORDER BY id',
@@ -14,8 +13,8 @@ pub fn stars(threshold: &str) -> String {
     )
 }
 
-/// Checks that constraint and guard let in, row by row, those that begin a star cluster, and that a tracker
-/// keeps these clusters. `cut` has k, unit and fold, as after the threshold.
+/// Checks that constraint and guard accept, row by row, exactly the rows that begin a star cluster, and that a tracker
+/// maintains these clusters. `cut` has k, unit and fold, as after the threshold.
 pub fn ensure_lasting(client: &mut Client, threshold: &str, cut: &str) -> Result<()> {
     let let_in = format!(
         "SELECT key FROM ({}) s WHERE key = cluster",
@@ -34,7 +33,7 @@ pub fn ensure_lasting(client: &mut Client, threshold: &str, cut: &str) -> Result
     .context("tracker")
 }
 
-/// Returns k, unit and fold of a cut by their names.
+/// Returns the k, unit and fold of a cut as named arguments.
 fn assigned(cut: &str, sign: &str) -> String {
     let values = cut.split(", ").skip(1);
     let named = ["k", "unit", "fold"].into_iter().zip(values);
@@ -76,7 +75,7 @@ fn ensure_guard(client: &mut Client, index: &str, arguments: &str, let_in: &str)
     Ok(())
 }
 
-/// Has half of the rows tracked at once, and most others and the last few come later.
+/// Tracks half of the rows at once, then adds most of the others, and then the last few.
 fn ensure_tracker(
     client: &mut Client,
     index: &str,

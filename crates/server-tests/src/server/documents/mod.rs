@@ -1,5 +1,4 @@
-//! Documents: scan, index, pairs, clusters, constraint, guard and tracker find the pairs of `resemblance`, and no
-//! others.
+//! Documents: scan, index, pairs, clusters, constraint, guard and tracker find exactly the pairs of `resemblance`.
 
 mod lasting;
 
@@ -17,8 +16,8 @@ use lasting::{ensure_lasting, stars};
 /// Thresholds of conditions.
 const THRESHOLDS: [&str; 4] = ["0.5", "0.6666666666666666", "0.8", "0.9"];
 
-/// Edited copies, half of them sharing a template with small parts of their own, and documents that
-/// are short, empty, periodic, repeated, without words, or in several scripts.
+/// Edited copies, half of them sharing a template with small parts of their own, and documents that are short, empty,
+/// periodic, repeated, without words, or in several scripts.
 const DOCUMENTS: &str = "
     CREATE TABLE docs (id bigserial PRIMARY KEY, body text);
     INSERT INTO docs (body)
@@ -47,7 +46,7 @@ const CUTS: [[&str; 2]; 5] = [
     ],
 ];
 
-/// Returns the operator class of documents with these options, each behind a comma.
+/// Returns the operator class of documents with these options, each preceded by a comma.
 fn class(options: &str) -> String {
     match options.strip_prefix(", ") {
         Some(options) => format!(" text_ops ({options})"),
@@ -68,13 +67,13 @@ const LENGTHS: &str = "
     CREATE TABLE counted (q bigint, id bigint, similarity float8);
     SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off";
 
-/// Joins are made by workers that look up in the index.
+/// Joins are executed by workers that perform lookups in the index.
 const IN_PARALLEL: &str =
     "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET enable_seqscan = on;
      SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0";
 
-/// Checks that an index on documents of all lengths, sampled ones included, equals the scan at every threshold: in the
-/// log and in segments, with little memory, with other k, unit and fold, and in parallel.
+/// Checks that an index on documents of all lengths, including sampled ones, gives the same results as a scan at every
+/// threshold: in the log and in segments, with little memory, with other k, unit and fold, and in parallel.
 pub fn sampled_equal_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_sampled")?;
     let mut client = database.connect()?;
@@ -126,8 +125,8 @@ pub fn sampled_equal_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that an index on documents of all lengths finds by containment what a scan finds, in both directions, at every
-/// threshold: in the log and in segments, with little memory, with other k, unit and fold, and within a scope.
+/// Checks that an index on documents of all lengths finds the same rows by containment as a scan, in both directions,
+/// at every threshold: in the log and in segments, with little memory, with other k, unit and fold, and within a scope.
 pub fn containment_equals_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_contained")?;
     let mut client = database.connect()?;
@@ -177,7 +176,7 @@ pub fn containment_equals_scan(server: &Server) -> Result<Outcome> {
                 ] {
                     let contained = format!("near_contained({pair}, {threshold}{cut})");
                     let compared = format!("containment({pair}{cut}) >= {threshold}");
-                    // It is made into the same lookup.
+                    // The planner makes the same lookup from it.
                     let is_compared = *change == *index && some.contains(threshold);
                     let compared = is_compared.then_some(compared);
                     for condition in iter::once(contained).chain(compared) {
@@ -192,8 +191,7 @@ pub fn containment_equals_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Documents of one template, more of them than a page has postings, with parts of their own of every size that two
-/// share.
+/// More documents of one template than a page has postings, with shared parts of their own, in pairs, of every size.
 const TEMPLATES: &str = "
     CREATE TABLE docs AS
     SELECT i AS id, string_agg(CASE WHEN w <= i % 50 THEN 'own' || i / 2 || 'x' || w ELSE 'common' || w END, ' ' ORDER BY w) AS body
@@ -205,7 +203,7 @@ const TEMPLATES: &str = "
     CREATE INDEX docs_body ON docs USING neardup (body);
     SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off";
 
-/// Checks an index on documents of one template at every threshold, in segments that are merged, with little memory.
+/// Checks an index on documents of one template at every threshold, in merged segments, with little memory.
 pub fn templates_equal_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_templates")?;
     let mut client = database.connect()?;
@@ -231,8 +229,7 @@ pub fn templates_equal_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks indexes at several thresholds, after changes, and in every cut, against `resemblance` of all
-/// pairs.
+/// Checks indexes at several thresholds, after changes, and with every cut, against `resemblance` of all pairs.
 pub fn index_equals_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents")?;
     let mut client = database.connect()?;
@@ -275,7 +272,8 @@ fn count(client: &mut Client, measure: &str, cut: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a scan finds the pairs that were counted, and an index in either order and as a comparison.
+/// Checks that a scan finds the counted pairs, and so does an index, with the arguments in either order and in a
+/// comparison.
 fn ensure_counted(client: &mut Client, threshold: &str, cut: &str) -> Result<()> {
     let [comma, cut] = if cut.is_empty() {
         ["", ""]
@@ -306,7 +304,7 @@ fn ensure_same(client: &mut Client, condition: &str, wanted: &str) -> Result<()>
     ensure_found(client, "docs", condition, wanted)
 }
 
-/// Does the same for the queries of a table.
+/// Does the same for all queries in a table.
 fn ensure_found(client: &mut Client, queries: &str, condition: &str, wanted: &str) -> Result<()> {
     let found = format!("SELECT q.id AS q, d.id FROM {queries} q, docs d WHERE {condition}");
     let plan = client.query(&format!("EXPLAIN {found}"), &[])?;
@@ -318,7 +316,7 @@ fn ensure_found(client: &mut Client, queries: &str, condition: &str, wanted: &st
     ensure_equal(client, &found, wanted)
 }
 
-/// Checks that two queries return the same rows, and some.
+/// Checks that two queries return the same rows, and at least one row.
 fn ensure_equal(client: &mut Client, found: &str, wanted: &str) -> Result<()> {
     let row = client.query_one(
         &format!(
@@ -337,8 +335,8 @@ fn ensure_equal(client: &mut Client, found: &str, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks pairs, joins, clusters, constraints, guards and trackers in every cut against `resemblance` of all
-/// pairs, in memory and beyond it.
+/// Checks pairs, joins, clusters, constraints, guards and trackers with every cut against `resemblance` of all pairs,
+/// in memory and in temporary files.
 pub fn pairs_equal_comparison(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_pairs")?;
     let mut client = database.connect()?;
@@ -392,8 +390,8 @@ fn ensure_pairs(client: &mut Client, threshold: &str, cut: &str) -> Result<()> {
     Ok(())
 }
 
-/// Two texts of 90 words that share 80, of words chosen so that the estimate falls far short of
-/// their resemblance, and 200 copies of each.
+/// Two texts of 90 words that share 80 words, chosen so that the estimate falls far short of their resemblance, and 200
+/// copies of each.
 const UNDERRATED: &str = "
     CREATE TABLE shared AS SELECT string_agg('shared' || w, ' ') AS body FROM generate_series(1, 80) w;
     CREATE TABLE own AS
@@ -407,8 +405,7 @@ const UNDERRATED: &str = "
     CREATE INDEX docs_body ON docs USING neardup (body text_ops (k = 1));
     SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0";
 
-/// Checks that copies of two texts are found whose resemblance just reaches the threshold, far above its
-/// estimate.
+/// Checks that copies of two texts are found whose resemblance just reaches the threshold, far above its estimate.
 pub fn underrated_copies(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_underrated")?;
     let mut client = database.connect()?;
@@ -438,8 +435,8 @@ pub fn underrated_copies(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that all find every pair of real documents that another program lists, and of generated ones half of
-/// which follow one template, and no pair that is below the threshold.
+/// Checks that all functions find every pair of real documents that another program lists, and of generated documents
+/// half of which follow one template, and no pair below the threshold.
 pub fn equal_exact_lists(server: &Server) -> Result<Outcome> {
     let mut collections = Collection::all(Generated::english(), WITH_EXACT_PAIRS);
     collections.push(Collection::Generated(Generated::template()));
@@ -475,8 +472,8 @@ pub fn equal_exact_lists(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that a join plans each of its queries once, whichever of them is the smaller: a function that PostgreSQL
-/// takes for a constant is called at each planning.
+/// Checks that a join plans each of its queries once, whichever is smaller: a function that PostgreSQL treats as a
+/// constant is called at each planning.
 pub fn join_plans_once(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_join")?;
     let mut client = database.connect()?;
@@ -504,7 +501,7 @@ pub fn join_plans_once(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks documents of 10 MB: copies with one more word are found, strangers are not.
+/// Checks documents of 10 MB: copies with one more word are found, unrelated documents are not.
 pub fn large_documents(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_large")?;
     let mut client = database.connect()?;

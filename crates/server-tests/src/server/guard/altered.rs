@@ -1,4 +1,5 @@
-//! Guards whose tables, keys, triggers and indexes their owner, or a stranger, has altered, renamed, dropped or forged.
+//! Guards whose tables, keys, triggers and indexes were altered, renamed, dropped or forged by their owner or a
+//! stranger.
 
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
@@ -11,10 +12,10 @@ use crate::harness::{Outcome, figure};
 
 const RUNS: u32 = 60;
 
-/// The changes of one history.
+/// Number of changes of one history.
 const CHANGES: usize = 10;
 
-/// The guards of an owner, and another one's that nothing has any effect on.
+/// The guards of an owner, and a guard of another owner that must not be affected.
 const TABLES: &str = "
     CREATE ROLE guard_owner;
     CREATE ROLE guard_stranger;
@@ -39,7 +40,7 @@ const TABLES: &str = "
     INSERT INTO docs SELECT n, n, 1, 'document ' || n || ' of its own' FROM generate_series(1, 20) n;
     RESET ROLE";
 
-/// Changes by the owner of the table.
+/// Changes that the owner of the table makes.
 const BY_OWNER: &[&str] = &[
     "ALTER TABLE docs_near_dups ALTER key TYPE text USING 'a'",
     "ALTER TABLE docs_near_dups ALTER key TYPE bigint",
@@ -97,7 +98,7 @@ const BY_OWNER: &[&str] = &[
     "TRUNCATE docs_near_dups",
 ];
 
-/// Changes by a stranger, who may read all names.
+/// Changes by a stranger, who can read all names.
 const BY_STRANGER: &[&str] = &[
     "CREATE TRIGGER forging AFTER INSERT OR UPDATE ON forged FOR EACH ROW
          WHEN (ROW('{VICTIM}_near_dups'::regclass) IS NOT NULL AND (ROW(NEW.body, NEW.id) IS NULL OR true))
@@ -120,7 +121,7 @@ const BY_STRANGER: &[&str] = &[
     "DROP TRIGGER forging ON forged",
 ];
 
-/// Writes after each change: some fail.
+/// Writes after each change, some of which fail.
 const WRITES: &[(&str, &str)] = &[
     (
         "guard_owner",
@@ -145,8 +146,8 @@ const WRITES: &[(&str, &str)] = &[
     ("guard_stranger", "TRUNCATE forged"),
 ];
 
-/// After any mixture of changes the server is up, each failure is a clear one, and the guard of somebody else works as
-/// before.
+/// Checks that after any mixture of changes the server is running, each failure has a clear error, and the guard of the
+/// other owner works as before.
 pub fn altered(server: &Server) -> Result<Outcome> {
     let mut rng = Rng::with_seed(55);
     let [mut done, mut failed] = [0, 0];

@@ -1,5 +1,4 @@
-//! Random histories of four sessions, fresh ones and used ones, each held now and then between what it has searched and the moment
-//! at which it passes.
+//! Random histories of four sessions, fresh ones and used ones, each sometimes held between its search and its passing.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -22,16 +21,16 @@ use crate::sessions::{Sessions, Step};
 const SESSIONS: usize = 4;
 const RUNS: u32 = 150;
 
-/// Documents that the sessions of a run want; the first is there before.
+/// Number of documents that the sessions of a run insert; the first exists beforehand.
 const DOCUMENTS: u32 = 4;
 
-/// The longest time in which no session can go on.
+/// The maximum time in which no session can proceed.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The time between two looks at who can.
+/// The time between two checks for sessions that can proceed.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Copies among the rows of a run.
+/// Counts the copies among the rows of a run.
 const COPIES: &str =
     "SELECT count(*) FROM (SELECT FROM {TABLE} WHERE id / 1000 = {RUN} AND NOT draft
     GROUP BY tenant, body HAVING count(*) > 1) copies";
@@ -39,7 +38,7 @@ const COPIES: &str =
 /// The transactions of a history.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Work {
-    /// One INSERT or COPY each, which never deadlock.
+    /// One INSERT or COPY each, which never deadlocks.
     OneInsert,
     Anything,
 }
@@ -53,8 +52,8 @@ enum Action {
     Release,
 }
 
-/// Random histories of both kinds: no copy gets in, or each is noted, and where every transaction is one INSERT or COPY
-/// there is no deadlock either.
+/// Runs random histories of both kinds. Checks that no copy is accepted, or that each is noted, and that there is no
+/// deadlock if every transaction is one INSERT or COPY.
 pub fn histories(server: &Server) -> Result<Outcome> {
     let cluster = held_cluster(server, "guard_histories")?;
     let directory = holds(&cluster);
@@ -67,7 +66,7 @@ pub fn histories(server: &Server) -> Result<Outcome> {
     for work in [Work::OneInsert, Work::Anything] {
         let mut total = Seen::default();
         for number in 0..RUNS {
-            // The library is loaded by the first statement, whatever that is.
+            // The library is loaded by the first statement, whatever it is.
             if rng.bool() {
                 sessions = Sessions::open(|| database.connect(), SESSIONS)?;
             }
@@ -151,7 +150,7 @@ impl Run<'_> {
         )
     }
 
-    /// Returns one of any statements.
+    /// Returns a random statement.
     fn statement(&self, session: usize, statement: u32, rng: &mut Rng) -> String {
         let table = &self.table;
         let there = self.number * 1000 + rng.u32(..4);
@@ -218,7 +217,7 @@ impl Run<'_> {
         let mut waits = 0;
         let mut last_step = Instant::now();
         loop {
-            // Who waits for another session goes on after it; who is held waits for its release.
+            // A session that waits for another one proceeds after it; a held session waits for its release.
             let can_go = |session: &usize| match actions[*session].front() {
                 Some(Action::Release) => true,
                 Some(_) => sessions.state(*session) != Step::Waits,
@@ -229,7 +228,7 @@ impl Run<'_> {
                 if actions.iter().all(VecDeque::is_empty) {
                     break;
                 }
-                // All that are left wait for a deadlock to be noticed.
+                // All remaining sessions wait for deadlock detection.
                 ensure!(last_step.elapsed() < PATIENCE, "all sessions wait");
                 thread::sleep(PAUSE);
                 sessions.settle()?;

@@ -1,4 +1,5 @@
-//! Every pair of changes in two sessions, fresh ones and used ones, their steps in every order: no copy is let in, or each is noted.
+//! Tries every pair of changes in two sessions, fresh ones and used ones, with their steps in every order: no copy is
+//! accepted, or each is noted.
 
 use std::time::Instant;
 
@@ -14,8 +15,8 @@ use super::prepared_cluster;
 use crate::harness::{Outcome, figure};
 use crate::sessions::{Sessions, Step, orders};
 
-/// The guarded tables: rows of a tenant that are no drafts are compared with each other, in one table, by an index that
-/// has no drafts, and in two partitions, by their values of type {TYPE}.
+/// The guarded tables, in which rows of one tenant that are not drafts are compared with each other by their values of
+/// type {TYPE}: a single table, whose index excludes drafts, and a table with two partitions.
 const TABLES: &str = "
     CREATE TABLE plain_{TYPE} (id int PRIMARY KEY, tenant int, part int, body text, draft bool DEFAULT false{COLUMN});
     CREATE INDEX ON plain_{TYPE} USING neardup ({VALUE}) WHERE NOT draft;
@@ -27,8 +28,7 @@ const TABLES: &str = "
     CREATE INDEX ON parted_{TYPE} USING neardup ({VALUE});
     SELECT near_dup_protect('parted_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}', condition => 'NOT draft'{ACTION});";
 
-/// The types of values that a guard compares: name, generated column beside the document, column compared,
-/// and bound.
+/// The types of values that a guard compares: name, definition of the generated column, compared column, and bound.
 const TYPES: [[&str; 4]; 4] = [
     ["text", "", "body", "0.8"],
     [
@@ -51,13 +51,13 @@ const TYPES: [[&str; 4]; 4] = [
     ],
 ];
 
-/// The names and arguments of guards that reject near-duplicates, and that note them.
+/// The names and arguments of guards that reject near-duplicates, and of guards that note them.
 const ACTIONS: [[&str; 2]; 2] = [
     ["", ""],
     ["_noted", ", action => 'note', most => 100, key => 'id'"],
 ];
 
-/// Makes the guarded tables of every type.
+/// Creates the guarded tables of every type.
 pub fn make_tables(client: &mut Client) -> Result<()> {
     for [name, column, value, bound] in TYPES {
         for [suffix, action] in ACTIONS {
@@ -86,12 +86,12 @@ pub fn any_table(rng: &mut Rng) -> String {
     format!("{shape}_{type_}{suffix}")
 }
 
-/// Rows before the changes. HELD is a document that row 1 has; rows of tenants 3 and 4 have it too, and the draft 8.
+/// The rows before the changes. HELD is a document of row 1; rows of tenants 3 and 4, and draft 8, have it, too.
 const ROWS: &str = "INSERT INTO {TABLE} VALUES (1{ID}, 1, 1, {HELD}), (3{ID}, 3, 1, {HELD}), (4{ID}, 4, 2, {HELD}),
     (5{ID}, 1, 1, 'the first other of {ID}'), (6{ID}, 1, 2, 'the second other of {ID}');
     INSERT INTO {TABLE} VALUES (8{ID}, 1, 2, {HELD}, true)";
 
-/// Changes of session N, 0 or 1. FREE and OTHER are documents that no row has; both sessions want them.
+/// Changes that session N, 0 or 1, makes. FREE and OTHER are documents that no row has; both sessions insert them.
 const CHANGES: &[(&str, &[&str])] = &[
     (
         "insert free",
@@ -177,7 +177,7 @@ const CHANGES: &[(&str, &[&str])] = &[
 
 pub const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
-/// How the transactions end: one of the first session's, one of the second's.
+/// How the transactions end: the first session's, then the second's.
 const ENDS: [[&str; 2]; 4] = [
     ["COMMIT", "COMMIT"],
     ["COMMIT", "PREPARE"],
@@ -185,7 +185,7 @@ const ENDS: [[&str; 2]; 4] = [
     ["PREPARE", "ROLLBACK"],
 ];
 
-/// The copies that are there, and the copies of the free document.
+/// Counts the copies in the table, and the copies of the free document.
 const COPIES: &str = "SELECT
     (SELECT count(*) FROM (SELECT FROM {TABLE} WHERE id % 1000000 = {ID} AND NOT draft
         GROUP BY tenant, body HAVING count(*) > 1) copies),
@@ -204,7 +204,7 @@ pub fn every_order(server: &Server) -> Result<Outcome> {
     for (place, first) in CHANGES.iter().enumerate() {
         for second in &CHANGES[place..] {
             for order in orders(first.1.len() + 1, second.1.len() + 1) {
-                // The library is loaded by the first statement, whatever that is.
+                // The library is loaded by the first statement, whatever it is.
                 if rng.bool() {
                     sessions = Sessions::open(|| database.connect(), 2)?;
                 }
@@ -257,7 +257,7 @@ struct Run {
     changes: [&'static [&'static str]; 2],
 }
 
-/// The counts of what happened in all runs.
+/// Counts of the events in all runs.
 #[derive(Default)]
 pub struct Seen {
     pub runs: u32,
@@ -281,7 +281,7 @@ impl Run {
             .replace("{N}", &session.to_string())
     }
 
-    /// Returns whether a transaction that is to be committed brings the free document.
+    /// Returns whether a transaction that is to be committed inserts the free document.
     fn brings_free(&self) -> bool {
         let is_brought = |session: usize| {
             let change = self.changes[session].concat();
@@ -294,7 +294,7 @@ impl Run {
         is_brought(0) || is_brought(1)
     }
 
-    /// Returns whether the two transactions are such as never deadlock.
+    /// Returns whether the two transactions are of the kind that never deadlocks.
     fn inserts_once(&self) -> bool {
         let inserts = |change: &&[&str]| match change {
             [only] => ["INSERT", "COPY"].iter().any(|word| only.starts_with(word)),
@@ -320,7 +320,7 @@ impl Run {
             }
             taken[session] += 1;
             waits += u32::from(sessions.step(session, &statement)? == Step::Waits);
-            // A session behind a prepared transaction waits until that is committed.
+            // A session that waits for a prepared transaction continues when that is committed.
             if self.ends[session] == "PREPARE" && taken[session] > self.changes[session].len() {
                 sessions.step(session, &format!("COMMIT PREPARED 'p{session}'"))?;
             }
@@ -368,7 +368,7 @@ impl Seen {
                 SqlState::T_R_DEADLOCK_DETECTED | SqlState::T_R_SERIALIZATION_FAILURE => {
                     seen.victims += 1;
                 }
-                // Of statements after a failure, and of a transaction that was not prepared for it.
+                // Errors of statements after a failure, and of a transaction that was not prepared because of it.
                 SqlState::IN_FAILED_SQL_TRANSACTION | SqlState::UNDEFINED_OBJECT => {}
                 _ => anyhow::bail!("{code:?}"),
             }

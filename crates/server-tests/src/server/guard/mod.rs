@@ -1,4 +1,4 @@
-//! The guard under concurrency: of many sessions that insert near-duplicates at once, one wins.
+//! The guard under concurrency: if many sessions insert near-duplicates at the same time, one of them succeeds.
 
 mod altered;
 mod histories;
@@ -53,7 +53,7 @@ const LEVELS: [IsolationLevel; 3] = [
     IsolationLevel::Serializable,
 ];
 
-/// Documents that are not near each other, each of few words.
+/// Documents of few words that are not near each other.
 fn document(number: u64) -> String {
     let word = |word: u64| format!("w{}x{word}", number);
     (0..20).map(word).collect::<Vec<_>>().join(" ")
@@ -67,7 +67,7 @@ fn variant(rng: &mut Rng, number: u64) -> String {
     }
 }
 
-/// Runs `work` in 16 sessions at once; each gets its number, from 1.
+/// Runs `work` in 16 sessions at the same time; each gets its number, from 1.
 fn in_sessions<T: Send>(
     database: &Database<'_>,
     work: impl Fn(u64, Client) -> Result<T> + Sync,
@@ -100,7 +100,8 @@ fn ensure_once(client: &mut Client, documents: u64) -> Result<()> {
     Ok(())
 }
 
-/// Keeps rows for a moment in table and index before the guard looks at them, so that many are there.
+/// Makes rows wait for a moment when they are in the table and the index but the guard has not checked them yet, so
+/// that there are many such rows.
 const MOMENT: &str = "CREATE FUNCTION moment() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
         PERFORM pg_sleep(0.003);
@@ -108,7 +109,7 @@ const MOMENT: &str = "CREATE FUNCTION moment() RETURNS trigger LANGUAGE plpgsql 
     END $$;
     CREATE TRIGGER a_moment AFTER INSERT ON docs FOR EACH ROW EXECUTE FUNCTION moment()";
 
-/// One table, and one with a partition for each session.
+/// A single table, and a table with a partition for each session.
 const TABLES: [&str; 2] = [
     TABLE,
     "CREATE TABLE docs (id bigserial, part int DEFAULT 0, body text,
@@ -122,8 +123,8 @@ const TABLES: [&str; 2] = [
     SELECT near_dup_protect('docs', 'sig', 0.8)",
 ];
 
-/// 16 sessions insert the same documents row by row, each into a partition of its own where there are
-/// some, all in one session or each in a fresh one: each document arrives once, and there is no deadlock.
+/// Lets 16 sessions insert the same documents row by row, into their own partitions if there are any, either all in one
+/// session or each in a fresh one. Checks that each document is accepted once, and that there is no deadlock.
 pub fn row_by_row(server: &Server) -> Result<Outcome> {
     const DOCUMENTS: u64 = 150;
     for (table, is_fresh) in tables() {
@@ -146,11 +147,12 @@ pub fn row_by_row(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// 16 sessions insert documents in statements of many rows, in random order, by INSERT or in fresh sessions by COPY.
-/// Some documents are everybody's: no near-duplicates get in, and there is no deadlock.
+/// Lets 16 sessions insert documents in statements of many rows, in random order, by INSERT or by COPY in fresh
+/// sessions. Some documents are common to all. Checks that no near-duplicates are accepted, and that there is no
+/// deadlock.
 pub fn bursts(server: &Server) -> Result<Outcome> {
     const STATEMENTS: u64 = 20;
-    /// Each row of a fresh session passes by itself.
+    /// In a fresh session, each row passes by itself.
     const FRESH: u64 = 6;
     for (table, is_fresh) in tables() {
         let statements = if is_fresh { FRESH } else { STATEMENTS };
@@ -182,15 +184,15 @@ pub fn bursts(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the tables, each for sessions that stay and for fresh ones.
+/// Returns the tables, each for lasting sessions and for fresh ones.
 fn tables() -> impl Iterator<Item = (&'static str, bool)> {
     let both = |table| [(table, false), (table, true)];
     TABLES.into_iter().flat_map(both)
 }
 
-/// Runs the statements of 16 sessions at once, given as the documents that each inserts, and returns how
-/// many of them are rejected: INSERTs in sessions that stay, or a COPY in a fresh session each. Fails where a session
-/// runs into a deadlock, or a near-duplicate gets in.
+/// Runs the statements of 16 sessions at the same time, given as the documents that each inserts: INSERTs in lasting
+/// sessions, or a COPY in a fresh session each. Returns the number of rejected statements. Fails if a session gets a
+/// deadlock, or if a near-duplicate is accepted.
 fn burst(
     server: &Server,
     table: &str,
@@ -258,14 +260,15 @@ fn copy(
         .collect();
     let mut writer = client.copy_in(&format!("COPY docs ({column}, body) FROM STDIN"))?;
     let written = writer.write_all(lines.concat().as_bytes());
-    // An ERROR of the server comes at the end.
+    // An ERROR of the server is returned at the end.
     let finished = writer.finish();
     debug_assert!(written.is_ok() || finished.is_err());
     finished
 }
 
-/// 16 sessions bring the same documents in by every way there is, at every isolation level, while the
-/// index is built anew again and again: each arrives once, and no error is another than is said.
+/// Lets 16 sessions insert the same documents in every possible way, at every isolation level, while the index is
+/// rebuilt again and again. Checks that each document is accepted once, and that no errors occur other than the
+/// documented ones.
 pub fn every_way(server: &Server) -> Result<Outcome> {
     const DOCUMENTS: u64 = 40;
     let cluster = prepared_cluster(server, "guard_every_way")?;
@@ -310,7 +313,7 @@ pub fn every_way(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Builds the index anew, concurrently, until the others are done. It may become a deadlock's victim.
+/// Rebuilds the index concurrently until the others have finished. It may become a deadlock's victim.
 fn reindex_until(is_over: &AtomicBool, mut client: Client) -> Result<()> {
     while !is_over.load(Ordering::Relaxed) {
         let _ = client.batch_execute("REINDEX INDEX CONCURRENTLY docs_sig_idx");
@@ -318,8 +321,8 @@ fn reindex_until(is_over: &AtomicBool, mut client: Client) -> Result<()> {
     Ok(())
 }
 
-/// Brings a document in. Returns whether it is in the table now, brought by whomever; if not, the
-/// transaction was chosen as a victim.
+/// Inserts a document. Returns whether it is in the table now, whichever session inserted it; if not, the transaction
+/// was chosen as a victim.
 fn bring(
     client: &mut Client,
     level: IsolationLevel,
@@ -389,7 +392,7 @@ fn bring(
     Ok(true)
 }
 
-/// Checks that one transaction of many inserts takes no more locks than one of few.
+/// Checks that one transaction of many inserts takes no more locks than one of a few.
 pub fn bulk_load(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_bulk")?;
     let mut client = database.connect()?;
@@ -410,7 +413,7 @@ pub fn bulk_load(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Starts a cluster that has prepared transactions.
+/// Starts a cluster that allows prepared transactions.
 fn prepared_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
     let cluster = server.scratch_cluster(name)?;
     cluster.create(&[("max_prepared_transactions", "20")])?;
@@ -418,8 +421,8 @@ fn prepared_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
     Ok(cluster)
 }
 
-/// Starts a cluster that has prepared transactions, and whose sessions are held where there is a file in
-/// [`holds`].
+/// Starts a cluster that allows prepared transactions, and whose sessions are held at the points for which there is a
+/// file in [`holds`].
 pub fn held_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
     let mut cluster = server.scratch_cluster(name)?;
     let directory = holds(&cluster);

@@ -1,5 +1,5 @@
-//! The law of notes: of every two similar rows that are there the one that passed later is noted beside the other,
-//! and nothing else is.
+//! The rule of notes: of every two similar rows that exist, the row that passed later is noted with the other, and
+//! there are no other notes.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use testbed::server::database::Database;
 
 use crate::harness::Outcome;
 
-/// Notes that should not be there, pairs of similar rows without a note, and rows with as many notes as another one of
-/// the same documents, which no order of passing leads to.
+/// Finds notes that should not exist, pairs of similar rows without a note, and rows with the same number of notes as
+/// another row of the same documents, which no order of passing produces.
 const WRONG: &str = "
     WITH docs AS (SELECT id AS key, tenant, body FROM {TABLE} WHERE {OF_ROW} AND NOT draft),
         notes AS (SELECT key, near_key, similarity FROM {TABLE}_near_dups WHERE {OF_NOTE}),
@@ -47,7 +47,7 @@ pub fn ensure_noted(client: &mut Client, table: &str, condition: &str) -> Result
     Ok(u32::try_from(notes)?)
 }
 
-/// Texts of which each begins as the longer ones do, and a table whose rows are noted beside two others at most.
+/// Texts each of which begins like the longer ones, and a table whose rows are noted with at most two others.
 const DOCS: &str = "
     CREATE TABLE texts AS SELECT n, (SELECT string_agg('word' || w, ' ') FROM generate_series(1, n) w) AS body
         FROM generate_series(4, 40) n;
@@ -63,10 +63,10 @@ const FOUND: &str = "SELECT key, array_agg(near_key ORDER BY similarity DESC), a
 /// The similarities of texts.
 type Similarities = HashMap<(i32, i32), f64>;
 
-/// Rows with the rows that they are noted beside, the most similar first.
+/// Rows with the rows with which they are noted, the most similar first.
 type Notes = HashMap<i32, Vec<(f64, i32)>>;
 
-/// The rows that have passed, in order, with their texts; and the rows that each is noted beside.
+/// The rows that have passed, in order, with their texts; and the rows with which each is noted.
 #[derive(Default)]
 struct Model {
     rows: Vec<(i32, i32)>,
@@ -95,7 +95,7 @@ impl Model {
         self.rows.push((id, text));
     }
 
-    /// Returns whether the same rows are noted, beside rows that are there and as similar.
+    /// Returns whether the same rows are noted, with existing rows of the same similarity.
     fn agrees(&self, found: &Notes, similarities: &Similarities) -> bool {
         let texts: HashMap<i32, i32> = self.rows.iter().copied().collect();
         let agrees = |(key, notes): (&i32, &Vec<(f64, i32)>)| {
@@ -115,7 +115,8 @@ impl Model {
     }
 }
 
-/// After random changes each row is noted beside the most similar rows that had passed before it, as far as these are left.
+/// Checks after random changes that each row is noted with the most similar rows that had passed before it, as far as
+/// these still exist.
 pub fn most_similar(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_noted")?;
     let mut client = database.connect()?;
@@ -174,7 +175,7 @@ pub fn most_similar(server: &Server) -> Result<Outcome> {
             "{change}: {found:?} instead of {:?}",
             model.notes
         );
-        // Of rows that are as similar any may be noted.
+        // Among rows with equal similarity, any may be noted.
         model.notes = found;
     }
     ensure!(

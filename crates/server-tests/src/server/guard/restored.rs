@@ -25,7 +25,7 @@ const STORIES: &str = "
     ALTER TABLE docs RENAME body TO content;
     ALTER TABLE stories RENAME id TO number";
 
-/// Everything that a guard leaves in the database.
+/// All objects of a guard in the database.
 const STATE: &str = "SELECT concat(
     (SELECT string_agg(concat(number, ' ', md5(body)), ',' ORDER BY number) FROM stories),
     (SELECT string_agg(concat(key, ' ', near_key, ' ', similarity, ' ', noted_at), ',' ORDER BY key, near_key) FROM stories_near_dups),
@@ -36,8 +36,8 @@ fn state(client: &mut Client) -> Result<String> {
     Ok(client.query_one(STATE, &[])?.get(0))
 }
 
-/// A dump in one piece, and one of the schema with one of the data without triggers, leave everything as it was; the
-/// guard works on, and goes as a whole.
+/// Checks that a complete dump, and a dump of the schema followed by one of the data without triggers, restore
+/// everything; that the guard still works; and that it is removed completely.
 pub fn restored(server: &Server) -> Result<Outcome> {
     let source = Database::with_extension(&server.main, "guard_dumped")?;
     let mut client = source.connect()?;
@@ -77,7 +77,7 @@ fn goes_as_a_whole(client: &mut Client) -> Result<()> {
         "INSERT INTO stories VALUES (5000, 'story 1 as it was before'); DELETE FROM stories WHERE number = 5000;
          UPDATE docs SET content = content || ' to be edited'",
     )?;
-    // Without the main triggers the others do nothing.
+    // Without the main triggers, the others have no effect.
     client.batch_execute(
         "BEGIN; DROP TRIGGER docs_guard ON docs; DROP TRIGGER stories_guard ON stories;
          DROP INDEX stories_body_idx, docs_body_idx;
@@ -95,7 +95,8 @@ fn goes_as_a_whole(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Whoever copies the triggers of another's guard onto a table of his own reaches neither the guard nor its notes.
+/// Checks that a stranger who copies the triggers of another owner's guard onto a table of his own affects neither the
+/// guard nor its notes.
 pub fn strangers(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_strangers")?;
     let mut owner = database.connect()?;

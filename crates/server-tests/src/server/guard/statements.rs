@@ -1,4 +1,5 @@
-//! A row passes within its own statement, in every session; and looks at what others have done until then.
+//! A row passes within its own statement, in every session, and the guard sees everything that others have done by
+//! then.
 
 use std::fs::{self, File};
 
@@ -29,7 +30,7 @@ const DOCS: &str = "
     CREATE CONSTRAINT TRIGGER rewriting AFTER INSERT ON other DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION rewrite_too()";
 
-/// Makes the guard one that is deferred, in place of the other.
+/// Replaces the guard with a deferred one.
 const DEFERRED: &str = "SELECT near_dup_unprotect('docs');
     CREATE CONSTRAINT TRIGGER docs_guard AFTER INSERT OR UPDATE ON docs DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION near_dup_guard('body', '0.8')";
@@ -37,8 +38,8 @@ const DEFERRED: &str = "SELECT near_dup_unprotect('docs');
 const COPY: &str = "COPY docs FROM PROGRAM 'echo 2,the text of the first row' (FORMAT csv)";
 const INSERT: &str = "INSERT INTO docs VALUES (2, 'the text of the first row')";
 
-/// Histories of one fresh session, each statement by itself, that bring a copy in. Those that follow a failure within a
-/// savepoint roll back to it, as psql does by itself where ON_ERROR_ROLLBACK is on.
+/// Histories of one fresh session, each statement by itself, that insert a copy. Statements that follow a failure
+/// within a savepoint roll back to it, as psql does automatically if ON_ERROR_ROLLBACK is on.
 const HISTORIES: &[(bool, &[&str])] = &[
     (false, &["BEGIN", COPY, "COMMIT"]),
     (
@@ -113,10 +114,10 @@ const HISTORIES: &[(bool, &[&str])] = &[
     ),
 ];
 
-/// A copy is rejected by the guard, or by PostgreSQL, which does not rewrite a table whose rows are to be checked.
+/// A copy is rejected by the guard, or by PostgreSQL, which does not rewrite a table with pending row checks.
 const REJECTIONS: [SqlState; 2] = [SqlState::EXCLUSION_VIOLATION, SqlState::OBJECT_IN_USE];
 
-/// A copy that comes in by the first statement of a session is rejected by that statement, or, where the guard is
+/// Checks that a copy inserted by the first statement of a session is rejected by that statement, or, if the guard is
 /// deferred, when the transaction ends, whatever happens in between.
 pub fn passes_in_its_statement(server: &Server) -> Result<Outcome> {
     for &(is_deferred, history) in HISTORIES {
@@ -153,8 +154,8 @@ const PARTED: &str = "
     CREATE TABLE below (id int NOT NULL, part int NOT NULL, body text) PARTITION BY LIST (part);
     CREATE TABLE docs_2 PARTITION OF below FOR VALUES IN (2)";
 
-/// A partition that is attached while a session is about to pass is searched, too, with the rows that came with it and
-/// those that come later.
+/// Checks that a partition that is attached while a session is about to pass is searched, too, including rows that are
+/// added later.
 pub fn attached_while_waiting(server: &Server) -> Result<Outcome> {
     let cluster = held_cluster(server, "guard_attached")?;
     let copy = "'one and the same text'";
@@ -205,8 +206,8 @@ pub fn attached_while_waiting(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// With the gate closed a statement of many rows searches once for each row of others, not once for each of its own, and
-/// finds a copy among them.
+/// Checks that with the gate closed, a statement of many rows searches once for each row of other sessions, not once
+/// for each of its own, and finds a copy among them.
 pub fn few_searches_behind_the_gate(server: &Server) -> Result<Outcome> {
     const ROWS: i64 = 2000;
     let cluster = held_cluster(server, "guard_few_searches")?;
@@ -247,7 +248,7 @@ pub fn few_searches_behind_the_gate(server: &Server) -> Result<Outcome> {
             let scans = "SELECT pg_stat_clear_snapshot(), idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'docs_body'";
             Ok(database.connect()?.query_one(scans, &[])?.get(1))
         };
-        // Sessions report what they have counted when they end.
+        // Sessions report their statistics when they end.
         let start = std::time::Instant::now();
         while scans()? < ROWS && start.elapsed().as_secs() < 60 {
             std::thread::sleep(std::time::Duration::from_millis(50));

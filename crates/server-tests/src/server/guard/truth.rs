@@ -1,5 +1,5 @@
-//! The guard beside brute force: it rejects a row exactly if there is one that it is near to, for every type of values,
-//! with rows that do not count and pairs that are excepted.
+//! Compares the guard with brute force: it rejects a row exactly if there is a row near it, for every type of values,
+//! with rows that do not count and excepted pairs.
 
 use anyhow::{Result, ensure};
 use fastrand::Rng;
@@ -13,11 +13,11 @@ const DOCUMENTS: usize = 250;
 
 /// Values that a guard compares.
 struct Values {
-    /// Of the column `value`.
+    /// The type of column `value`.
     type_: &'static str,
-    /// Makes one of a document.
+    /// The expression that makes a value from a document.
     of_body: &'static str,
-    /// The condition that values a and b are near each other, in a form that no index serves.
+    /// The condition that values a and b are near each other, in a form that no index supports.
     near: String,
     /// The arguments of `near_dup_protect` after the column.
     arguments: String,
@@ -25,8 +25,7 @@ struct Values {
     options: String,
 }
 
-/// Lets every document of a stream in that the guard does not reject, changes a row now and then, and
-/// returns what was expected and what happened.
+/// Inserts a stream of documents, and sometimes changes a row. Returns the expected and the actual outcomes.
 const OUTCOMES: &str = "
     CREATE FUNCTION outcomes() RETURNS TABLE (expected bool, rejected bool) LANGUAGE plpgsql AS $$
     DECLARE
@@ -61,7 +60,7 @@ const OUTCOMES: &str = "
         END LOOP;
     END $$;";
 
-/// The guard rejects what brute force finds, and nothing else.
+/// Checks that the guard rejects the rows that brute force finds, and no others.
 pub fn truth(server: &Server) -> Result<Outcome> {
     let mut rng = Rng::with_seed(37);
     for values in all_values() {
@@ -157,8 +156,8 @@ fn all_values() -> Vec<Values> {
     ]
 }
 
-/// Returns documents half of which follow one template; among them are empty ones, single words, periodic and
-/// large ones, and variants of those before.
+/// Returns documents half of which follow one template. They include empty ones, single words, periodic and large ones,
+/// and variants of earlier ones.
 fn documents(rng: &mut Rng) -> Vec<String> {
     let mut words = |count: usize| -> Vec<String> {
         let mut word = || match rng.u32(..4) {

@@ -1,4 +1,4 @@
-//! An UPDATE may keep a near pair, never make one.
+//! An UPDATE may keep a near pair, but never create one.
 
 use anyhow::{Context, Result, ensure};
 use testbed::server::Server;
@@ -21,7 +21,7 @@ const DEFERRED: &str = "
 
 const LEVELS: [&str; 2] = ["READ COMMITTED", "REPEATABLE READ"];
 
-/// The steps of sessions, with what each must come to; and the rows that have the body 'new' or end with 'q' at last.
+/// The steps of sessions, with their expected results; and the rows whose body is 'new' or ends with 'q' in the end.
 type Script = &'static [(usize, &'static str, Outcome_)];
 
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ use Outcome_::{Done, Rejected, Waits};
 
 /// Histories under a guard that is not deferred.
 const AT_ONCE: &[Script] = &[
-    // Two old copies that are both moved to another text make a new pair.
+    // If both old copies change to another text, they make a new pair.
     &[
         (0, "UPDATE docs SET body = 'g h i j k l' WHERE id = 1", Done),
         (
@@ -45,7 +45,7 @@ const AT_ONCE: &[Script] = &[
         (0, "COMMIT", Done),
         (1, "", Rejected),
     ],
-    // The snapshot of the second session shows the first copy as it was.
+    // The snapshot of the second session shows the first copy in its old state.
     &[
         (1, "SELECT FROM docs", Done),
         (0, "UPDATE docs SET body = 'g h i j k l' WHERE id = 1", Done),
@@ -56,7 +56,7 @@ const AT_ONCE: &[Script] = &[
             Rejected,
         ),
     ],
-    // One of them is edited: the pair stays one, in whatever order.
+    // If one of them is edited, the pair remains one, in any order.
     &[
         (1, "SELECT FROM docs", Done),
         (0, "UPDATE docs SET body = body || ' g' WHERE id = 1", Done),
@@ -66,13 +66,13 @@ const AT_ONCE: &[Script] = &[
     ],
     // Both by one statement.
     &[(0, "UPDATE docs SET body = 'g h i j k l' WHERE id < 3", Done)],
-    // One statement that makes a pair of rows that were none.
+    // One statement that makes a pair of two rows that were not one.
     &[(
         0,
         "UPDATE docs SET body = 'k l m n o p' WHERE id > 2",
         Rejected,
     )],
-    // An UPDATE that changes nothing that the guard reads is not checked, beside whatever there is.
+    // An UPDATE that changes nothing that the guard reads is not checked, whatever else there is.
     &[
         (0, "UPDATE docs SET tenant = 1, body = body || ''", Done),
         (0, "UPDATE docs SET id = -id", Done),
@@ -82,7 +82,7 @@ const AT_ONCE: &[Script] = &[
     ],
 ];
 
-/// Histories under a deferred guard, in which each row is compared with the others as they are at the end.
+/// Histories under a deferred guard, in which each row is compared with the final state of the others.
 const AT_THE_END: &[Script] = &[
     &[
         (
@@ -109,7 +109,7 @@ const AT_THE_END: &[Script] = &[
     ],
 ];
 
-/// Plays the histories at two isolation levels.
+/// Runs the histories at two isolation levels.
 pub fn keep_pairs(server: &Server) -> Result<Outcome> {
     for (guard, scripts) in [(GUARD, AT_ONCE), (DEFERRED, AT_THE_END)] {
         for (number, script) in scripts.iter().enumerate() {
