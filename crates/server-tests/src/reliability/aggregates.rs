@@ -16,8 +16,7 @@ const AGGREGATES: &[&str] = &[
     "simhash_agg(element, weight, 256, 7)::text",
 ];
 
-/// Checks that every aggregate gives the same bits with 0 to 4 workers, with NULL rows and empty
-/// partitions.
+/// Checks that every aggregate returns the same bits with 0 to 4 workers, with NULL rows and empty partitions.
 pub fn parallel_as_serial(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "aggregates")?;
     let mut client = database.connect()?;

@@ -1,4 +1,4 @@
-//! statement_timeout on the largest work.
+//! statement_timeout during the longest work.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
@@ -7,16 +7,16 @@ use testbed::server::database::Database;
 
 use crate::harness::{Outcome, Scale, figure};
 
-/// Seconds of processor time in which a statement whose timeout is 100 ms should have ended. Not of the clock:
-/// others may use the machine.
+/// Seconds of processor time within which a statement whose timeout is 100 ms should end. Processor time rather than
+/// elapsed time, because other users may use the machine.
 const GOAL: f64 = 0.3;
 
-/// Seconds in which it must have ended.
+/// Seconds within which it must end.
 const BOUND: f64 = 0.8;
 
-/// Statements that would run for long, on documents of many megabytes and on many rows. The
-/// documents are stored as they are: to compress, decompress or reverse one takes PostgreSQL itself
-/// longer than the goal, and cannot be canceled.
+/// Statements that would run for a long time, on documents of many megabytes and on many rows. The documents are stored
+/// uncompressed: to compress, decompress or reverse one takes PostgreSQL itself longer than the goal, and cannot be
+/// canceled.
 const STATEMENTS: &[(&str, &str)] = &[
     (
         "signature",

@@ -1,4 +1,4 @@
-//! pgbench: inserts, deletes, VACUUM and lookups at once.
+//! pgbench: inserts, deletes, VACUUM and lookups at the same time.
 
 use std::fs;
 
@@ -10,8 +10,8 @@ use testbed::{shell, workspace};
 use super::collection;
 use crate::harness::{Outcome, Scale, figure};
 
-/// Looks up near-duplicates of one document through the index, and by comparing all rows, in one
-/// statement and so in one snapshot; raises an error if they differ.
+/// Looks up near-duplicates of one document through the index, and by comparing all rows, in one statement and thus in
+/// one snapshot. Raises an error if they differ.
 const LOOKUP: &str = "
     CREATE SEQUENCE ids;
     CREATE FUNCTION look_up(number int) RETURNS bigint LANGUAGE plpgsql
@@ -34,7 +34,7 @@ const LOOKUP: &str = "
     END $$;
     CREATE TABLE lookups (matches bigint)";
 
-/// Scripts of pgbench and how often each is run.
+/// Scripts of pgbench, and how often each is run.
 const SCRIPTS: &[(&str, u32, &str)] = &[
     (
         "insert",
@@ -50,14 +50,14 @@ const SCRIPTS: &[(&str, u32, &str)] = &[
     ("lookup", 6, "\\set n random(1, 1000)\nSELECT look_up(:n);"),
 ];
 
-/// Most of them insert at any time.
+/// Number of clients, most of which insert at any time.
 const CLIENTS: u32 = 24;
 
-/// No statement fails and no lookup loses a match.
+/// Checks that no statement fails and no lookup loses a match.
 pub fn loses_no_match(server: &Server, scale: Scale) -> Result<Outcome> {
     let program = server.main.installation.program("pgbench");
-    // A number, not a time, and chosen alike each time: a slow machine, too, looks up enough
-    // documents with near-duplicates.
+    // A number of transactions rather than a time, with the same choices each time, so that even a slow machine looks
+    // up enough documents with near-duplicates.
     let transactions_of_each: u32 = scale.of(10, 100);
     let database = Database::with_extension(&server.main, "churn")?;
     let mut client = database.connect()?;
@@ -97,7 +97,7 @@ pub fn loses_no_match(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the number behind a phrase in what pgbench says.
+/// Returns the number after a phrase in pgbench's output.
 fn figure(output: &str, phrase: &str) -> Result<u64> {
     let (_, rest) = output
         .split_once(phrase)

@@ -1,11 +1,11 @@
-//! A made collection with near-duplicates, and the comparison of its index with its scan.
+//! A generated collection with near-duplicates, and the comparison of its index with a scan.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// Makes `docs (id, body, sig)` with an index, and `make_body(id)`: fifty families of documents
-/// whose members differ in up to a quarter of sixty words.
+/// Creates `docs (id, body, sig)` with an index, and `make_body(id)`: fifty families of documents whose members differ
+/// in up to a quarter of sixty words.
 pub fn create(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "CREATE FUNCTION make_body(id int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
@@ -20,8 +20,8 @@ pub fn create(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Tables beside `docs` that have all other kinds of objects: values of other forms, indexes on text and on bit
-/// strings, a guard, one that notes, a constraint, and kept clusters.
+/// Further tables, which have all other kinds of objects: values of other forms, indexes on text and on bit strings, a
+/// guard, a guard that notes, a constraint, and maintained clusters.
 pub const OTHERS: &str = "
     CREATE TABLE forms (id int PRIMARY KEY, sig minhash_signature, bits bit(64));
     INSERT INTO forms SELECT i, minhash(repeat('Some words ' || i, i % 4), 1 + i % 5, 'char', 'none',
@@ -43,8 +43,8 @@ pub const OTHERS: &str = "
     CREATE TABLE unlike (id int, body text, EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %));
     INSERT INTO unlike SELECT id, body FROM docs WHERE id <= 50";
 
-/// Returns a digest of all that `docs` and [`OTHERS`] have stored, and of what indexes find. The triggers of another
-/// server are new ones, so that a tracker does not know how far it is behind.
+/// Returns a digest of everything that is stored in `docs` and [`OTHERS`], and of the results from indexes. The
+/// triggers on another server are new ones, so that a tracker does not know how many changes are waiting.
 pub fn digest(client: &mut Client) -> Result<String> {
     let digest = "SELECT md5(concat(
         (SELECT string_agg(concat(id, sig::bytea, minhash(body)::bytea), ',' ORDER BY id) FROM docs),
@@ -59,7 +59,8 @@ pub fn digest(client: &mut Client) -> Result<String> {
     Ok(client.query_one(digest, &[])?.get(0))
 }
 
-/// Checks that indexes of [`OTHERS`] are sound, guard and constraint reject a copy, or note it, and clusters are kept.
+/// Checks that the indexes of [`OTHERS`] are sound, that guard and constraint reject a copy or note it, and that
+/// clusters are maintained.
 pub fn ensure_others_work(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "SELECT near_dup_index_check(index) FROM unnest(ARRAY['docs_body', 'forms_bits']::regclass[]) index",
@@ -98,8 +99,7 @@ pub fn insert(client: &mut Client, from: i32, to: i32) -> Result<u64> {
     )?)
 }
 
-/// Compares what the index finds for some of the documents with what a scan finds, and checks the
-/// index's pages.
+/// Compares the results of the index for some of the documents with those of a scan, and checks the index's pages.
 pub fn ensure_index_equals_scan(client: &mut Client) -> Result<i64> {
     client.batch_execute("SELECT near_dup_index_check('docs_sig')")?;
     // The sum keeps the planner from deriving an index condition for the scan.

@@ -1,4 +1,4 @@
-//! Kills in the middle of work.
+//! Kills the server in the middle of work.
 
 use std::thread::{self, Scope};
 use std::time::Duration;
@@ -21,7 +21,7 @@ const WORK: &[&str] = &[
     "DELETE FROM docs WHERE id % 97 = (SELECT max(id) % 97 FROM docs)",
     "VACUUM docs",
     "REINDEX INDEX docs_sig",
-    // By helpers.
+    // Built by helpers.
     "REINDEX INDEX docs_body",
 ];
 
@@ -32,9 +32,8 @@ const GUARDED: &str = "CREATE TABLE guarded (id bigserial PRIMARY KEY, body text
 
 const GUARDED_SESSIONS: u64 = 4;
 
-/// Checks that the server is killed during load, VACUUM, index build and guarded inserts; afterwards
-/// the indexes answer as the scan does, no two guarded rows are near-duplicates, and heaps and
-/// indexes are sound.
+/// Kills the server during load, VACUUM, index build and guarded inserts. Checks that afterward the indexes give the
+/// same answers as a scan, no two guarded rows are near-duplicates, and heaps and indexes are sound.
 pub fn loses_nothing(server: &Server, scale: Scale) -> Result<Outcome> {
     let cluster = server.scratch_cluster("kills")?;
     cluster.create(&[
@@ -79,7 +78,7 @@ struct Seen {
     rejected: u64,
 }
 
-/// Starts a session for each statement that repeats it until it fails, at the latest by the server's end.
+/// Starts a session for each statement that repeats it until it fails, at the latest when the server ends.
 pub(super) fn repeat<'scope>(
     scope: &'scope Scope<'scope, '_>,
     cluster: &Cluster,
@@ -115,7 +114,7 @@ fn work_until_killed(cluster: &Cluster, kill: u64) -> Result<Seen> {
     })
 }
 
-/// Inserts variants of few documents until the connection is lost.
+/// Inserts variants of a few documents until the connection is lost.
 fn insert_guarded(mut client: Client, mut rng: Rng) -> Result<Seen> {
     let mut seen = Seen::default();
     loop {
@@ -138,7 +137,7 @@ fn insert_guarded(mut client: Client, mut rng: Rng) -> Result<Seen> {
     }
 }
 
-/// No accepted row is lost, and no two rows are near-duplicates.
+/// Checks that no accepted row is lost, and that no two rows are near-duplicates.
 fn ensure_guarded(client: &mut Client, seen: &Seen) -> Result<()> {
     let row = client.query_one(
         "SELECT (SELECT count(*) FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM guarded', 0.8)),

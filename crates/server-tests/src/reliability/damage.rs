@@ -50,7 +50,7 @@ const SETS: Subject = Subject {
     ],
 };
 
-/// Makes a table and an index that has pages of every kind.
+/// Creates a table and an index that has pages of every kind.
 const COPIED: &str = "
     CREATE TABLE copied AS SELECT id, sig FROM docs WHERE id <= 500;
     CREATE INDEX copied_sig ON copied USING neardup (sig);
@@ -71,13 +71,13 @@ const ON_DAMAGED: &[&str] = &[
     "VACUUM copied",
 ];
 
-/// Bits flipped in pages of every kind: an error that says so, or right answers; never a crash, nor a
-/// loop without end. What the check lets pass answers as the scan does.
+/// Flips bits in pages of every kind. Checks that there is an error that reports it, or a correct answer; never a crash
+/// or an endless loop. If the index passes the check, it gives the same answers as a scan.
 pub fn of_signatures(server: &Server, scale: Scale) -> Result<Outcome> {
     is_noticed(server, scale, &SIGNATURES)
 }
 
-/// The same of sets.
+/// Does the same for sets.
 pub fn of_sets(server: &Server, scale: Scale) -> Result<Outcome> {
     is_noticed(server, scale, &SETS)
 }
@@ -93,7 +93,7 @@ fn is_noticed(server: &Server, scale: Scale, subject: &Subject) -> Result<Outcom
     let mut rng = Rng::with_seed(1);
     let mut noticed = 0;
     for copy in 0..copies {
-        // None of the copied pages is in memory before somebody connects.
+        // None of the copied pages is in memory before a session connects.
         let database = Database::create(&cluster, "damaged", &options)?;
         let number = "SELECT oid::text FROM pg_database WHERE datname = $1";
         let number: String = client.query_one(number, &[&database.name])?.get(0);
@@ -108,7 +108,7 @@ fn is_noticed(server: &Server, scale: Scale, subject: &Subject) -> Result<Outcom
     Ok(Outcome::Passed)
 }
 
-/// Makes the database whose copies are damaged; returns it and the name of the index's file.
+/// Creates the database whose copies are damaged. Returns it and the name of the index's file.
 fn template<'a>(cluster: &'a Cluster, subject: &Subject) -> Result<(Database<'a>, String)> {
     let template = Database::with_extension(cluster, "damage")?;
     let mut client = template.connect()?;
@@ -122,7 +122,7 @@ fn template<'a>(cluster: &'a Cluster, subject: &Subject) -> Result<(Database<'a>
 /// The offset of a page's kind.
 const KIND_AT: usize = 8192 - 8;
 
-/// Flips bits of one page, or empties it, in turn of every kind that is there; says where.
+/// Flips bits of one page, or empties it, in turn for every kind in use. Returns a description of the damage.
 fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
     let bytes = fs::read(file)?;
     let kind = |page: &[u8]| u16::from_le_bytes([page[KIND_AT], page[KIND_AT + 1]]);
@@ -143,7 +143,7 @@ fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
         return Ok(format!("copy {turn}: all of block {block}, kind {wanted}"));
     }
     let block = of_kind[rng.usize(..of_kind.len())];
-    // Near the beginning is what leads to other pages.
+    // The references to other pages are near the beginning.
     let most = [64, 512, 8192][rng.usize(..3)];
     let mut changed = pages[block].to_vec();
     let mut places = Vec::new();
@@ -158,7 +158,7 @@ fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
     ))
 }
 
-/// Returns whether the damage was noticed; fails where it is neither noticed nor harmless.
+/// Returns whether the damage was detected. Fails if it was neither detected nor harmless.
 fn work_on(database: &Database<'_>, copy: usize, subject: &Subject) -> Result<bool> {
     let mut client = database.connect()?;
     // As on a server without page checksums.
@@ -185,7 +185,7 @@ fn work_on(database: &Database<'_>, copy: usize, subject: &Subject) -> Result<bo
     Ok(noticed)
 }
 
-/// Returns whether a statement ended because data are damaged, or of another version; fails at any other error.
+/// Returns whether a statement failed because data are damaged, or of another version. Fails for any other error.
 fn is_rejected(outcome: Result<(), postgres::Error>) -> Result<bool> {
     let Err(error) = outcome else {
         return Ok(false);

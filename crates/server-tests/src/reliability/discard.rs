@@ -1,5 +1,5 @@
-//! PostgreSQL discards its caches whenever it likes: nothing may be read through a pointer into them
-//! after a call that could let it.
+//! PostgreSQL can discard its caches at any time: no code may read through a pointer into them after a call that could
+//! do so.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -8,7 +8,7 @@ use testbed::server::database::Database;
 
 use crate::harness::{Missing, Outcome, Scale};
 
-/// Tables of every kind that the library opens by itself, and a guard on the partitioned one.
+/// Tables of every kind that the library opens by itself, and a guard on the partitioned table.
 const TABLES: &str = "
     CREATE TABLE docs (id int, part int, body text, sig minhash_signature, PRIMARY KEY (id, part))
         PARTITION BY LIST (part);
@@ -20,7 +20,7 @@ const TABLES: &str = "
     CREATE TABLE images (id int PRIMARY KEY, hash bit(64));
     CREATE INDEX ON images USING neardup (hash hamming_ops (distance = 3))";
 
-/// Statements that look into the catalog, the last a query of their results.
+/// Statements that read the catalogs; the last is a query of their results.
 const STATEMENTS: &[&str] = &[
     "INSERT INTO docs SELECT n, 1 + n % 2, body, minhash(body)
      FROM generate_series(1, 6) n, LATERAL (SELECT 'one document of ' || n / 2 || ' kinds') AS d (body)",
@@ -38,7 +38,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT minhash_union(sig) = minhash_union(sig || sig) FROM docs",
 ];
 
-/// Checks that every statement has the same result where caches are discarded at every chance.
+/// Checks that every statement has the same result if caches are discarded at every opportunity.
 pub fn changes_nothing(server: &Server, _: Scale) -> Result<Outcome> {
     let mut client = server.main.connect("postgres")?;
     let query = "SELECT max_val::int FROM pg_settings WHERE name = 'debug_discard_caches'";
@@ -64,7 +64,7 @@ pub fn changes_nothing(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the rows of a query as text; of another statement nothing.
+/// Returns the rows of a query as text; of other statements, nothing.
 fn rows(client: &mut Client, statement: &str) -> Result<String> {
     if !statement.starts_with("SELECT") {
         client.batch_execute(statement)?;

@@ -1,4 +1,4 @@
-//! Our functions in the hands of a superuser who attaches them to objects that are not ours.
+//! A superuser attaches our functions to objects that are not ours.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -39,7 +39,7 @@ const SIGNATURES: &[(&str, &str)] = &[
     ("bit, minhash_signature, int", "bits, sig, 2"),
 ];
 
-/// Planner support attached to other functions changes nothing, and no function with an internal
+/// Checks that planner support attached to other functions changes nothing, and that no function with an internal
 /// argument can be called from SQL.
 pub fn declined(server: &Server, _: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "foreign")?;
@@ -60,8 +60,8 @@ pub fn declined(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns how many rows of the table, and of its join with itself, a function keeps that is true
-/// of all.
+/// Returns how many rows of the table, and of its join with itself, are returned by a function that is true for all of
+/// them.
 fn answer(client: &mut Client, types: &str, arguments: &str, support: &str) -> Result<i64> {
     client.batch_execute(&format!(
         "CREATE FUNCTION f({types}) RETURNS bool LANGUAGE plpgsql IMMUTABLE {support} AS

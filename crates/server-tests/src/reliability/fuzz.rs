@@ -17,7 +17,7 @@ struct Function {
     arguments: Vec<String>,
 }
 
-/// No argument ends the server, and none is answered with an internal error.
+/// Checks that no argument ends the server, and that none causes an internal error.
 pub fn every_function(server: &Server, scale: Scale) -> Result<Outcome> {
     let mut rng = Rng::with_seed(20_260_101);
     let calls = scale.of(4_000, 100_000);

@@ -1,5 +1,5 @@
-//! Tables of every type, for every function that takes a relation, a column, an expression, a query or
-//! a value of any type.
+//! Tables of every type, for every function that takes a relation, a column, an expression, a query or a value of any
+//! type.
 
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
@@ -33,8 +33,8 @@ const SETUP: &str = r#"
         RETURN format('NULL::%s', type);
     END $$"#;
 
-/// A table with a column `x` of the type TYPE, VALUE being one of its values, and one with that column as
-/// its key where it can be one.
+/// A table with a column `x` of type TYPE, where VALUE is a value of the type, and a table with that column as its key
+/// if possible.
 const TABLES: &[&str] = &[
     "DROP SCHEMA IF EXISTS fuzz CASCADE",
     "CREATE SCHEMA fuzz",
@@ -51,7 +51,7 @@ const TABLES: &[&str] = &[
     "INSERT INTO k SELECT * FROM t WHERE id = 1",
 ];
 
-/// Changes of the tables while triggers are on them.
+/// Changes of the tables while they have triggers.
 const CHANGES: &[&str] = &[
     "INSERT INTO t SELECT id + 10, x, body, sig, bits FROM t",
     "UPDATE t SET x = VALUE, sig = minhash('other words')",
@@ -88,7 +88,7 @@ const QUERIES: &[&str] = &[
     "'SELECT x, sig FROM t WHERE x::text = $1::text'",
 ];
 
-/// A function that a type can reach.
+/// A function that can receive values of any type.
 struct Function {
     name: String,
     is_procedure: bool,
@@ -98,7 +98,7 @@ struct Function {
     required: usize,
 }
 
-/// No type of a column ends the server, and none is answered with an internal error.
+/// Checks that no type of a column ends the server, and that none causes an internal error.
 pub fn every_type(server: &Server, scale: Scale) -> Result<Outcome> {
     let mut rng = Rng::with_seed(20_260_102);
     let database = Database::create(&server.main, "fuzz_types", "")?;
@@ -144,7 +144,7 @@ fn attempt(client: &mut Client, sql: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the types that a column can have; of arrays and of rows of the catalog one in `step`.
+/// Returns the types that a column can have; of arrays and of row types of the catalog, one in `step`.
 fn types(client: &mut Client, step: i64) -> Result<Vec<String>> {
     let rows = client.query(
         "SELECT format_type(oid, NULL) FROM (
@@ -187,7 +187,7 @@ fn functions(client: &mut Client) -> Result<Vec<Function>> {
     rows.iter().map(function).collect()
 }
 
-/// Returns a call with the arguments that must be given, and some of the others.
+/// Returns a call with the required arguments, and some of the others.
 fn call(function: &Function, value: &str, rng: &mut Rng) -> String {
     let mut arguments = Vec::new();
     for (place, (kind, name)) in function.arguments.iter().enumerate() {

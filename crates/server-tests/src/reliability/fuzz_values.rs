@@ -1,8 +1,8 @@
-//! Expressions of every type: ordinary values, extremes, and stored bytes that nobody wrote.
+//! Expressions of every type: ordinary values, extremes, and arbitrary stored bytes.
 
 use fastrand::Rng;
 
-/// Stored values of our types from any bytes, past all checks, as a damaged page would have them.
+/// Makes stored values of our types from arbitrary bytes, without any checks, as a damaged page could contain them.
 pub const FORGE: &str = "
     CREATE FUNCTION forge_signature(bytea, int) RETURNS minhash_signature
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
@@ -171,11 +171,11 @@ fn signature_bytes(rng: &mut Rng) -> String {
     )
 }
 
-/// Returns every third value of a type whose stored bytes we read: the bytes of a sound one, mutated.
+/// Returns every third value of a type whose stored bytes we read: the bytes of a sound value, mutated.
 fn forged(kind: &str, rng: &mut Rng) -> Option<String> {
     let (forge, sound) = match kind {
         "minhash_signature" => ("forge_signature", signature_bytes(rng)),
-        // Little endian: the threshold 0.5, or distance 3 and 64 bits, or 0.5 and two elements; or 64 bits.
+        // Little-endian: the threshold 0.5, or distance 3 and 64 bits, or 0.5 and two elements; or 64 bits.
         "_ball" => {
             let sound = match rng.u8(0..3) {
                 0 => format!(

@@ -1,4 +1,4 @@
-//! Values near the largest that PostgreSQL can have.
+//! Values near the maximum size in PostgreSQL.
 
 use anyhow::{Result, bail, ensure};
 use postgres::Client;
@@ -7,7 +7,7 @@ use testbed::server::database::Database;
 
 use crate::harness::{Outcome, Scale, figure};
 
-/// Functions of one document; DOC is about as many bytes as there may be.
+/// Functions of one document; DOC is nearly the largest possible document.
 const OF_TEXT: &[&str] = &[
     "minhash(DOC)",
     "minhash(DOC, 5, 'char', 'marks')",
@@ -76,14 +76,14 @@ const OTHERS: &[&str] = &[
     "cardinality(hamming_bands(repeat('1', SIZE / 16)::varbit::bit(80000000), 3))",
 ];
 
-/// Each is answered, or rejected by a clear error, or ended by the timeout.
+/// Checks that each call succeeds, is rejected with a clear error, or is ended by the timeout.
 pub fn answered_or_rejected(server: &Server, scale: Scale) -> Result<Outcome> {
-    // The larger one is about the most that lz4 compresses within one allocation.
+    // The larger size is about the maximum that lz4 compresses within one allocation.
     let size = scale.of("3000000", "1069000000");
     let timeout = scale.of("100ms", "1s");
     let database = Database::with_extension(&server.main, "giants")?;
     let mut client = database.connect()?;
-    // The quicker compression, where the server has it: most of the time goes into the documents.
+    // Uses the faster compression, if the server has it: most of the time is spent on the documents.
     client.batch_execute(&format!(
         "SELECT set_config(name, 'lz4', false) FROM pg_settings
          WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals);
@@ -92,7 +92,7 @@ pub fn answered_or_rejected(server: &Server, scale: Scale) -> Result<Outcome> {
     let mut counts = Counts::default();
     for (_, document) in DOCUMENTS {
         let document = document.replace("SIZE", size);
-        // Made once; the timeout is for the function.
+        // The document is made only once; the timeout is for the function.
         client.batch_execute(&format!(
             "DROP TABLE IF EXISTS giant; SET statement_timeout = 0;
              CREATE TABLE giant AS SELECT {document} AS doc;
@@ -118,7 +118,7 @@ pub fn answered_or_rejected(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Messages quote no giant.
+/// Maximum length of a message, because messages do not quote giant values.
 const LONGEST_MESSAGE: usize = 1000;
 
 #[derive(Default)]
@@ -136,7 +136,7 @@ impl Counts {
                 Some("57014") => self.canceled += 1,
                 None | Some("XX000") => bail!("{call}\n{error:?}"),
                 Some("42883" | "42725") => bail!("no such call: {call}\n{error:?}"),
-                // The server's own message, which quotes what it could not parse.
+                // The server's own message, which quotes the input that it could not parse.
                 Some("42601") => self.rejected += 1,
                 Some(_) => {
                     let length = error.as_db_error().map_or(0, |error| error.message().len());

@@ -12,7 +12,7 @@ use testbed::shell;
 
 use crate::harness::{Outcome, Scale, figure};
 
-/// Latin-1 text, in which locales differ: dotless i, sharp s, sorting of case and accents.
+/// Latin-1 text on which locales differ: dotless i, sharp s, sorting of case and accents.
 const TEXTS: &str =
     "VALUES ('The quick brown fox jumps over the lazy dog'), ('ISPARTA Istanbul I'),
     ('Straße STRASSE Fuß'), ('Ærøskøbing Århus ñandú'), ('ÀÉÎÕÜ àéîõü ÿ'), ('Z z a A ä Ä'),
@@ -26,14 +26,14 @@ const DIGEST: &str =
         'UTF8'))
     FROM (SELECT t, row_number() OVER () AS i FROM (TEXTS) v (t)) w";
 
-/// Locales of the C library, which the test compiles for itself: name, source, character map.
+/// Locales of the C library, which the test compiles itself: name, source, character map.
 const LOCALES: &[(&str, &str, &str)] = &[
     ("en_US.utf8", "en_US", "UTF-8"),
     ("tr_TR.utf8", "tr_TR", "UTF-8"),
     ("en_US.iso88591", "en_US", "ISO-8859-1"),
 ];
 
-/// Databases: encoding, and the rest of the options.
+/// Databases: encoding, and the other options.
 const DATABASES: &[(&str, &str)] = &[
     ("UTF8", "LOCALE 'C'"),
     ("LATIN1", "LOCALE 'C'"),
@@ -48,8 +48,8 @@ const DATABASES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Golden signatures under C, English, Turkish and ICU locales, in UTF8, LATIN1 and SQL_ASCII:
-/// identical.
+/// Checks that golden signatures are identical under C, English, Turkish and ICU locales, in UTF8, LATIN1 and
+/// SQL_ASCII.
 pub fn locales_and_encodings(server: &Server, _: Scale) -> Result<Outcome> {
     let cluster = server.scratch_cluster("golden")?;
     cluster.create(&[])?;
@@ -78,7 +78,7 @@ pub fn locales_and_encodings(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Compiles the locales into the cluster's own directory; returns those that could not be.
+/// Compiles the locales into the cluster's own directory. Returns those that could not be compiled.
 fn compile_locales(cluster: &Cluster) -> Result<Vec<&'static str>> {
     let dir = cluster.locales();
     fs::create_dir(&dir)?;

@@ -1,5 +1,5 @@
-//! Two sessions at one index, each held between what it has read and the lock under which it acts on that:
-//! at every pair of the points that the access method names, whichever goes on first.
+//! Two sessions that use one index, each held between reading something and taking the lock under which it acts on
+//! that: at every pair of the points that the access method names, in both orders of release.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -16,8 +16,8 @@ use testbed::workspace;
 use crate::harness::{Outcome, Scale, figure};
 use crate::sessions::{Sessions, Step};
 
-/// Sets of five elements, and some that are too large for the log. The function counts the rows that only
-/// one of index and scan finds.
+/// Sets of five elements, and some that are too large for the log. The function counts the rows that only one of index
+/// and scan finds.
 const TABLE: &str = "
     CREATE FUNCTION made(number int, length int) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
         SELECT array(SELECT hashint8extended(e, number % 10) FROM generate_series(1, length) e) $$;
@@ -35,13 +35,13 @@ const TABLE: &str = "
         EXECUTE format('ALTER DATABASE %I SET enable_seqscan = off', current_database());
     END $$";
 
-/// The work of a session at the index.
+/// The work of a session on the index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Work {
-    /// Waits for transactions that began before, so that it has to come first.
+    /// Waits for transactions that began earlier, so it must come first.
     Build,
     Vacuum,
-    /// Makes segments, and merges.
+    /// Creates segments, and merges.
     InsertLarge,
     Insert,
     Look,
@@ -73,7 +73,7 @@ impl Work {
         }
     }
 
-    /// Returns whether PostgreSQL lets both go on at once, and one of them writes.
+    /// Returns whether PostgreSQL lets both run at the same time, and one of them writes.
     fn meets(self, other: Work) -> bool {
         let excludes_itself = |work| matches!(work, Work::Build | Work::Vacuum);
         let reads = |work| matches!(work, Work::Look | Work::Check);
@@ -101,8 +101,8 @@ impl Holds {
         })
     }
 
-    /// Makes a table whose rows, or the later ones, have been deleted, and whose next row but a few
-    /// begins a page of the index's row table.
+    /// Prepares a table whose rows, or the later ones, have been deleted, and one of whose next few rows begins a page
+    /// of the index's row table.
     fn prepare(&mut self, cases: &[&Case]) -> Result<()> {
         let statements = "DROP INDEX IF EXISTS built; TRUNCATE sets";
         self.client.batch_execute(statements)?;
@@ -125,7 +125,7 @@ impl Holds {
             .join(format!("{}.{point}", self.sessions.pid(session)))
     }
 
-    /// Has a session begin its work; false if it did not stop.
+    /// Starts the work of a session. Returns false if it did not stop at the point.
     fn begin(&mut self, session: usize, (work, point): &Case) -> Result<bool> {
         File::create(self.file(session, point))?;
         Ok(self.sessions.step(session, work.statement())? == Step::Waits)
@@ -136,7 +136,7 @@ impl Holds {
         self.sessions.settle()
     }
 
-    /// Fails if a statement failed, or an index is damaged, lacks a row or finds others than a scan.
+    /// Fails if a statement failed, or if an index is damaged, lacks a row, or finds different rows than a scan.
     fn check(&mut self) -> Result<()> {
         self.sessions.finish()?;
         let failures = self.sessions.take_failures();
@@ -149,7 +149,7 @@ impl Holds {
         Ok(())
     }
 
-    /// Returns the works that come to each point.
+    /// Returns the works that reach each point.
     fn cases(&mut self) -> Result<BTreeMap<String, Vec<Work>>> {
         let mut cases = BTreeMap::new();
         for point in points()? {
@@ -169,7 +169,7 @@ impl Holds {
         Ok(cases)
     }
 
-    /// Lets two sessions come to their points, and then go on in both orders.
+    /// Lets two sessions reach their points, and then continue, in both orders.
     fn pair(&mut self, cases: [&Case; 2]) -> Result<()> {
         for order in [[0, 1], [1, 0]] {
             self.prepare(&cases)?;
@@ -199,7 +199,7 @@ fn points() -> Result<BTreeSet<String>> {
     Ok(points)
 }
 
-/// Returns a cluster whose sessions are held where there is a file in [`directory`].
+/// Returns a cluster whose sessions are held at the points for which there is a file in [`directory`].
 fn cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
     let mut cluster = server.scratch_cluster(name)?;
     let directory = directory(&cluster);
@@ -223,7 +223,7 @@ fn directory(cluster: &Cluster) -> PathBuf {
     cluster.socket_dir().join("holds")
 }
 
-/// Every pair of points, or one of seven of them.
+/// Tests every pair of points, or one of seven of them.
 pub fn every_pair(server: &Server, scale: Scale) -> Result<Outcome> {
     let (_cluster, mut holds) = started(server, "holds")?;
     let mut cases: Vec<Case> = Vec::new();
@@ -250,11 +250,11 @@ pub fn every_pair(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Sets that fill a page of the log with twenty.
+/// Inserts twenty sets, which fill a page of the log.
 const INSERT: &str =
     "INSERT INTO sets (elements) SELECT made(i, 100) FROM generate_series(1, 20) i";
 
-/// A check on a replica finds no damage where a merge goes on after it has read the metapage: for each step
+/// Checks that a check on a replica finds no damage if a merge continues after it has read the metapage, for each step
 /// of a merge.
 pub fn check_beside_replay(server: &Server, _: Scale) -> Result<Outcome> {
     let primary = server.scratch_cluster("holds_primary")?;
@@ -285,8 +285,8 @@ pub fn check_beside_replay(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A check that has begun to read lets sixteen sessions insert rows for which they change segments, and a
-/// VACUUM merge, and then finds no damage.
+/// Checks that a check that has begun to read lets sixteen sessions insert rows for which they change segments, and
+/// lets a VACUUM merge, and then finds no damage.
 pub fn check_beside_writers(server: &Server, _: Scale) -> Result<Outcome> {
     const WRITERS: usize = 16;
     let (cluster, mut holds) = started(server, "holds_writers")?;
@@ -311,8 +311,8 @@ pub fn check_beside_writers(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A session that finds the log full waits for the right to merge longer than its `lock_timeout`, and has it
-/// before the session that merges ends its share.
+/// Checks that a session that finds the log full waits for the right to merge longer than its `lock_timeout`, and gets
+/// it before the session that merges ends its share.
 pub fn writers_beside_merges(server: &Server, _: Scale) -> Result<Outcome> {
     let (_cluster, mut holds) = started(server, "holds_merges")?;
     let merging = "SELECT merging FROM near_dup_index_stats('sets_elements')";
@@ -353,7 +353,7 @@ pub fn writers_beside_merges(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A sample of rows that has to be given up, since merges use its pages again, closes the table.
+/// Checks that a sample of rows that must be given up, because merges reuse its pages, closes the table.
 pub fn sample_beside_merges(server: &Server, _: Scale) -> Result<Outcome> {
     let (cluster, mut holds) = started(server, "holds_sample")?;
     holds

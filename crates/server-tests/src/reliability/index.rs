@@ -1,4 +1,4 @@
-//! The access method in trouble: full disks and canceled statements; and on every kind of table.
+//! The access method under full disks and canceled statements, and on every kind of table.
 
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use testbed::server::memory;
 use super::collection;
 use crate::harness::{Outcome, Scale, figure};
 
-/// Bytes beyond which a session may write no file: more than a segment of the WAL.
+/// Maximum size in bytes of a file that a session may write: more than a segment of the WAL.
 const FULL: u64 = 17 << 20;
 
 /// Signatures of many keys and few bytes, so that the index is the file that grows.
@@ -26,8 +26,8 @@ const MANY_KEYS: &str = "
                                         || i::bigint, slots => 1024), 1)
         FROM generate_series(1, count) i $$";
 
-/// Checks that a build and inserts that find the disk full end with an error; afterwards the index is
-/// whole, and goes on when there is room again.
+/// Checks that a build and inserts that find the disk full end with an error, and that afterward the index is
+/// undamaged, and work continues when there is space again.
 pub fn disk_full(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "disk_full")?;
     let mut client = database.connect()?;
@@ -54,7 +54,7 @@ pub fn disk_full(server: &Server, scale: Scale) -> Result<Outcome> {
         ensure_full(outcome)?;
         failed += 1;
         check_answers(&mut client, "docs", "docs_sig").with_context(|| format!("round {round}"))?;
-        // Without free pages it may be small enough.
+        // Without free pages, the index may be small enough.
         let reindexed = limited.batch_execute("REINDEX INDEX docs_sig");
         if reindexed.is_err() {
             ensure_full(reindexed)?;
@@ -75,7 +75,7 @@ pub fn disk_full(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Runs statements one by one: VACUUM wants no transaction around it.
+/// Runs statements one by one, because VACUUM cannot run in a transaction.
 pub fn run_each(client: &mut Client, statements: &str) -> Result<()> {
     for statement in statements.split(';') {
         client.batch_execute(statement)?;
@@ -103,7 +103,7 @@ fn ensure_full(outcome: Result<(), postgres::Error>) -> Result<()> {
 /// The condition between two rows of signatures.
 pub const NEAR: &str = "near_dup(d.sig, q.sig, 0.8)";
 
-/// Checks the pages of an index on signatures, and that it answers as a scan does.
+/// Checks the pages of an index on signatures, and that it gives the same answers as a scan.
 fn check_answers(client: &mut Client, table: &str, index: &str) -> Result<()> {
     client.batch_execute(&format!("SELECT near_dup_index_check('{index}')"))?;
     let wrong = wrong_answers(client, table, NEAR)?;
@@ -128,7 +128,7 @@ pub fn wrong_answers(
     Ok(client.query_one(&query, &[])?.get(0))
 }
 
-/// Builds, inserts with merging, VACUUM and lookups, canceled at any time.
+/// Cancels builds, inserts with merging, VACUUM and lookups at any time.
 pub fn canceled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "index_cancel")?;
     let mut client = database.connect()?;
@@ -149,7 +149,7 @@ pub fn canceled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
     let mut canceled = 0;
     for round in 0..scale.of(60, 200) {
         let statement = statements[round % statements.len()];
-        // The timeout of before may end this, too, and stays then.
+        // The earlier timeout may end this statement, too, and then stays in effect.
         let timeout = format!("SET statement_timeout = '{}ms'", rng.u32(1..40));
         for statement in [&timeout, statement] {
             if let Err(error) = victim.batch_execute(statement) {
@@ -172,10 +172,10 @@ pub fn canceled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Unlogged and temporary tables, tablespaces, and builds beside writers.
+/// Tests unlogged and temporary tables, tablespaces, and builds while other sessions write.
 pub fn every_kind_of_table(server: &Server, scale: Scale) -> Result<Outcome> {
     let cluster = server.scratch_cluster("index_tables")?;
-    // The unlogged table is there after the crash.
+    // The unlogged table exists after the crash.
     cluster.create(&[("synchronous_commit", "on")])?;
     cluster.start()?;
     let mut client = cluster.connect("postgres")?;
@@ -228,7 +228,7 @@ pub fn every_kind_of_table(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Concurrent builds while rows come, change and go.
+/// Tests concurrent builds while rows are inserted, updated and deleted.
 fn beside_writers(cluster: &Cluster, client: &mut Client, builds: u32) -> Result<()> {
     const WRITES: [&str; 2] = [
         "INSERT INTO docs SELECT i, make_body(i) FROM generate_series((SELECT max(id) + 1 FROM docs), (SELECT max(id) + 5 FROM docs)) i",
@@ -269,7 +269,7 @@ fn beside_writers(cluster: &Cluster, client: &mut Client, builds: u32) -> Result
     Ok(())
 }
 
-/// Checks that a build keeps to its memory, however many rows there are, with helpers and without.
+/// Checks that a build stays within its memory, no matter how many rows there are, with helpers and without.
 pub fn build_within_memory(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "index_memory")?;
     let mut client = database.connect()?;

@@ -1,4 +1,4 @@
-//! Installation where others were before.
+//! Installation into a database with hostile objects, and along with other extensions.
 
 use anyhow::{Result, ensure};
 use testbed::server::Server;
@@ -6,8 +6,7 @@ use testbed::server::database::Database;
 
 use crate::harness::{Outcome, Scale, figure};
 
-/// Objects that would be found instead of the right ones if the install script or a function
-/// trusted the search path.
+/// Objects that would be found instead of the right ones if the install script or a function trusted the search path.
 const HOSTILE: &str = "
     CREATE TABLE trap (who text);
     CREATE FUNCTION spring(what text) RETURNS text LANGUAGE plpgsql AS
@@ -33,8 +32,8 @@ const USE: &str = "
     ANALYZE docs;
     SELECT count(DISTINCT sig) FROM docs";
 
-/// Checks that a user who is no superuser installs the trusted extension into a schema full of hostile
-/// objects, and uses it with a hostile search_path: none of them is called.
+/// Checks that a user who is not a superuser can install the trusted extension into a schema full of hostile objects,
+/// and use it with a hostile search_path: none of the objects is called.
 pub fn hostile_objects(server: &Server, _: Scale) -> Result<Outcome> {
     let database = Database::create(&server.main, "hostile", "")?;
     let role = format!("{}_owner", database.name);
@@ -56,7 +55,7 @@ pub fn hostile_objects(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Peers that may be there, each with a script of its own examples.
+/// Peers that may be present, each with a script of its own examples.
 const PEERS: &[(&str, &str)] = &[
     (
         "pg_trgm",
@@ -101,7 +100,7 @@ const PEERS: &[(&str, &str)] = &[
          SELECT * FROM t_similarity WHERE t ~?? 'some words'"),
 ];
 
-/// Peers' own examples answer as before, whichever is installed first.
+/// Checks that peers' own examples give the same answers as before, whichever extension is installed first.
 pub fn beside_peers(server: &Server, _: Scale) -> Result<Outcome> {
     let mut tried = Vec::new();
     for (peer, examples) in PEERS {

@@ -1,4 +1,4 @@
-//! Kills in the middle of writes and refreshes of kept clusters.
+//! Kills in the middle of writes and refreshes of maintained clusters.
 
 use std::thread;
 use std::time::Duration;
@@ -36,7 +36,7 @@ const WORK: &[&str] = &[
     "VACUUM docs, docs_clusters, docs_clusters_canonical, docs_clusters_queue",
 ];
 
-/// After every restart a refresh makes the clusters those computed from scratch.
+/// Checks after every restart that a refresh makes the clusters equal those computed from scratch.
 pub fn survives_kills(server: &Server, scale: Scale) -> Result<Outcome> {
     let cluster = server.scratch_cluster("live_kills")?;
     cluster.create(&[("full_page_writes", "on"), ("synchronous_commit", "on")])?;
@@ -53,7 +53,7 @@ pub fn survives_kills(server: &Server, scale: Scale) -> Result<Outcome> {
         cluster.start()?;
         let mut client = cluster.connect("postgres")?;
         let behind = "SELECT behind FROM near_dup_tracked";
-        // Not known after a partition has come back.
+        // NULL after a partition has been attached again.
         let behind: Option<i64> = client.query_one(behind, &[])?.get(0);
         waiting += behind.unwrap_or(0);
         let law = KEPT.ensure_law(&mut client, false);

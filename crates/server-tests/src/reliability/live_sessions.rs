@@ -17,7 +17,7 @@ const KEPT: Kept = Kept::docs("place, id");
 const WRITERS: u64 = 16;
 const REFRESHERS: usize = 2;
 
-/// Writers and refreshes get no error from each other, and no change is lost.
+/// Checks that writers and refreshes cause no errors in each other, and that no change is lost.
 pub fn many_writers(server: &Server, scale: Scale) -> Result<Outcome> {
     let duration = Duration::from_secs(scale.of(6, 60));
     let database = Database::with_extension(&server.main, "live_sessions")?;
@@ -73,7 +73,7 @@ pub fn many_writers(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Writes rows of one's own and of all, one a statement, until it is over.
+/// Writes rows of its own and common rows, one per statement, until it is told to stop.
 fn write(database: &Database<'_>, writer: u64, ended: &AtomicBool) -> Result<u64> {
     let mut client = database.connect()?;
     let mut rng = Rng::with_seed(writer);

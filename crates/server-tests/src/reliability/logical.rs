@@ -12,10 +12,10 @@ use testbed::server::cluster::{Cluster, SUPERUSER, wait_until};
 use crate::harness::{Outcome, Scale, figure};
 use crate::live::{Kept, OF_SIGNATURES};
 
-/// The time within which the subscriber has to catch up.
+/// The maximum time for the subscriber to catch up.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Signatures of many forms. The rows of `by_value` are found by comparing all their columns.
+/// Signatures of many forms. The rows of `by_value` are identified by all their columns.
 const TABLES: &str = "CREATE TABLE by_key (id int PRIMARY KEY, sig minhash_signature);
      CREATE TABLE by_value (id int, sig minhash_signature);
      ALTER TABLE by_value REPLICA IDENTITY FULL;
@@ -68,7 +68,7 @@ const TRACKED_CHANGES: &[&str] = &[
     "TRUNCATE docs; INSERT INTO docs SELECT i, i, make_text(i % 3, i) FROM generate_series(1, 9) i",
 ];
 
-/// A subscriber notes what it receives, from the first copy on.
+/// Checks that a subscriber notes the rows that it receives, beginning with the initial copy.
 pub fn kept_clusters(server: &Server, _scale: Scale) -> Result<Outcome> {
     let publisher = server.scratch_cluster("live_publisher")?;
     publisher.create(&[("wal_level", "logical")])?;
@@ -108,8 +108,8 @@ pub fn kept_clusters(server: &Server, _scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guard on a subscriber checks replicated rows where its triggers are ENABLE ALWAYS: a copy stops the
-/// subscription until the row that is there has gone.
+/// Checks that a guard on a subscriber checks replicated rows if its triggers are ENABLE ALWAYS: a copy stops the
+/// subscription until the existing row is deleted.
 pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
     let publisher = server.scratch_cluster("guard_publisher")?;
     publisher.create(&[("wal_level", "logical")])?;
@@ -135,7 +135,7 @@ pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
     )?;
     from.batch_execute("INSERT INTO docs VALUES (3, 'a stranger'), (4, 'another one')")?;
     wait_until_equal(&mut from, &mut to, DOCS, "strangers")?;
-    // The row in the open transaction has passed: the replicated row waits for it.
+    // The row in the open transaction has passed, so the replicated row waits for it.
     to.batch_execute("BEGIN; INSERT INTO docs VALUES (5, 'wanted by two')")?;
     from.batch_execute("INSERT INTO docs VALUES (6, 'wanted by two')")?;
     let mut observer = subscriber.connect("guarded")?;
@@ -173,7 +173,7 @@ pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A tracker whose triggers replication does not fire says so, and its refreshes read the table.
+/// Checks that a tracker whose triggers replication does not fire reports this, and that its refreshes read the table.
 fn triggers_not_fired(from: &mut Client, to: &mut Client) -> Result<()> {
     to.batch_execute("ALTER TABLE docs ENABLE TRIGGER USER")?;
     let behind = "SELECT bool_and(behind IS NULL) FROM near_dup_tracked";
@@ -188,8 +188,8 @@ fn triggers_not_fired(from: &mut Client, to: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Checks that a subscriber has the publisher's bytes, in text and in binary transfer, after the first
-/// copy and after every kind of change.
+/// Checks that a subscriber has the publisher's bytes, in text and in binary transfer, after the initial copy and after
+/// every kind of change.
 pub fn byte_equal(server: &Server, scale: Scale) -> Result<Outcome> {
     let publisher = server.scratch_cluster("publisher")?;
     publisher.create(&[("wal_level", "logical")])?;
@@ -222,7 +222,7 @@ fn replicate(publisher: &Cluster, subscriber: &Cluster, rows: i32, binary: bool)
     Ok(())
 }
 
-/// Returns clients of a new database on both sides, in which a script has been run.
+/// Returns clients of a new database on both servers, in which a script has been run.
 fn open(
     publisher: &Cluster,
     subscriber: &Cluster,
@@ -240,7 +240,7 @@ fn open(
     Ok([open(publisher)?, open(subscriber)?])
 }
 
-/// Makes a subscription with the name of the database.
+/// Creates a subscription with the name of the database.
 fn subscribe(
     publisher: &Cluster,
     to: &mut Client,
@@ -257,16 +257,16 @@ fn subscribe(
     Ok(())
 }
 
-/// A digest of the signatures, and their number.
+/// A digest of the signatures, and the number of rows.
 const SIGNATURES: &str =
     "SELECT md5(string_agg(concat(source, id, ' ', sig::bytea), ',' ORDER BY source, id)),
         count(sig)
     FROM (SELECT 1 AS source, * FROM by_key UNION ALL SELECT 2, * FROM by_value) rows";
 
-/// The same of the tracked table.
+/// A digest of the tracked table, and the number of rows.
 const DOCS: &str = "SELECT md5(string_agg(docs::text, ',' ORDER BY id)), count(*) FROM docs";
 
-/// The tables are equal soon; a digest that stays another is a failure.
+/// Fails unless the tables become equal in time.
 pub fn wait_until_equal(
     from: &mut Client,
     to: &mut Client,

@@ -12,7 +12,8 @@ use super::collection;
 use crate::harness::{Missing, Outcome, Scale, figure};
 use crate::shared;
 
-/// Signatures, indexes, guard, constraint and tracker are the same after pg_upgrade, between every two majors.
+/// Checks that signatures, indexes, guard, constraint and tracker are the same after pg_upgrade, between every two
+/// major versions.
 pub fn identical_digest(server: &Server, scale: Scale) -> Result<Outcome> {
     let others = others(server, scale)?;
     if others.is_empty() {
@@ -27,13 +28,13 @@ pub fn identical_digest(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Builds the extension for the other majors of this machine.
+/// Builds the extension for the other major versions on this machine.
 pub fn prepare(scale: Scale) {
-    // The test tells what could not be built.
+    // The test reports an error.
     let _ = others(shared::server(), scale);
 }
 
-/// Returns the servers of other majors, stopped; of a quick run only one. They are built once in a run.
+/// Returns the servers of other major versions, stopped; in a quick run only one. They are built once per run.
 fn others(server: &Server, scale: Scale) -> Result<&'static [Server]> {
     static OTHERS: OnceLock<Result<Vec<Server>, String>> = OnceLock::new();
     let build = || {

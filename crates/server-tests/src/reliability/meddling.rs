@@ -1,8 +1,9 @@
-//! Owners and strangers who change everything that the extension leaves in users' hands: columns, types, keys,
-//! triggers, indexes, rules, owners and comments of the tables that trackers make and use.
+//! Owners and strangers who change all objects that the extension leaves in users' hands: columns, types, keys,
+//! triggers, indexes, rules, owners and comments of the tables that trackers create and use.
 //!
-//! Whatever they do, no statement ends the server or in an internal error, what is kept is what would be computed, or
-//! there is an error, and nobody else notices. A further subject, such as a guard with notes, is one more [`Subject`].
+//! Whatever they do, no statement ends the server or causes an internal error; the maintained state equals the computed
+//! one, or there is an error; and nobody else is affected. Another feature, such as a guard with notes, is one more
+//! [`Subject`].
 
 use anyhow::{Context, Result, bail, ensure};
 use fastrand::Rng;
@@ -16,17 +17,17 @@ use crate::harness::{Outcome, Scale, figure};
 /// A feature that leaves objects in users' hands.
 struct Subject {
     name: &'static str,
-    /// Statements by which its owner makes it in the schema that comes first in the search path.
+    /// Statements with which its owner creates it, in the first schema of the search path.
     create: &'static str,
-    /// Tables whose columns are changed; all tables of the schema are.
+    /// The tables whose columns are changed; other changes affect all tables of the schema.
     tables: &'static [&'static str],
     /// Statements that write, with random numbers `{n}`.
     writes: &'static [&'static str],
-    /// Brings it up to date, as its owner, and fails if it keeps something else than it would compute.
+    /// Brings it up to date, as its owner. Fails if its state differs from the computed one.
     law: fn(&mut Client) -> std::result::Result<(), Broken>,
 }
 
-/// A law that does not hold, or cannot be looked at.
+/// A rule that is violated, or that cannot be checked.
 enum Broken {
     Law(String),
     Error(postgres::Error),
@@ -106,8 +107,8 @@ const WRITES: &[&str] = &[
     "SELECT near_dup_refresh('docs_clusters')",
 ];
 
-/// Changes by owners: `{table}` is one of the tables, `{column}` one of its columns, `{type}` a type, `{trigger}` a trigger
-/// of `docs`, `{index}` an index, `{role}` a role, `{n}` a number.
+/// Changes by owners: `{table}` is one of the tables, `{column}` one of its columns, `{type}` a type, `{trigger}` a
+/// trigger of `docs`, `{index}` an index, `{role}` a role, `{n}` a number.
 const MEDDLING: &[&str] = &[
     "ALTER TABLE {table} ALTER {column} TYPE {type} USING NULL",
     "ALTER TABLE {table} ALTER {column} TYPE {type} USING 1",
@@ -178,7 +179,7 @@ const MEDDLING: &[&str] = &[
     "SELECT near_dup_untrack('docs_clusters')",
 ];
 
-/// Changes by strangers, to tables that they can name.
+/// Changes by strangers to tables that they can name.
 const STRANGE: &[&str] = &[
     "CREATE TABLE mine{n} (id int PRIMARY KEY, other int, day date, body text); CALL forge('docs', 'mine{n}', '', '')",
     "CREATE TABLE mine{n} (id int PRIMARY KEY, other int, day date, body text); CALL forge('others.docs', 'mine{n}', '', '')",
@@ -239,7 +240,7 @@ const SETUP: &str = r#"
         END LOOP;
     END $$"#;
 
-/// Changes of a history.
+/// Number of changes of a history.
 const CHANGES: usize = 10;
 
 /// Runs random histories of changes by an owner, a stranger and a superuser.
@@ -290,7 +291,7 @@ struct History<'a> {
     rng: Rng,
     subject: &'static Subject,
     roles: &'a [String; 2],
-    /// Sessions of the owner, the stranger and a superuser.
+    /// The sessions of the owner, the stranger and a superuser.
     sessions: [Client; 3],
     done: Vec<String>,
 }
@@ -325,7 +326,7 @@ impl<'a> History<'a> {
         sessions[0].batch_execute(&format!("SET ROLE {owner}; {DOCS}"))?;
         sessions[0].batch_execute(subject.create)?;
         sessions[1].batch_execute(&format!("SET ROLE {stranger}"))?;
-        // A superuser's tracker, which nobody else may reach.
+        // A superuser's tracker, which nobody else may affect.
         let others =
             "SET search_path = others, public; {docs} {create}; SET search_path = of_owner, public";
         sessions[2].batch_execute(
@@ -342,7 +343,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Runs the history. Returns how often the law held, and how often an error said why it cannot be looked at.
+    /// Runs the history. Returns how often the rule held, and how often an error explained why it cannot be checked.
     fn run(&mut self) -> Result<[usize; 2]> {
         let mut counts = [0; 2];
         for _ in 0..CHANGES {
@@ -368,7 +369,7 @@ impl<'a> History<'a> {
         Ok(counts)
     }
 
-    /// Runs a statement, which may fail with any error but an internal one.
+    /// Runs a statement, which may fail with any error except an internal one.
     fn try_statement(&mut self, session: usize, statement: &str) -> Result<()> {
         let mut pick = |from: &[&str]| from[self.rng.usize(..from.len())].to_string();
         let table = pick(self.subject.tables);
@@ -402,7 +403,7 @@ impl<'a> History<'a> {
                 statement = statement.replace(name, name_found);
             }
         }
-        // VACUUM and others run alone, several statements together.
+        // VACUUM and other commands run alone, several statements run together.
         let result = match statement.contains(';') {
             true => client.batch_execute(&statement),
             false => client.simple_query(&statement).map(drop),
@@ -440,12 +441,12 @@ impl<'a> History<'a> {
     }
 }
 
-/// Fails for errors that say that the extension did not foresee something.
+/// Fails for errors that indicate a case that the extension does not handle.
 fn tolerate(error: postgres::Error) -> Result<()> {
     let foreseen = error
         .code()
         .is_some_and(|code| *code != SqlState::INTERNAL_ERROR && *code != SqlState::DATA_CORRUPTED);
-    // PostgreSQL has errors without a code of their own.
+    // Some errors of PostgreSQL have no code of their own.
     let message = error.as_db_error().map_or("", |error| error.message());
     const OWN: &[&str] = &[
         "could not open relation with OID",
@@ -462,7 +463,8 @@ fn tolerate(error: postgres::Error) -> Result<()> {
     Ok(())
 }
 
-/// Refreshes the clusters of `docs`, and compares them with those computed by what `near_dup_tracked` says of them.
+/// Refreshes the clusters of `docs`, and compares them with clusters computed from the parameters in
+/// `near_dup_tracked`.
 fn kept_is_computed(client: &mut Client) -> std::result::Result<(), Broken> {
     const TRACKED: &str =
         "SELECT relation::text, clusters::text, column_name, threshold, keep, key,

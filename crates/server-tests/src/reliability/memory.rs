@@ -7,8 +7,8 @@ use testbed::server::{Server, memory};
 use super::collection;
 use crate::harness::{Outcome, Scale, figure};
 
-/// Statements whose memory must not depend on the number of rows, which replaces ROWS. A series in
-/// the target list is streamed; in FROM it would fill work_mem.
+/// Statements whose memory must not depend on the number of rows, which replaces ROWS. A series in the target list is
+/// streamed; in FROM, it would fill work_mem.
 const STATEMENTS: &[&str] = &[
     "SELECT count(minhash('some words of text number ' || i)) FROM (SELECT generate_series(1, ROWS) AS i) s",
     "SELECT count(minhash('sömé words of text number ' || i, 5, 'char', 'marks')) FROM (SELECT generate_series(1, ROWS) AS i) s",
@@ -23,7 +23,7 @@ const STATEMENTS: &[&str] = &[
          WHERE near_dup(d.sig, (SELECT sig FROM docs WHERE id = 1 + i % 900), 0.8)) c",
 ];
 
-/// Ten times the rows, the same memory.
+/// Checks that ten times as many rows take the same memory.
 pub fn does_not_grow(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "memory")?;
     let mut client = database.connect()?;
@@ -39,7 +39,7 @@ pub fn does_not_grow(server: &Server, scale: Scale) -> Result<Outcome> {
             &statement.replace("ROWS", &(10 * rows).to_string()),
         )?;
         let growth = (many as f64 - few as f64) / few as f64;
-        // A quarter of a megabyte is the grain of the allocators.
+        // The allocators work in units of a quarter of a megabyte.
         ensure!(
             growth <= 0.01 || many - few <= 256,
             "{few} kB for {rows} rows, {many} kB for ten times as many:\n{statement}"
@@ -53,7 +53,7 @@ pub fn does_not_grow(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the most private memory that a new backend has while it runs a statement, in kB.
+/// Returns the maximum private memory of a new backend while it runs a statement, in kB.
 fn peak(database: &Database<'_>, statement: &str) -> Result<u64> {
     let mut client = database.connect()?;
     client.batch_execute(

@@ -1,4 +1,4 @@
-//! Attacks on the extension: kills, damage, cancels, lack of memory and disk. Each test gives its figure.
+//! Attacks on the extension: kills, damage, cancels, lack of memory and disk space. Each test reports its figure.
 
 mod aggregates;
 mod cancel;

@@ -1,4 +1,4 @@
-//! Models of the protocols, checked in every order by spin, and with each mistake that they guard against.
+//! Models of the protocols, which spin checks in every order, and with each mistake that they guard against.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use testbed::{shell, workspace};
 
 use crate::harness::{Missing, Outcome, Scale, figure};
 
-/// The models in `tests/models`, each with the mistakes that can be put in.
+/// The models in `tests/models`, each with the mistakes that can be inserted.
 const MODELS: [(&str, &[&str]); 2] = [
     (
         "guard",
@@ -27,7 +27,7 @@ const MODELS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Checks that each model holds in every order, and that each mistake is found.
+/// Checks that each model holds in every order, and that each mistake is detected.
 pub fn every_order(_: &Server, _: Scale) -> Result<Outcome> {
     if which::which("spin").is_err() || which::which("cc").is_err() {
         return Ok(Outcome::Skipped(Missing::Spin));
@@ -53,7 +53,7 @@ pub fn every_order(_: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Returns the report of spin's verifier of a model.
+/// Returns the report of spin's verifier for a model.
 fn check(model: &str, mistake: Option<&str>) -> Result<String> {
     let dir = workspace::scratch_dir().join(format!("models/{model}"));
     fs::create_dir_all(&dir)?;

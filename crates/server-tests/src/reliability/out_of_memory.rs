@@ -1,4 +1,4 @@
-//! Memory that runs out: the statement ends, the server goes on.
+//! When memory runs out, the statement fails and the server continues.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT near_dup_refresh('by_text', true)",
 ];
 
-/// Two documents of `$1` words that share most of them, and a thousand small ones.
+/// Two documents of WORDS words that share most of their words, and a thousand small ones.
 const TABLES: &str = "
     SELECT setseed(0.5);
     CREATE TABLE big AS
@@ -72,21 +72,21 @@ const TABLES: &str = "
     SELECT near_dup_track('many', 'sig', 0.8), near_dup_track('many', 'body', 0.8, clusters => 'by_text');
     ALTER TABLE big ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;";
 
-/// Statements that run others, whose errors pass through several callers, each copying them
-/// while memory is short.
+/// Statements that run other statements, whose errors pass through several callers, each of which copies them while
+/// memory is short.
 const NESTED: &[&str] = &[
     "UPDATE many SET body = body || ' changed', sig = minhash(body) WHERE id < 20",
     "SELECT near_dup_refresh('by_text', true)",
 ];
 
-/// The difference in memory between two tries of a nested statement.
+/// The difference in memory between two attempts at a nested statement.
 const STEP: u64 = 4 << 10;
 
-/// The least memory left to a backend; each further try leaves half as much again.
+/// The least additional memory for a backend; each further attempt allows half as much again.
 const LEAST: u64 = 64 << 10;
 
-/// No statement kills its backend, however little memory it is left, and no error carries a
-/// backtrace to the client, though the server's environment asks for one.
+/// Checks that no statement crashes its backend, however little memory it has, and that no error carries a backtrace to
+/// the client, although the server's environment requests one.
 pub fn ends_the_statement(server: &Server, scale: Scale) -> Result<Outcome> {
     let mut cluster = server.scratch_cluster("out_of_memory")?;
     cluster.set_environment("RUST_BACKTRACE", "1");
@@ -144,7 +144,7 @@ fn errors_have_no_backtrace(database: &Database) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a statement has an answer where its backend may take `spare` more bytes.
+/// Returns whether a statement succeeds if its backend may use `spare` more bytes.
 fn run_within(database: &Database, statement: &str, spare: u64) -> Result<bool> {
     let mut client = database.connect()?;
     client.batch_execute(
@@ -164,7 +164,7 @@ fn run_within(database: &Database, statement: &str, spare: u64) -> Result<bool> 
     Ok(false)
 }
 
-/// Limits a backend to the address space that it has, and `spare` bytes.
+/// Limits a backend to its current address space and `spare` bytes.
 fn limit(database: &Database, client: &mut Client, spare: u64) -> Result<()> {
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;

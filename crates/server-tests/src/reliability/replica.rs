@@ -8,7 +8,8 @@ use testbed::server::Server;
 use super::collection;
 use crate::harness::{Outcome, Scale, figure};
 
-/// Checks that the replica answers as the primary does, over delete, VACUUM, insert, and refreshes nothing.
+/// Checks that the replica gives the same answers as the primary after delete, VACUUM and insert, and rejects
+/// refreshes.
 pub fn answers_alike(server: &Server, scale: Scale) -> Result<Outcome> {
     let primary = server.scratch_cluster("primary")?;
     primary.create(&[])?;
@@ -44,7 +45,7 @@ pub fn answers_alike(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Fails unless a refresh ends in an ERROR with a hint.
+/// Fails unless a refresh raises an ERROR with a hint.
 fn ensure_rejected(client: &mut Client, message: &str) -> Result<()> {
     let refresh = client.batch_execute("SELECT near_dup_refresh('docs_clusters')");
     let error = refresh.err().context("the refresh wrote")?;

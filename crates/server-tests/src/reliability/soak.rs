@@ -1,4 +1,5 @@
-//! Everything at once, for long: writers, lookups, refreshes, VACUUM, kills, and a replica that is promoted.
+//! Everything at the same time, for a long time: writers, lookups, refreshes, VACUUM, kills, and a replica that is
+//! promoted.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,8 +19,8 @@ use crate::reliability::crash::ensure_sound_heap;
 
 const KEPT: Kept = Kept::docs("place, id");
 
-/// `docs` holds near-duplicates, in clusters that are kept. `kept_apart` rejects them, and so does `guarded` by its texts,
-/// except for rows that are gone and for pairs that `guarded_distinct` lists.
+/// `docs` holds near-duplicates, in maintained clusters. `kept_apart` rejects them, and so does `guarded`, by its
+/// texts, except for deleted rows and for pairs in `guarded_distinct`.
 const TABLES: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
          sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
      CREATE INDEX docs_sig ON docs USING neardup (sig);
@@ -35,7 +36,7 @@ const TABLES: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body tex
      SELECT near_dup_protect('guarded', 'body', 0.8, condition => 'NOT is_gone', exceptions => 'guarded_distinct');
      CREATE INDEX docs_body ON docs USING neardup (body)";
 
-/// Statements that a session each repeats, with an id, a document and edits to fill in.
+/// Statements, each of which a session repeats, with an id, a document and edits to fill in.
 const WRITERS: &[&str] = &[
     "INSERT INTO docs SELECT {id}, {id} % 7, make_text({document}, {edits}) ON CONFLICT DO NOTHING",
     "UPDATE docs SET body = make_text({document}, {edits}) WHERE id = {id}",
@@ -55,8 +56,8 @@ const WRITERS: &[&str] = &[
     "REINDEX INDEX docs_sig",
 ];
 
-/// Errors that PostgreSQL promises to sessions like these: a rejected copy, a deadlock of REINDEX or of two
-/// inserts, and a query that the replica cancels or lets wait.
+/// Errors that PostgreSQL can raise in such sessions: a rejected copy, a deadlock of REINDEX or of two inserts, and a
+/// query that the replica cancels or makes wait.
 const EXPECTED: &[SqlState] = &[
     SqlState::EXCLUSION_VIOLATION,
     SqlState::T_R_DEADLOCK_DETECTED,
@@ -64,7 +65,7 @@ const EXPECTED: &[SqlState] = &[
     SqlState::LOCK_NOT_AVAILABLE,
 ];
 
-/// Rows that the index and the scan do not have in common, for one text or signature and one snapshot.
+/// Finds rows that only one of index and scan returns, for one text or signature and one snapshot.
 const LOOKUPS: [&str; 2] = [
     "WITH one AS MATERIALIZED (SELECT minhash(make_text({document}, {edits}), 1) AS q)
     SELECT count(*) FROM (SELECT id FROM docs, one WHERE near_dup(sig, q, 0.8)) a
@@ -76,11 +77,11 @@ const LOOKUPS: [&str; 2] = [
     WHERE a.id IS NULL OR b.id IS NULL",
 ];
 
-/// The length of the work between two kills.
+/// The duration of the work between two kills.
 const ROUND: Duration = Duration::from_secs(20);
 
-/// Checks after every kill, and on the promoted replica, that the kept clusters are those computed from
-/// scratch, that no constraint is broken, and that the indexes are sound.
+/// Checks after every kill, and on the promoted replica, that the maintained clusters equal those computed from
+/// scratch, that no constraint is violated, and that the indexes are sound.
 pub fn holds(server: &Server, scale: Scale) -> Result<Outcome> {
     let primary = server.scratch_cluster("soak")?;
     primary.create(&[
@@ -124,14 +125,14 @@ pub fn holds(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Numbers of statements and lookups that were answered.
+/// Numbers of successful statements and lookups.
 #[derive(Default)]
 struct Done {
     statements: AtomicU64,
     lookups: AtomicU64,
 }
 
-/// Lets all sessions work for a while, then kills the server that is written to.
+/// Lets all sessions work for a while, then kills the server that they write to.
 fn work_until_killed(
     primary: &Cluster,
     replica: &Cluster,
@@ -158,7 +159,7 @@ fn work_until_killed(
             let rng = Rng::with_seed(seed * 100 + number);
             let look_up = move |statement: &str| {
                 let row = client.query_one(statement, &[]);
-                // Recovery may end a session while the server waits for its next message; `check_log` finds a crash.
+                // Recovery may end a session while the server waits for its next message; `check_log` detects a crash.
                 if name == "replica" && row.as_ref().is_err_and(|error| error.code().is_none()) {
                     client = reader(cluster)?;
                     return Ok(());
@@ -182,15 +183,15 @@ fn work_until_killed(
     })
 }
 
-/// Connects a session that looks rows up.
+/// Connects a session that performs lookups.
 fn reader(cluster: &Cluster) -> Result<Client> {
     let mut client = cluster.connect("postgres")?;
-    // A replica keeps the locks of a transaction whose end the killed primary has not sent.
+    // A replica keeps the locks of a transaction whose end the killed primary did not send.
     client.batch_execute("SET enable_seqscan = off; SET lock_timeout = '10s'")?;
     Ok(client)
 }
 
-/// Fails if a process of a server that was not killed has died.
+/// Fails if a server process that was not killed has died.
 fn check_log(cluster: &Cluster) -> Result<()> {
     let log = fs::read_to_string(cluster.log_file())?;
     let died = |line: &&str| line.contains("terminated by signal") || line.contains("PANIC");
@@ -201,7 +202,7 @@ fn check_log(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Runs a statement with ever new parameters until the server is killed.
+/// Repeats a statement with new parameters until the server is killed.
 fn repeat(
     template: &str,
     mut rng: Rng,
@@ -225,7 +226,7 @@ fn repeat(
             );
         }
         done.fetch_add(1, Ordering::Relaxed);
-        // Few cores have many sessions to serve.
+        // A few cores serve many sessions.
         thread::sleep(Duration::from_millis(rng.u64(0..20)));
     }
     Ok(())

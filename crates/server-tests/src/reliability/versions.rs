@@ -1,7 +1,7 @@
 //! From one version of the extension to the next: `ALTER EXTENSION pg_neardup UPDATE`.
 //!
-//! `sql/released` holds the install script of every released version and the digests of all
-//! released scripts; the upgrade scripts are in `sql`.
+//! `sql/released` holds the install script of every released version and the digests of all released scripts; the
+//! upgrade scripts are in `sql`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::harness::{Outcome, Scale, figure};
 
 const EXTENSION: &str = "pg_neardup";
 
-/// Checks that every released version, updated, has the same objects as a fresh installation, and no
+/// Checks that every released version, after an update, has the same objects as a fresh installation, and that no
 /// released script has changed.
 pub fn upgrade_equals_fresh(server: &Server, _: Scale) -> Result<Outcome> {
     let dir = server.main.installation.extension_dir(&server.pg);
@@ -30,15 +30,15 @@ pub fn upgrade_equals_fresh(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The made version that follows the present one.
+/// The artificial version that follows the current one.
 const NEXT: &str = "next";
 
-/// The upgrade script of the made version.
+/// The upgrade script of the artificial version.
 const STEP: &str = "ALTER FUNCTION minhash_sim(minhash_signature, minhash_signature) COST 11;
     COMMENT ON TYPE minhash_signature IS 'Signature of the next version.';";
 
-/// Checks the upgrade to a made next version, after the present one has been released as `sql/released` says,
-/// in a database with everything: it stays as it is, in old sessions and new ones.
+/// Checks the update to an artificial next version, after the current one has been released as `sql/released`
+/// describes, in a database with all kinds of objects: it stays unchanged, in old sessions and in new ones.
 pub fn next_keeps_everything(server: &Server, _: Scale) -> Result<Outcome> {
     let dir = server.main.installation.extension_dir(&server.pg);
     let dir = dir.context("the scripts would go to the server's own directories")?;
@@ -73,7 +73,7 @@ pub fn next_keeps_everything(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Releases the present version by the documented command in a scratch folder, and updates it to the next.
+/// Releases the current version with the documented command in a scratch directory, and updates it to the next.
 fn release(server: &Server, dir: &Path, version: &str, install: &str) -> Result<()> {
     let scratch = workspace::scratch_dir().join("next_version");
     let released = scratch.join("sql/released");
@@ -121,8 +121,8 @@ fn upgrade_with_data(server: &Server) -> Result<()> {
     collection::ensure_others_work(&mut database.connect()?)
 }
 
-/// Updates every released version, to version `to` or the present one, and compares it with a fresh
-/// installation of that. Returns the number of released versions.
+/// Updates every released version, to version `to` or to the current one, and compares it with a fresh installation of
+/// that version. Returns the number of released versions.
 fn update_released(
     server: &Server,
     dir: &Path,
@@ -155,7 +155,7 @@ fn install_scripts(released: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(scripts)
 }
 
-/// Compares every released script with the digest that was noted when it was released.
+/// Compares every released script with the digest that was recorded when it was released.
 fn ensure_unchanged(client: &mut Client, released: &Path) -> Result<()> {
     let digests = fs::read_to_string(released.join("sha256sums"))?;
     for line in digests.lines() {
@@ -177,8 +177,8 @@ fn ensure_unchanged(client: &mut Client, released: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the statements that make the extension's objects, sorted: the statements of version `from`
-/// updated to version `to`, or of a fresh installation.
+/// Returns the statements that create the extension's objects, sorted: those of version `from` updated to version `to`,
+/// or of a fresh installation.
 fn definitions(
     server: &Server,
     extension: &str,
@@ -196,8 +196,8 @@ fn definitions(
         let target = version("TO", to);
         client.batch_execute(&format!("ALTER EXTENSION {extension} UPDATE {target}"))?;
     }
-    // Members of an extension are not dumped. Types of arrays and of rows, members in PostgreSQL 18,
-    // come and go with their elements' types and their views.
+    // Members of an extension are not dumped. Array types and row types, which are members in PostgreSQL 18, come and
+    // go with their element types and their views.
     for row in client.query(
         "SELECT o.type, o.identity
          FROM pg_depend d, pg_identify_object(d.classid, d.objid, d.objsubid) o
@@ -240,7 +240,7 @@ fn ensure_equal(fresh: &[String], updated: &[String]) -> Result<()> {
     )
 }
 
-/// The comparison can fail: a made extension, one of whose upgrade scripts forgets a comment.
+/// Checks that the comparison can fail: with an artificial extension, one of whose upgrade scripts lacks a comment.
 fn ensure_difference_is_seen(server: &Server, dir: &Path) -> Result<()> {
     const FUNCTION: &str =
         "CREATE FUNCTION probe(int) RETURNS int LANGUAGE sql AS 'SELECT $1' COST ";
