@@ -1,5 +1,5 @@
-//! The longest time that a test may take. A test that hangs is ended, with its sessions, servers and programs, and
-//! the next one runs.
+//! The maximum duration of a test. A test that hangs is ended, with its sessions, servers and programs, and the next
+//! test runs.
 
 use std::fs;
 use std::panic::resume_unwind;
@@ -15,12 +15,12 @@ use testbed::shell;
 
 use crate::shared;
 
-/// Longest time for the servers to say what their sessions do, and for a test to end after its sessions; for the
-/// latter also a multiple of the test's limit.
+/// The maximum time for the servers to report the activity of their sessions, and for a test to end after its sessions;
+/// for the latter, also a multiple of the test's limit.
 const PATIENCE: Duration = Duration::from_mins(1);
 const LIMITS: u32 = 5;
 
-/// The sessions of a server, those that have done the same for longest first.
+/// Lists the sessions of a server, beginning with those whose activity has not changed for longest.
 const SESSIONS: &str =
     "SELECT concat_ws(' | ', pid, datname, backend_type, state, wait_event_type, wait_event,
         'blocked by ' || nullif(pg_blocking_pids(pid), '{}')::text,
@@ -39,18 +39,18 @@ pub fn limit() -> Duration {
     *LIMIT.get().expect("the limit is set before the tests")
 }
 
-/// Runs a test in a thread of its own.
+/// Runs a test in a separate thread.
 ///
 /// # Errors
-/// Returns the test's error. If the test does not end within the limit, ends all that it may wait for, and returns an
-/// error that says so.
+/// Returns the test's error. If the test does not end within the limit, ends everything that it may wait for, and
+/// returns an error that reports this.
 pub fn run<T: Send + 'static>(
     test: impl FnOnce() -> Result<T> + Send + 'static,
     limit: Duration,
 ) -> Result<T> {
     let (sender, end) = mpsc::channel();
     let thread = thread::spawn(move || {
-        // Dropped when the test ends, also by a panic.
+        // Dropped when the test ends, even by a panic.
         let _sender: mpsc::Sender<()> = sender;
         test()
     });
@@ -73,12 +73,12 @@ fn has_ended(end: &Receiver<()>, limit: Duration) -> bool {
     end.recv_timeout(limit) != Err(RecvTimeoutError::Timeout)
 }
 
-/// Ends all sessions of this run's servers and every program that this process has started. Returns what the sessions
-/// did.
+/// Ends all sessions of this run's servers and all programs that this process has started. Returns the activity of the
+/// sessions.
 fn end_everything() -> Result<String> {
     let server = shared::server();
     let mut clusters = vec![server.main.clone()];
-    // Clusters of one test have the number of this process in their names.
+    // Clusters of a single test have the number of this process in their names.
     let suffix = format!("-{}", std::process::id());
     for home in Home::existing()? {
         for entry in fs::read_dir(home.clusters()).into_iter().flatten() {
@@ -107,7 +107,7 @@ fn end_everything() -> Result<String> {
     Ok(said)
 }
 
-/// Returns what the sessions of a server do, a line for each.
+/// Returns the activity of the sessions of a server, one per line.
 fn sessions(cluster: &Cluster) -> Result<String> {
     let rows = cluster.connect("postgres")?.query(SESSIONS, &[])?;
     let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();

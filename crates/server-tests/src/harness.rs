@@ -1,4 +1,4 @@
-//! How a test ends, and how it becomes one of libtest-mimic's.
+//! The outcome of a test, and its conversion to a libtest-mimic trial.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,17 +9,18 @@ use libtest_mimic::{Completion, Failed, Trial};
 
 use crate::{deadline, preparation};
 
-/// How a test ended, if it did not fail.
+/// The outcome of a test that did not fail.
 pub enum Outcome {
     Passed,
     Skipped(Missing),
 }
 
-/// A part that a machine may lack. Nothing else may skip a test: any other lack is a failure.
+/// Something that a machine may lack. Nothing else may cause a test to be skipped: everything else that is missing is a
+/// failure.
 pub enum Missing {
     /// A second major version of PostgreSQL.
     ServerVersion,
-    /// A PostgreSQL built with assertions, which can discard its caches at every chance.
+    /// A PostgreSQL built with assertions, which can discard its caches at every opportunity.
     Assertions,
     Citus,
     Pgvector,
@@ -27,7 +28,7 @@ pub enum Missing {
     Spin,
     /// A program or driver that a client needs.
     Client(&'static str),
-    /// Python, a newer one, or some of its packages.
+    /// Python, a newer version of it, or some of its packages.
     Python(String),
 }
 
@@ -60,7 +61,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Returns the first value for a quick run, the second for a whole one.
+    /// Returns the first value for a quick run, and the second for a full run.
     pub fn of<T>(self, quick: T, whole: T) -> T {
         match self {
             Scale::Quick => quick,
@@ -69,16 +70,16 @@ impl Scale {
     }
 }
 
-/// Figures of the test that is running, then of all tests that have run, each with its test's name.
+/// Figures of the running test, then of all finished tests, each with the name of its test.
 static FIGURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Notes a figure of the running test, formatted as by `format!`; printed after all tests.
+/// Records a figure of the running test, formatted like `format!`. It is printed after all tests.
 macro_rules! figure {
     ($($text:tt)*) => { $crate::harness::note(format!($($text)*)) };
 }
 pub(crate) use figure;
 
-/// Notes a figure: see [`figure!`].
+/// Records a figure; see [`figure!`].
 pub fn note(text: String) {
     figures().push(text);
 }
@@ -116,12 +117,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a trial of a test; its errors are shown with their causes.
+/// Makes a trial from a test; errors are shown with their causes.
 pub fn trial(name: String, test: impl FnOnce() -> Result<Outcome> + Send + 'static) -> Trial {
     limited(name, deadline::limit, test)
 }
 
-/// Makes a trial of a test that fails unless it ends within a time.
+/// Makes a trial from a test that fails unless it ends within a time limit.
 pub fn limited(
     name: String,
     limit: impl FnOnce() -> Duration + Send + 'static,

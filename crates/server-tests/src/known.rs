@@ -1,4 +1,4 @@
-//! Collections whose true pairs are known: generated ones everywhere, corpora where they are.
+//! Collections whose true pairs are known: generated ones everywhere, corpora if they are present.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,7 +18,7 @@ pub enum Collection {
     Generated(Generated),
 }
 
-/// Corpora of Latin letters with a list of all similar pairs by three words.
+/// Corpora in the Latin script that have a list of all similar pairs by three words.
 pub const WITH_EXACT_PAIRS: &[&str] = &[
     "mccormick_2500",
     "clough_stevenson",
@@ -37,7 +37,7 @@ impl Collection {
         all
     }
 
-    /// Its name in messages.
+    /// Returns the collection's name in messages.
     pub fn name(&self) -> &str {
         match self {
             Collection::Corpus(corpus) => corpus.name(),
@@ -53,8 +53,8 @@ impl Collection {
         }
     }
 
-    /// Loads all pairs of a Jaccard similarity of at least 0.5 into a new table
-    /// (a bigint, b bigint, jaccard float8). The list's name ends with the length of shingles.
+    /// Loads all pairs with a Jaccard similarity of at least 0.5 into a new table (a bigint, b bigint, jaccard float8).
+    /// The list's name ends with the length of the shingles.
     pub fn load_exact(&self, client: &mut Client, list: &str, table: &str) -> Result<()> {
         match self {
             Collection::Corpus(corpus) => corpus.load_exact(client, list, table),
@@ -74,7 +74,7 @@ impl Collection {
 /// Number of generated documents.
 const DOCUMENTS: u64 = 1000;
 
-/// Edits that add nothing but words of the vocabulary.
+/// Edits that add only words of the vocabulary.
 const PLAIN_EDITS: &[Edit] = &[
     Edit::Copy,
     Edit::Substitution,
@@ -83,17 +83,17 @@ const PLAIN_EDITS: &[Edit] = &[
     Edit::Shuffle,
 ];
 
-/// Generated documents; their numbers are their places.
+/// Generated documents; their numbers are their positions.
 pub struct Generated {
     bodies: Vec<String>,
     /// Pairs of an original and its copy.
     truth: Vec<(i64, i64)>,
-    /// The words of a text, found otherwise than the extension does.
+    /// The words of a text, found by a different method than the extension's.
     words: fn(&str) -> Vec<String>,
 }
 
 impl Generated {
-    /// Texts of English words with every kind of edit; only slight edits make copies.
+    /// Returns texts of English words with every kind of edit; only slight edits make copies.
     pub fn english() -> Generated {
         Generated::new(english_vocabulary(), Edit::ALL, Edit::SLIGHT, |text| {
             let words = text.split(|c: char| !c.is_alphanumeric());
@@ -102,13 +102,13 @@ impl Generated {
         })
     }
 
-    /// Texts of English words in groups whose members differ slightly.
+    /// Returns texts of English words in groups whose members differ slightly.
     pub fn copies() -> Generated {
         let words = Generated::english().words;
         Generated::new(english_vocabulary(), Edit::SLIGHT, Edit::SLIGHT, words)
     }
 
-    /// Texts of English words, half of them edited copies of one.
+    /// Returns texts of English words, half of them edited copies of one text.
     pub fn template() -> Generated {
         let words = Generated::english().words;
         let half = Groups {
@@ -124,7 +124,7 @@ impl Generated {
         )
     }
 
-    /// Texts of ideographs, each a word.
+    /// Returns texts of ideographs, each of which is a word.
     pub fn han() -> Generated {
         let mut rng = Rng::with_seed(1);
         let word = |rng: &mut Rng| -> String {
@@ -140,7 +140,7 @@ impl Generated {
         })
     }
 
-    /// Arabic texts; every edited copy has vowel signs.
+    /// Returns Arabic texts; every edited copy has vowel signs.
     pub fn arabic() -> Generated {
         const LETTERS: &str = "ابتثجحخدذرزسشصضطظعغفقكلمنهوي";
         let mut rng = Rng::with_seed(1);
@@ -229,8 +229,8 @@ impl Generated {
         })
     }
 
-    /// Returns all pairs of a Jaccard similarity of at least 0.5, found through the documents that
-    /// each shingle is in.
+    /// Returns all pairs with a Jaccard similarity of at least 0.5, found through the documents that contain each
+    /// shingle.
     fn similar_pairs(&self, k: usize) -> impl Iterator<Item = (i64, i64, f64)> {
         let shingles = |body: &String| -> BTreeSet<Vec<String>> {
             let words = (self.words)(body);
@@ -264,12 +264,12 @@ fn english_vocabulary() -> Words {
     Words::of([include_str!("../../../README.md")])
 }
 
-/// Returns the Arabic vowel signs and their like.
+/// Returns whether a character is an Arabic vowel sign or a similar mark.
 fn is_vowel_sign(c: char) -> bool {
     ('\u{064B}'..='\u{0652}').contains(&c)
 }
 
-/// Puts a vowel sign behind most letters.
+/// Adds a vowel sign after most letters.
 fn vocalize(text: &str, rng: &mut Rng) -> String {
     let mut vocalized = String::new();
     for c in text.chars() {

@@ -1,9 +1,9 @@
 //! The tests that need a PostgreSQL server: SQL output, behavior, reliability, documentation.
 //!
-//! They run one after the other on one private server (`cargo test -p server-tests -- NAME`).
-//! `NEARDUP_PG` or `NEARDUP_PG_CONFIG` choose the PostgreSQL; `NEARDUP_BLESS=1` accepts the present
-//! output as the expected one. Reliability tests run whole where a name is given, else in brief. Those of Spark are
-//! there only with `NEARDUP_SPARK=1`. `NEARDUP_HALF` chooses the half `first` or `second`, each on its own server.
+//! They run one after the other on one private server (`cargo test -p server-tests -- NAME`). `NEARDUP_PG` or
+//! `NEARDUP_PG_CONFIG` choose the PostgreSQL; with `NEARDUP_BLESS=1`, the current output is accepted as the expected
+//! one. Reliability tests run at full length if a name is given, otherwise briefly. The tests of Spark exist only with
+//! `NEARDUP_SPARK=1`. `NEARDUP_HALF` selects the half `first` or `second`, each on its own server.
 
 mod deadline;
 mod docs;
@@ -27,7 +27,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use harness::Scale;
 
-/// Runs the tests that the command line names.
+/// Runs the tests that the command line selects.
 pub fn main() -> ExitCode {
     run().unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -60,7 +60,7 @@ fn run() -> Result<ExitCode> {
     let names: Vec<&str> = trials.iter().filter(is_wanted).map(Trial::name).collect();
     if !arguments.list && !names.is_empty() {
         shared::start(cluster)?;
-        // Before the other builds: a test that is ended stops the others' programs.
+        // Comes before the other builds: if this test is ended, it stops the others' programs.
         if names
             .iter()
             .any(|name| name.starts_with("reliability::major_upgrade_"))
@@ -68,7 +68,8 @@ fn run() -> Result<ExitCode> {
             reliability::major_upgrade::prepare(scale);
         }
         preparation::begin(server::BUILDS, &names);
-        // The longest test takes a few minutes, at full length an hour; on a machine with twenty other users ten times that.
+        // The longest test takes a few minutes, or an hour at full length; on a machine with twenty other users, ten
+        // times as long.
         deadline::set(Duration::from_hours(scale.of(1, 12)));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -76,7 +77,7 @@ fn run() -> Result<ExitCode> {
     Ok(conclusion.exit_code())
 }
 
-/// How the names of the tests begin that take half of the time, and share no file with the others.
+/// The beginnings of the names of the tests that take half of the time, and share no files with the others.
 const SECOND_HALF: &[&str] = &[
     "reliability::",
     "server::bench_",
@@ -93,7 +94,7 @@ fn is_in_second_half(trial: &Trial) -> bool {
         .any(|part| trial.name().starts_with(part))
 }
 
-/// Returns every test, the quickest to fail first.
+/// Returns every test; those that fail fastest come first.
 fn trials(scale: Scale) -> Result<Vec<Trial>> {
     let mut trials = regress::trials()?;
     trials.extend(server::trials());

@@ -1,10 +1,10 @@
-//! Kept clusters beside those computed from scratch: the documents, the types, and the comparison.
+//! Maintained clusters and those computed from scratch: the documents, the types, and the comparison.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
 
-/// `make_text(document, edits)`: texts of few documents, each edit near the next ones alone; and
-/// `near_texts`: which of them are near, by definition, and how similar.
+/// Creates `make_text(document, edits)`, texts of a few documents, in which only texts with similar numbers of edits
+/// are near each other; and `near_texts`, the near texts, by definition, with their similarities.
 const TEXTS: &str = "CREATE FUNCTION make_text(document int, edits int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT string_agg(CASE WHEN w < edits * 3 THEN 'e' ELSE 'w' END || document || 'x' || w, ' ' ORDER BY w)
     FROM generate_series(0, 29) w $$;
@@ -15,7 +15,7 @@ const TEXTS: &str = "CREATE FUNCTION make_text(document int, edits int) RETURNS 
     FROM all_texts a, all_texts b WHERE {nearness} >= 0.5;
     DROP TABLE all_texts; ANALYZE near_texts";
 
-/// A type of a tracked column, which is made of the text `body`.
+/// A type of a tracked column, which is made from the text `body`.
 #[derive(Debug)]
 pub struct Compared {
     /// The name of the column.
@@ -24,12 +24,12 @@ pub struct Compared {
     pub definition: &'static str,
     /// The operator class of an index that serves similarity 0.5.
     pub class: &'static str,
-    /// Arguments that follow the others of `near_dup_track`.
+    /// Arguments that follow the other arguments of `near_dup_track`.
     pub arguments: &'static str,
     value: &'static str,
     /// The similarity of `a.value` and `b.value`.
     similarity: &'static str,
-    /// The distance of bit strings that stands for similarity 0.
+    /// The distance of bit strings that corresponds to similarity 0.
     farthest: Option<u32>,
 }
 
@@ -76,7 +76,7 @@ pub const TYPES: [&Compared; 4] = [
 ];
 
 impl Compared {
-    /// Returns the statements that make `make_text` and `near_texts`.
+    /// Returns the statements that create `make_text` and `near_texts`.
     pub fn texts(&self) -> String {
         let texts = TEXTS.replace("{value}", self.value);
         let nearness = match self.farthest {
@@ -90,7 +90,7 @@ impl Compared {
             .replace("{nearness}", &nearness)
     }
 
-    /// Returns the threshold of a tracker for pairs whose nearness is at least this.
+    /// Returns the threshold of a tracker for pairs whose similarity is at least this.
     pub fn threshold(&self, similarity: f64) -> String {
         match self.farthest {
             Some(farthest) => ((1.0 - similarity) * f64::from(farthest))
@@ -100,8 +100,8 @@ impl Compared {
         }
     }
 
-    /// Returns a statement with the column's definition, name and class, the arguments of
-    /// `near_dup_track`, and thresholds, as in `{threshold 0.8}`, filled in.
+    /// Returns a statement in which the column's definition, name and class, the arguments of `near_dup_track`, and
+    /// thresholds, such as `{threshold 0.8}`, are filled in.
     pub fn fill(&self, statement: &str) -> String {
         let filled = statement
             .replace("{definition}", self.definition)
@@ -121,21 +121,21 @@ impl Compared {
 
 /// A tracker under test.
 pub struct Kept {
-    /// The tracked table, its key as SQL, and the columns that keep clusters apart.
+    /// The tracked table, its key in SQL, and the columns that separate clusters.
     pub table: &'static str,
     pub key: &'static str,
     pub scope: Option<&'static str>,
     pub clusters: &'static str,
     pub threshold: f64,
-    /// The whole order.
+    /// The complete order.
     pub keep: &'static str,
-    /// The condition on rows, and the table of pairs that are no duplicates.
+    /// The condition on rows, and the table of exceptions.
     pub condition: &'static str,
     pub exceptions: Option<&'static str>,
 }
 
 impl Kept {
-    /// Returns the tracker at 0.8 of a table `docs` with the key `id`, in that whole order.
+    /// Returns the tracker, with threshold 0.8, of a table `docs` with the key `id`, in this complete order.
     pub const fn docs(keep: &'static str) -> Self {
         Self {
             table: "docs",
@@ -149,7 +149,7 @@ impl Kept {
         }
     }
 
-    /// Brings the clusters up to date, and fails unless they are those computed from scratch.
+    /// Brings the clusters up to date, and fails unless they equal those computed from scratch.
     pub fn ensure_law(&self, client: &mut Client, rebuild: bool) -> Result<()> {
         let clusters = self.clusters;
         client.execute(
@@ -176,7 +176,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Returns a query for the rows whose kept clusters differ from computed ones.
+    /// Returns a query for the rows whose maintained clusters differ from computed ones.
     fn differences(&self) -> String {
         let Self {
             table,

@@ -9,7 +9,7 @@ use testbed::setup;
 
 static SERVER: OnceLock<Server> = OnceLock::new();
 
-/// Starts the server of this name, of the PostgreSQL that the environment chooses.
+/// Starts the server of this name, with the PostgreSQL that the environment chooses.
 pub fn start(name: &str) -> Result<()> {
     let choice = PostgresChoice::from_environment()?;
     let server = Server::start_cluster(setup::ensure(&choice)?, name)?;
@@ -22,7 +22,7 @@ pub fn server() -> &'static Server {
     SERVER.get().expect("the server was started")
 }
 
-/// Returns whether present output is to be accepted as the expected one.
+/// Returns whether the current output is to be accepted as the expected one.
 pub fn is_blessing() -> bool {
     std::env::var_os("NEARDUP_BLESS").is_some()
 }

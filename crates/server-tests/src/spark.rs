@@ -14,10 +14,10 @@ use crate::known::{Collection, Generated};
 use crate::server::python;
 use crate::shared;
 
-/// The corpora that are compared if they are present.
+/// The corpora to compare, if they are present.
 const CORPORA: &[&str] = &["reuters21578", "newsgroups20", "licenses"];
 
-/// Documents of 60 own words and 120 words of a template.
+/// Documents of 60 words of their own and 120 words of a template.
 const LISTINGS: &str = "
     CREATE TABLE listings AS
     SELECT id, string_agg(CASE WHEN n <= 60 THEN 'w' || hashint8extended(id * 1000 + n, 0) ELSE 't' || n END, ' '
@@ -25,7 +25,7 @@ const LISTINGS: &str = "
     FROM generate_series(1::bigint, 3000) id, generate_series(1, 180) n GROUP BY id;
     INSERT INTO listings SELECT id + 3000, body || ' edited' FROM listings WHERE id % 10 = 0";
 
-/// Returns the tests, if they are asked for: the versions of PySpark.
+/// Returns the tests, if they are requested: the versions of PySpark.
 pub fn trials() -> Vec<Trial> {
     if std::env::var_os("NEARDUP_SPARK").is_none() {
         return Vec::new();

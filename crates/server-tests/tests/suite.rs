@@ -1,4 +1,4 @@
-//! Every test that needs a server, on libtest-mimic.
+//! All tests that need a server, run with libtest-mimic.
 
 use std::process::ExitCode;
 

@@ -7,16 +7,16 @@ use super::subjects::Entry;
 
 /// Any object with its comment.
 pub struct Object {
-    /// As `pg_describe_object` names it; unique.
+    /// Its name according to `pg_describe_object`, which is unique.
     pub identity: String,
     /// `function`, `operator`, `type`, `operator class`, `operator family`, `access method`, `view`,
     /// `cast` or `setting`.
     kind: String,
-    /// Without arguments.
+    /// The name without arguments.
     name: String,
-    /// With arguments, defaults and result.
+    /// The name with arguments, defaults and result.
     pub signature: String,
-    /// Volatility and parallel safety where they are not the usual ones.
+    /// Volatility and parallel safety, if they differ from the usual ones.
     pub marks: String,
     pub comment: String,
 }
@@ -77,7 +77,7 @@ const QUERY: &str = "
            coalesce(marks, '') AS marks, coalesce(comment, '') AS comment
     FROM described ORDER BY identity COLLATE \"C\"";
 
-/// Returns all of them, settings included, sorted.
+/// Returns all objects, including settings, sorted.
 pub fn objects(client: &mut Client) -> Result<Vec<Object>> {
     client.batch_execute("LOAD 'pg_neardup'")?;
     let rows = client.query(QUERY, &[])?;
@@ -108,7 +108,7 @@ impl Object {
         self.kind == kind && self.name == *name
     }
 
-    /// Returns whether only PostgreSQL uses it: operator families, and objects whose comment says so.
+    /// Returns whether only PostgreSQL uses the object: operator families, and objects whose comments say so.
     pub fn is_support(&self) -> bool {
         let beginnings = [
             "I/O",

@@ -1,9 +1,8 @@
-//! The examples of a page: every SQL block is run, in order, in one psql session and
-//! one fresh database per page.
+//! The examples of a page: all SQL blocks are run, in order, in one psql session and one fresh database per page.
 //!
-//! A block ```` ```sql ```` holds what one types into psql. A block ```` ```text ```` that follows
-//! it directly holds what psql prints, compared but for trailing spaces; a block without one has
-//! to run without an error. A file that does not create the extension finds it there. A block
+//! A block ```` ```sql ```` contains the input of psql. A block ```` ```text ```` directly after it contains the output
+//! of psql, which is compared except for trailing spaces; a block without one must run without an error. If a file does
+//! not create the extension, the database already has it. A block ```` ```sql no-run ```` is only shown.
 //! ```` ```sql no-run ```` is only shown.
 
 use std::fs;
@@ -26,7 +25,7 @@ use crate::shared;
 /// Printed by psql between two examples; no example prints such a line.
 const MARKER: &str = "-- next example --";
 
-/// Returns every example of the page that is run as a trial.
+/// Returns all examples of the page that are run, as trials.
 pub fn trials(page: &Page) -> Vec<Trial> {
     let session = Arc::new(Session {
         path: page.path.clone(),
@@ -48,7 +47,7 @@ pub fn trials(page: &Page) -> Vec<Trial> {
     trials
 }
 
-/// The examples of a page, all run when the first of them is wanted.
+/// The examples of a page. All of them are run when the first is needed.
 struct Session {
     path: PathBuf,
     examples: Vec<Example>,
@@ -58,7 +57,7 @@ struct Session {
 /// The outcome of a page's examples.
 struct Printed {
     outputs: Vec<String>,
-    /// A guard on their tables lets rows in.
+    /// The result of adding a guard to their tables.
     guards: Result<(), String>,
 }
 
@@ -94,7 +93,7 @@ impl Session {
 /// One SQL block.
 #[derive(Debug, PartialEq)]
 pub struct Example {
-    /// The line of its fence, from 1.
+    /// The line of its fence, counted from 1.
     pub line: usize,
     pub sql: String,
     /// The range between the fences of its output block, in bytes of the page.
@@ -131,7 +130,7 @@ impl Example {
 /// Finds the SQL blocks and the output blocks that belong to them.
 pub fn parse(text: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
-    // True if the last thing read was an SQL block.
+    // True if the previous block is an SQL block.
     let mut follows = false;
     for (event, range) in pages::parse(text) {
         match event {
@@ -172,7 +171,7 @@ fn content(text: &str, block: &Range<usize>) -> Range<usize> {
     block.start + start..block.start + end
 }
 
-/// Lines without trailing spaces, and without empty lines at the end.
+/// Removes trailing spaces, and empty lines at the end.
 pub fn normal<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     let lines: Vec<&str> = lines.into_iter().map(str::trim_end).collect();
     let text = lines.join("\n");
@@ -199,7 +198,7 @@ fn execute(server: &Server, examples: &[Example]) -> Result<Printed> {
         } else {
             ""
         };
-        // The extra semicolon ends a statement that lacks one; on its own it does nothing.
+        // The extra semicolon ends a statement that lacks one; alone, it has no effect.
         script.push_str(&format!("{sql}\n;\n\\echo '{MARKER}'\n"));
     }
     let printed = database.psql(&script)?;
@@ -215,7 +214,7 @@ fn execute(server: &Server, examples: &[Example]) -> Result<Printed> {
     Ok(Printed { outputs, guards })
 }
 
-/// Returns the text with the output blocks filled by what was printed.
+/// Returns the text with the output blocks replaced by the actual output.
 pub fn rewrite(text: &str, examples: &[Example], outputs: &[String]) -> String {
     let mut new = text.to_string();
     for (example, output) in examples.iter().zip(outputs).rev() {

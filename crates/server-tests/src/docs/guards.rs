@@ -1,12 +1,12 @@
-//! A guard added to a page's table must not stop its writes for want of an index that it can use:
-//! who follows a page may go on to the guard.
+//! Tests that a guard added to a page's table does not stop its writes for lack of a usable index, because readers of a
+//! page may add the guard next.
 
 use anyhow::{Result, bail};
 use postgres::Client;
 use postgres::error::SqlState;
 
-/// The indexed columns of the database's tables, with a bound that every index serves, and the columns
-/// that take values.
+/// The indexed columns of the database's tables, with a bound that every index supports, and the columns that can be
+/// written.
 const GUARDED: &str = "
     SELECT DISTINCT c.oid::regclass::text, quote_literal(a.attname),
            CASE o.opcname WHEN 'hamming_ops' THEN '0' ELSE '1' END,
@@ -17,10 +17,10 @@ const GUARDED: &str = "
          JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
     WHERE o.opcname IN ('minhash_ops', 'hamming_ops', 'set_ops') AND NOT c.relispartition";
 
-/// Adds a guard to every table with an indexed value, and a row of it once more.
+/// Adds a guard to every table with an indexed value, and inserts one of its rows again.
 ///
 /// # Errors
-/// Returns where the guard has no index to look into.
+/// Fails if a guard has no usable index.
 pub fn check(client: &mut Client) -> Result<()> {
     for row in client.query(GUARDED, &[])? {
         let [table, column, bound, columns] = [0, 1, 2, 3].map(|i| row.get::<_, String>(i));
@@ -36,7 +36,7 @@ pub fn check(client: &mut Client) -> Result<()> {
             Err(error) if error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE) => {
                 bail!("a guard on {table} stops all writes: {error:?}")
             }
-            // Rejected as a copy, or let in.
+            // Rejected as a copy, or accepted.
             _ => transaction.rollback()?,
         }
     }

@@ -1,5 +1,4 @@
-//! Relative links: the file, the image and the heading are there. Addresses of the web are not
-//! visited.
+//! Relative links: the file, the image and the heading exist. Web addresses are not checked.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +9,7 @@ use pulldown_cmark::{Event, Tag};
 use super::pages::{Page, headings, line_of, parse};
 use crate::harness::Outcome;
 
-/// Fails with all links that lead nowhere.
+/// Fails, and lists all links without a valid target.
 pub fn check(page: &Page) -> Result<Outcome> {
     let dir = page.path.parent().unwrap_or(Path::new("."));
     let mut broken = Vec::new();
@@ -43,7 +42,7 @@ fn resolves(page: &Page, dir: &Path, target: &str) -> Result<bool> {
         .any(|heading| heading.anchor == anchor))
 }
 
-/// Returns the targets of links and images, with their lines from 1.
+/// Returns the targets of links and images, with their lines, counted from 1.
 fn links(text: &str) -> Vec<(usize, String)> {
     let target = |(event, range): (Event<'_>, std::ops::Range<usize>)| match event {
         Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {

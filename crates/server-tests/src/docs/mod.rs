@@ -1,4 +1,4 @@
-//! The documentation: its examples run, its reference lists every object, its links lead somewhere.
+//! The documentation: its examples are run, its reference lists every object, and its links have valid targets.
 
 mod catalog;
 pub mod examples;

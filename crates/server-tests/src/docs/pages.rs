@@ -1,4 +1,4 @@
-//! The pages of the documentation, and the headings that links lead to.
+//! The pages of the documentation, and the headings that links can refer to.
 
 use std::fs;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub struct Page {
     pub text: String,
 }
 
-/// README.md, SECURITY.md, then the pages of `docs/` by name.
+/// Returns README.md, SECURITY.md, and the pages of `docs/` by name.
 pub fn read() -> Result<Vec<Page>> {
     let root = workspace::root();
     let mut paths = vec![root.join("README.md"), root.join("SECURITY.md")];
@@ -35,20 +35,20 @@ pub fn read() -> Result<Vec<Page>> {
 /// A heading.
 #[derive(Debug, PartialEq)]
 pub struct Heading {
-    /// Its line, from 1.
+    /// Its line, counted from 1.
     pub line: usize,
-    /// As it is written, without the number signs.
+    /// The text as written, without the number signs.
     pub title: String,
-    /// Fragment of a link to it, after `#`.
+    /// The fragment of a link to it, after `#`.
     pub anchor: String,
 }
 
-/// Reads a Markdown text: what it consists of, and where.
+/// Parses a Markdown text into events with their positions.
 pub fn parse(text: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
     Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter()
 }
 
-/// Returns the line, from 1, of a place in a text.
+/// Returns the line, counted from 1, of a position in a text.
 pub fn line_of(text: &str, at: usize) -> usize {
     1 + text[..at].matches('\n').count()
 }
@@ -77,7 +77,8 @@ pub fn headings(text: &str) -> Vec<Heading> {
     found
 }
 
-/// As the usual renderers make anchors: lower case, punctuation dropped, spaces as hyphens.
+/// Returns the anchor that the usual renderers make from a heading: in lower case, without punctuation, with hyphens
+/// for spaces.
 fn slug(title: &str) -> String {
     let kept = title
         .chars()

@@ -1,5 +1,5 @@
-//! `docs/reference.md`: every object of the extension, from the catalog and its comments, with the
-//! shortest example that the other pages have.
+//! `docs/reference.md`: every object of the extension, from the catalog and its comments, with the shortest example
+//! from the other pages.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use super::subjects::{Entry, SUBJECTS, Subject};
 use crate::harness::Outcome;
 use crate::shared;
 
-/// The page. Its examples come from other pages and run there.
+/// The page. Its examples come from other pages and are run there.
 pub const NAME: &str = "docs/reference.md";
 
 const INTRODUCTION: &str = "# Reference
@@ -69,8 +69,7 @@ pub fn check() -> Result<Outcome> {
     )
 }
 
-/// Returns the whole page. An error if an object is in no subject, or a subject names one that is
-/// gone.
+/// Returns the whole page. Fails if an object is in no subject, or if a subject names one that no longer exists.
 fn render(objects: &[Object], samples: &Samples) -> Result<String> {
     let mut page = INTRODUCTION.replace("\\\\", "\\") + &contents();
     let mut placed = BTreeSet::new();
@@ -91,7 +90,7 @@ fn render(objects: &[Object], samples: &Samples) -> Result<String> {
     Ok(page)
 }
 
-/// Returns the names of all subjects but those that begin with an underscore.
+/// Returns the names of all subjects except those that begin with an underscore.
 fn contents() -> String {
     let mut text = String::from("\n## All names\n\n");
     for Subject { title, entries, .. } in SUBJECTS {
@@ -130,11 +129,11 @@ fn section(entry: &Entry, objects: &[&Object], samples: &Samples) -> Result<Stri
     Ok(text)
 }
 
-/// The arguments up to which a signature stands in one line.
+/// The number of arguments up to which a signature is on one line.
 const SHORT: usize = 3;
 
-/// Returns a signature, and the arguments to list below it. A long signature keeps only the names of its
-/// arguments, and lists them all.
+/// Returns a signature, and the arguments to list below it. A long signature has only the names of its arguments, which
+/// are listed below it.
 fn split_arguments(signature: &str) -> (String, Vec<&str>) {
     let parts = signature.split_once('(').and_then(|(name, rest)| {
         let (arguments, result) = rest.rsplit_once(") -> ")?;
@@ -177,7 +176,7 @@ fn split_arguments(signature: &str) -> (String, Vec<&str>) {
     (format!("{name}({}) -> {result}", names.join(", ")), inputs)
 }
 
-/// Returns a comment as sentences: unless it begins with a name, with a capital, and with a full stop.
+/// Returns a comment as sentences: with a capital first letter, unless it begins with a name, and with a full stop.
 fn sentence(comment: &str) -> String {
     let is_name = comment
         .split(' ')

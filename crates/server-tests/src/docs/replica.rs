@@ -1,4 +1,4 @@
-//! `docs/replica.md`: its examples run on two servers, the managed one without the extension.
+//! `docs/replica.md`: its examples are run on two servers; the managed server does not have the extension.
 
 use std::fs;
 use std::thread::sleep;
@@ -23,7 +23,7 @@ const STORIES: &str =
 const CLUSTERS: &str =
     "SELECT md5(string_agg(c::text, ',' ORDER BY key)), count(*) FROM stories_clusters c";
 
-/// The time within which the replica stops at a row that its constraint rejects.
+/// The maximum time until the replica stops at a row that its constraint rejects.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 struct Side<'a> {
@@ -31,7 +31,7 @@ struct Side<'a> {
     client: Client,
 }
 
-/// Runs the page, each block on the server that its first line names, when both have the same rows.
+/// Runs the page: each block runs on the server that its first line names, when both servers have the same rows.
 pub fn check() -> Result<Outcome> {
     let clusters = ["managed", "own_replica"].map(|name| shared::server().scratch_cluster(name));
     let [managed, replica] = clusters;
@@ -87,14 +87,14 @@ fn open(cluster: &Cluster) -> Result<Side<'_>> {
     Ok(Side { database, client })
 }
 
-/// Returns where a connection to a server goes.
+/// Returns the parameters for connecting to a server.
 fn address(side: &Side<'_>) -> String {
     let (cluster, name) = (side.database.cluster, &side.database.name);
     let directory = cluster.socket_dir().display();
     format!("host={directory} dbname={name} user={SUPERUSER}")
 }
 
-/// Waits until each table that is on both sides has the same rows there.
+/// Waits until each table that exists on both servers has the same rows there.
 fn wait_until_alike([managed, replica]: &mut [Side<'_>; 2]) -> Result<()> {
     for (table, digest, is_of_managed) in [
         ("stories", STORIES, true),
@@ -116,7 +116,7 @@ fn wait_until_alike([managed, replica]: &mut [Side<'_>; 2]) -> Result<()> {
     Ok(())
 }
 
-/// A copy that a constraint of the replica rejects stops replication, until the constraint is gone.
+/// Checks that a copy that a constraint of the replica rejects stops replication until the constraint is dropped.
 fn constraint_stops([managed, replica]: &mut [Side<'_>; 2]) -> Result<()> {
     replica.client.batch_execute(
         "DELETE FROM stories WHERE id NOT IN (SELECT canonical FROM stories_clusters);

@@ -1,4 +1,4 @@
-//! `docs/examples/report.html`: the page that the command of `docs/report.md` makes, and its picture.
+//! `docs/examples/report.html`: the page that the command in `docs/report.md` makes, and its picture.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ const PAGE: &str = "docs/report.md";
 const EXAMPLE: &str = "docs/examples/report.html";
 const PICTURE: &str = "docs/images/report.png";
 
-/// Fails unless the file is what the command makes, or writes it and draws its picture.
+/// Fails unless the file equals the command's output, or writes it and draws its picture.
 pub fn check() -> Result<Outcome> {
     let root = workspace::root();
     let database = Database::with_extension(&shared::server().main, "report")?;

@@ -1,4 +1,4 @@
-//! The shortest statement of the documentation that uses something, and where it stands.
+//! The shortest statement in the documentation that uses an object, and its location.
 
 use super::examples;
 use super::pages::{Page, headings};
@@ -12,11 +12,11 @@ pub struct Sample {
     pub sql: String,
     /// The page's section.
     pub title: String,
-    /// Leads there from `docs/`.
+    /// A link to it, relative to `docs/`.
     pub link: String,
 }
 
-/// Every statement of the examples that are run.
+/// All statements of the examples that are run.
 pub struct Samples(Vec<Sample>);
 
 impl Samples {
@@ -57,7 +57,7 @@ fn statements(page: &Page) -> Vec<Sample> {
     found
 }
 
-/// Returns the statements of a block that can stand alone.
+/// Returns the statements of a block that can be shown alone.
 fn split(sql: &str) -> Vec<String> {
     let ends = sql.split_inclusive(";\n");
     let whole = |text: &&str| text.matches("$$").count().is_multiple_of(2) && text.len() <= LONGEST;
@@ -77,7 +77,7 @@ fn uses(sql: &str, entry: &Entry) -> bool {
         | Entry::Type(name)
         | Entry::View(name) => has_word(sql, name),
         Entry::Setting(name) => sql.contains(&format!("SET {name}")),
-        // The other operators' symbols have other meanings too.
+        // The symbols of the other operators have other meanings, too.
         Entry::Operator("<=>") => sql.contains(" <=> "),
         Entry::Operator("||") => sql.contains(") || minhash"),
         Entry::Operator(_) | Entry::Casts => false,

@@ -1,6 +1,6 @@
 //! The subjects of the reference, and the objects of the extension that belong to each.
 
-/// One object, or all of one name.
+/// One object, or all objects of one name.
 #[derive(Debug, PartialEq)]
 pub enum Entry {
     Function(&'static str),
@@ -35,7 +35,7 @@ pub struct Subject {
     pub entries: &'static [Entry],
 }
 
-/// All of them; a function in none must be a support function.
+/// All subjects. A function in none of them must be a support function.
 pub const SUBJECTS: &[Subject] = &[
     Subject {
         title: "Text and shingles",
