@@ -8,7 +8,7 @@ use neardup::set::sort_distinct;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 
 /// Returns how many bytes each record store of a collection keeps in memory. Signatures, documents and sets share one
-/// work_mem; the sort beside them has another.
+/// work_mem; the sort that runs at the same time has its own.
 pub fn share_of_work_mem_bytes() -> usize {
     work_mem_bytes() / 3
 }
@@ -49,7 +49,7 @@ impl DocumentKind {
     /// `datum` is a non-null datum of a type of this kind.
     pub unsafe fn push_record(self, datum: pg_sys::Datum, record: &mut Vec<u8>) {
         let mut set = match self {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: guaranteed by the caller.
             Self::Text => return unsafe { stored_texts::push_record(datum, record) },
             Self::TextSet => {
                 let hash = |element: &[u8]| Key::from_seed(0).element_hash(element) as i64;

@@ -77,7 +77,7 @@ impl Piece {
         document: Option<pg_sys::Datum>,
     ) {
         let (values, documents) = (&mut self.values.items, &mut self.documents.items);
-        // SAFETY: vouched for by the caller; the row outlives the borrows.
+        // SAFETY: guaranteed by the caller; the row outlives the borrows.
         unsafe {
             match (kind, value, document) {
                 (_, None, _) | (RowKind::Signature(Some(_)), _, None) => {}

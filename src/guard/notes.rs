@@ -1,10 +1,10 @@
-//! Admits rows, and notes them beside the earlier rows that they are similar to.
+//! Admits rows, and notes them with the earlier rows that they are similar to.
 //!
-//! **The rule.** A row that passes is noted beside the most similar of the rows that have passed before it, or were
-//! there before their table was guarded. Rows of one statement pass in the order in which they were written; rows of a
-//! COPY that pass one by one (see `places`) pass in the order of their places in the table. Rows that a trigger writes
-//! meanwhile pass before them, and may count as earlier or as later ones: of any two rows, only one is noted beside the
-//! other. A row passes again when its key, or a column that the guard reads, is changed; a row that a statement has
+//! **The rule.** A row that passes is noted with the most similar of the rows that have passed before it, or were there
+//! before their table was guarded. Rows of one statement pass in the order in which they were written; rows of a COPY
+//! that pass one by one (see `places`) pass in the order of their places in the table. Rows that a trigger writes in
+//! the meantime pass before them, and may count as earlier or as later ones: of any two rows, only one is noted with
+//! the other. A row passes again when its key, or a column that the guard reads, is changed; a row that a statement has
 //! left unchanged counts as earlier than all that pass. When a row is deleted or changed, all notes that name it, on
 //! either side, are removed.
 //!
@@ -15,7 +15,7 @@
 //! the transaction looks at everything once more, so that all earlier rows at the moment of passing come from one look,
 //! and nothing has been added since.
 //!
-//! **A note never names a row that is not there.** Suppose that transaction B notes row b beside row a of another
+//! **A note never names a row that does not exist.** Suppose that transaction B notes row b with row a of another
 //! transaction. Before B closes the gate, it locks a FOR SHARE, in the version that it has compared; if there is a
 //! newer version, or none, it looks again. From then on, nobody changes or deletes a before B has ended. A later change
 //! of a removes its notes under a snapshot taken after it has locked the row, so it sees everything that B has

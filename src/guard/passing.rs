@@ -24,14 +24,14 @@
 //! whichever are fewer; both find the same pairs, since B's rows were all there before its first look. A row of B's
 //! near a new one is compared with all others again; if it was found with the gate closed, B starts over. So B has
 //! found a. If A was in progress then and had passed, B waited. If A had not passed, B checked again, with the gate
-//! closed, whether the transactions to which it had left the check have passed or ended meanwhile, and started over if
-//! one had: with a look at everything for the rows that had met such a transaction, and from where it had stopped for
-//! the others, since only rows with later numbers can change their answers. B checks the lock first, and after that
-//! whether the transaction is in progress. A transaction releases its locks after it has ceased to be in progress, so
-//! one that is in progress now and did not hold the lock before had not passed. In the opposite order, one that commits
-//! in between would look as if it had not passed. A transaction that has passed with one row, guard or statement counts
-//! as having passed with the following ones: transactions that find their rows wait, and waiting is always safe. A
-//! subtransaction that is rolled back releases its locks together with its rows.
+//! closed, whether the transactions to which it had left the check have passed or ended in the meantime, and started
+//! over if one had: with a look at everything for the rows that had met such a transaction, and from where it had
+//! stopped for the others, since only rows with later numbers can change their answers. B checks the lock first, and
+//! after that whether the transaction is in progress. A transaction releases its locks after it has ceased to be in
+//! progress, so one that is in progress now and did not hold the lock before had not passed. In the opposite order, one
+//! that commits in between would look as if it had not passed. A transaction that has passed with one row, guard or
+//! statement counts as having passed with the following ones: transactions that find their rows wait, and waiting is
+//! always safe. A subtransaction that is rolled back releases its locks together with its rows.
 //!
 //! Row numbers are reliable because the locks on all tables and indexes that are searched are kept: no TRUNCATE or
 //! REINDEX restarts the numbering between the first look and the last. An UPDATE that makes no index entry draws no
@@ -49,7 +49,8 @@
 //! satisfy it, the old version is being deleted, and others wait for that.
 //!
 //! **The gate is closed only for a moment.** Looks with the gate open continue until few added rows are left, and the
-//! remaining work grows with what others have added since, not with the number of rows of the statement.
+//! remaining work grows with the number of rows that others have added since, not with the number of rows of the
+//! statement.
 //!
 //! **Single-statement INSERT and COPY transactions that meet one guard do not deadlock**, whatever their rows and
 //! partitions. Such a transaction announces that it will pass before it inserts its first row, and passing is the last
@@ -323,9 +324,9 @@ impl<'p> Passing<'p> {
         None
     }
 
-    /// Compares open rows with all others, and all rows with those added meanwhile, until few are added. Then makes the
-    /// last look, with the gate closed. Returns whether the rows have passed. If not, another attempt may succeed once
-    /// [`Attempt::wait`], if set, has ended.
+    /// Compares open rows with all others, and all rows with those added in the meantime, until few are added. Then
+    /// makes the last look, with the gate closed. Returns whether the rows have passed. If not, another attempt may
+    /// succeed once [`Attempt::wait`], if set, has ended.
     ///
     /// # Safety
     /// As for [`pass`].

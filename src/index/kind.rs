@@ -336,7 +336,7 @@ impl Kind {
         options: *mut pg_sys::bytea,
         shingling: Option<Shingling>,
     ) -> bool {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         self.cut_types().is_empty()
             || unsafe { DocumentClass::from_options(options) }
                 .is_some_and(|class| shingling == Some(*class.keys.shingling()))
@@ -481,7 +481,7 @@ impl Bound {
     /// # Safety
     /// `value` is of the kind's type.
     pub unsafe fn ball(&self, value: pg_sys::Datum) -> pg_sys::Datum {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         let ball = unsafe {
             match self {
                 Self::Threshold(threshold) => {

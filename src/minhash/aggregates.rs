@@ -38,7 +38,7 @@ impl UnionState {
     /// `call` is the current function call.
     unsafe fn new<'a>(call: &Call, header: Header, seed: i64) -> &'a mut Self {
         let hint = "Use the aggregates minhash_agg and minhash_union.";
-        // SAFETY: vouched for by the caller; the arrays live as long as the state.
+        // SAFETY: guaranteed by the caller; the arrays live as long as the state.
         unsafe {
             aggregate::new_state(call, hint, |context| Self {
                 header,

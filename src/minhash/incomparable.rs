@@ -49,7 +49,7 @@ impl Drop for Quiet {
 }
 
 /// Returns whether to warn the session about a pair of parameters: only the first time, and never in a parallel worker,
-/// which lives for one query beside its leader.
+/// which lives for one query along with its leader.
 pub fn is_first_meeting(a: ValueParameters, b: ValueParameters) -> bool {
     if IS_QUIET.get() {
         return false;

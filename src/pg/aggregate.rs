@@ -42,7 +42,7 @@ pub unsafe fn array<'a, T: Copy>(
     room.assume_init_mut()
 }
 
-/// Returns the state behind an argument, or None before the first row.
+/// Returns the state that an argument points to, or None before the first row.
 pub fn state<'a, T>(argument: Internal) -> Option<&'a mut T> {
     let datum = argument.unwrap()?;
     // SAFETY: arguments of type internal cannot be written in SQL; here they come from [`internal`].

@@ -70,9 +70,9 @@ fn most_helpers() -> usize {
     allowed.min(available_parallelism().map_or(1, NonZeroUsize::get))
 }
 
-/// Runs `work`. If a FATAL error, which unwinds nothing, ends the session meanwhile, a callback waits until no helper
-/// is working. The callback is removed right after the work: PostgreSQL may have registered one of its own before,
-/// which it can cancel only while that is the latest.
+/// Runs `work`. If a FATAL error, which unwinds nothing, ends the session in the meantime, a callback waits until no
+/// helper is working. The callback is removed right after the work: PostgreSQL may have registered one of its own
+/// before, which it can cancel only while that is the latest.
 fn before_exit<R>(work: impl FnOnce() -> R) -> R {
     let is_own = !IS_KEPT.load(Ordering::Relaxed);
     if is_own {

@@ -37,7 +37,7 @@ impl Document<'_> {
     }
 
     fn text(&self) -> Text<'_> {
-        // SAFETY: vouched for by the caller of `from_raw`.
+        // SAFETY: guaranteed by the caller of `from_raw`.
         unsafe { Text::from_raw(self.datum) }
     }
 
@@ -46,7 +46,7 @@ impl Document<'_> {
     /// into memory, where the document may change.
     fn stored(&self) -> Option<&[u8]> {
         let start = self.datum.cast_mut_ptr::<pg_sys::varlena>();
-        // SAFETY: the caller of `from_raw` vouched for a varlena that outlives the value. It has that many bytes.
+        // SAFETY: the caller of `from_raw` guaranteed a varlena that outlives the value. It has that many bytes.
         unsafe {
             if varatt_is_1b_e(start)
                 && u32::from(vartag_1b_e(start)) != pg_sys::vartag_external::VARTAG_ONDISK
@@ -83,8 +83,8 @@ unsafe impl<T> BoxRet for Remembered<T> {
     }
 }
 
-/// The memory of a call site. `O` holds the options that the result depends on besides the document; `K` is the form in
-/// which the result is kept.
+/// The memory of a call site. `O` holds the options that the result depends on in addition to the document; `K` is the
+/// form in which the result is kept.
 pub struct Memo<O, K> {
     /// The glimpse of the last call's document.
     glimpse: Option<Glimpse>,

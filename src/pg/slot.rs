@@ -182,7 +182,7 @@ pub struct Versions {
 }
 
 /// Visits a version of a row, given the snapshot; a dirty one tells which running transactions wrote or deleted the
-/// version. Returns whether to go on.
+/// version. Returns whether to continue.
 pub type VisitVersion<'v> =
     dyn FnMut(*mut pg_sys::TupleTableSlot, &pg_sys::SnapshotData) -> bool + 'v;
 

@@ -146,8 +146,7 @@ impl PairSort {
     /// ERROR `undefined_function` if values of that type have no order.
     pub fn begin(value_type: pg_sys::Oid, columns: usize, memory: i32) -> Self {
         let order = order_of(value_type);
-        // SAFETY: plain calls into PostgreSQL; what they allocate lives as long as the current memory
-        // context.
+        // SAFETY: plain calls into PostgreSQL; their allocations live as long as the current memory context.
         unsafe {
             let descriptor = pg_sys::CreateTemplateTupleDesc(2);
             let column = |number, name: &CStr, type_| {

@@ -25,7 +25,7 @@ impl SumState {
     /// # Safety
     /// `call` is the current function call.
     unsafe fn new<'a>(call: &Call, numbers: usize, seed: i64) -> &'a mut Self {
-        // SAFETY: vouched for by the caller; the numbers live as long as the state.
+        // SAFETY: guaranteed by the caller; the numbers live as long as the state.
         unsafe {
             aggregate::new_state(call, "Use the aggregate simhash_agg.", |context| Self {
                 seed,

@@ -1,4 +1,4 @@
-//! Compares two documents: common chunks, edit distance, and what differs.
+//! Compares two documents: common chunks, edit distance, and differences.
 
 use crate::pg::prelude::*;
 use crate::pg::srf::Record;

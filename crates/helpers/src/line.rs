@@ -138,7 +138,7 @@ impl<P, R> State<P, R> {
         self.results[place] = Some(result);
     }
 
-    /// Returns the first result, if it is there.
+    /// Returns the first result, if it is available.
     fn pop_result(&mut self) -> Option<thread::Result<R>> {
         let result = self.results.front_mut()?.take()?;
         self.results.pop_front();
@@ -232,7 +232,7 @@ impl<P: Send, R: Send, T> Line<'_, '_, '_, P, R, T> {
         }
     }
 
-    /// Takes the first result, and works on pieces until it is there.
+    /// Takes the first result, and works on pieces until that is available.
     fn take_first(&mut self) {
         let result = loop {
             (self.poll)();

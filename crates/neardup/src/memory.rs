@@ -1,4 +1,4 @@
-//! Allocations proportional to the input. If one fails, the caller gets an error and the process goes on.
+//! Allocations proportional to the input. If one fails, the caller gets an error and the process continues.
 //!
 //! `clippy.toml` disallows the methods of the standard library that these functions replace. They are allowed where
 //! a constant bounds their memory; the exception states the bound.

@@ -75,22 +75,22 @@ impl<T: Released> Owned<T> {
     /// # Safety
     /// Zeros are a valid `T`: null pointers, no callback.
     unsafe fn empty() -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         Self(unsafe { std::mem::zeroed() })
     }
 
     /// Takes the structure out of a capsule and leaves a released one there.
     ///
     /// # Errors
-    /// ValueError if the capsule has another name, or was used before.
+    /// ValueError if the capsule has a different name, or was used before.
     ///
     /// # Safety
     /// Capsules of this name hold a `T`.
     unsafe fn take(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<Self> {
         let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
         let held = pointer.cast::<T>().as_ptr();
-        // SAFETY: the capsule is of this name, and the interface lets consumers move the structure
-        // out by clearing its callback.
+        // SAFETY: the capsule has this name, and the interface lets consumers move the structure out by clearing its
+        // callback.
         let mut owned = unsafe { Self(ptr::read(held)) };
         if owned.0.release().is_none() {
             return Err(PyValueError::new_err("the Arrow data was used before"));
@@ -108,7 +108,7 @@ impl<T: Released> Owned<T> {
 impl<T: Released> Drop for Owned<T> {
     fn drop(&mut self) {
         if let Some(release) = *self.0.release() {
-            // SAFETY: the structure is its producer's, and was not released before.
+            // SAFETY: the structure belongs to its producer, and was not released before.
             unsafe { release(&mut self.0) };
         }
     }
@@ -140,7 +140,7 @@ impl Layouts {
     /// Returns the layouts of a column.
     ///
     /// # Errors
-    /// TypeError for other types than strings and bytes, and dictionaries of them.
+    /// TypeError for types other than strings and bytes, and dictionaries of them.
     fn of(schema: &Owned<Schema>) -> PyResult<Self> {
         // SAFETY: the dictionary of a schema, if it has one, is a schema that lives as long as it.
         let Some(values) = (unsafe { schema.0.dictionary.as_ref() }) else {
@@ -161,7 +161,7 @@ impl Layout {
     /// Returns the layout of a dictionary's numbers.
     ///
     /// # Errors
-    /// TypeError for other types than integers.
+    /// TypeError for types other than integers.
     fn of_numbers(schema: &Schema) -> PyResult<Self> {
         // SAFETY: the format of a schema is a text that ends with a NUL and lives as long as it.
         let format = unsafe { CStr::from_ptr(schema.format) };
@@ -179,7 +179,7 @@ impl Layout {
     /// Returns the layout of strings or bytes.
     ///
     /// # Errors
-    /// TypeError for other types than strings and bytes.
+    /// TypeError for types other than strings and bytes.
     fn of(schema: &Schema) -> PyResult<Self> {
         // SAFETY: the format of a schema is a text that ends with a NUL and lives as long as it.
         let format = unsafe { CStr::from_ptr(schema.format) };
@@ -227,7 +227,7 @@ impl Array {
         Ok(None)
     }
 
-    /// Returns the values, None for NULL.
+    /// Returns the values, or None for NULL.
     pub fn values(&self) -> impl Iterator<Item = PyResult<Option<&[u8]>>> {
         let own = Values {
             raw: &self.raw.0,
@@ -263,7 +263,7 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Returns value `i`, None for NULL.
+    /// Returns value `i`, or None for NULL.
     ///
     /// # Errors
     /// ValueError if the array has no such value.
@@ -293,7 +293,7 @@ impl<'a> Values<'a> {
     /// # Safety
     /// The array has the value `i`, offset included, and it is not NULL.
     unsafe fn value(self, i: usize) -> PyResult<&'a [u8]> {
-        // SAFETY: the producer vouches for a layout of the format specification.
+        // SAFETY: the producer guarantees a layout of the format specification.
         unsafe {
             match self.layout {
                 Layout::Offsets32 => {
@@ -335,7 +335,7 @@ impl<'a> Values<'a> {
             return Ok(&[]);
         }
         let (start, length) = (start as usize, (end - start) as usize);
-        // SAFETY: vouched for by the caller; the buffers live as long as the array.
+        // SAFETY: guaranteed by the caller; the buffers live as long as the array.
         unsafe {
             let bytes = self.buffer(buffer as usize).add(start);
             Ok(std::slice::from_raw_parts(bytes, length))
@@ -345,7 +345,7 @@ impl<'a> Values<'a> {
     /// # Safety
     /// The array has this buffer.
     unsafe fn buffer(self, number: usize) -> *const u8 {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { *self.raw.buffers.add(number) }
     }
 }

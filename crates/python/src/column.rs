@@ -142,7 +142,7 @@ pub fn unexpected(item: usize, value: &Bound<'_, PyAny>, expected: &str) -> PyEr
     }
 }
 
-/// Returns whether a value stands for NULL: None, or what pandas uses instead.
+/// Returns whether a value stands for NULL: None, or one of the values that pandas uses instead.
 fn is_missing(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
         || value

@@ -115,7 +115,7 @@ pub fn winnow(
     parallel::map(py, column.texts(), select, Ok)
 }
 
-/// Most bytes of the distinct shingles of a text, as in the server.
+/// Maximum number of bytes of the distinct shingles of a text, as in the server.
 const MAX_SHINGLES: usize = 1 << 30;
 
 #[pyfunction]

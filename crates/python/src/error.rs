@@ -1,4 +1,4 @@
-//! Errors of the algorithms as Python exceptions, in the same words as the server's.
+//! Errors of the algorithms as Python exceptions, with the same texts as the server's.
 
 use neardup::Error;
 use neardup::minhash::signature::{BINARY_FORM, TEXT_FORM};

@@ -1,5 +1,5 @@
-//! The steps of a search for similar sets by machines that each hold a part of them. A set is the bytes of its sorted
-//! hashes; numbers come and go as the bytes of arrays.
+//! The steps of a search for similar sets by machines that each hold a part of the sets. A set consists of the bytes of
+//! its sorted hashes; numbers are passed as the bytes of arrays.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::error::{integer, raised};
 use crate::pairs::pairs;
 use crate::parallel;
 
-/// Pairs that are returned at once, about.
+/// Approximate number of pairs that are returned at a time.
 const AT_ONCE: usize = 1 << 20;
 
 fn numbers<const N: usize, T>(bytes: &[u8], read: fn([u8; N]) -> T) -> Vec<T> {
@@ -51,7 +51,8 @@ pub fn sets<'py>(
     })
 }
 
-/// Returns how many of the sets have an element of each counter, a power of two of them, as 32-bit numbers.
+/// Returns, for each counter, how many of the sets have an element that belongs to it, as 32-bit numbers. The number of
+/// counters is a power of two.
 #[pyfunction]
 pub fn frequencies<'py>(
     py: Python<'py>,
@@ -68,8 +69,8 @@ pub fn frequencies<'py>(
     Ok(packed(py, counts.into_iter().map(u32::to_le_bytes)))
 }
 
-/// Returns the members of all sets, packed, by the part of all elements that they belong to. Elements whose counter is at
-/// most `above` are left out. The columns are the numbers, sides, and labels of the sets.
+/// Returns the members of all sets, packed, grouped by the part of all elements that they belong to. Elements whose
+/// counter is at most `above` are left out. The columns are the numbers, sides and labels of the sets.
 #[pyfunction]
 pub fn members<'py>(
     py: Python<'py>,
@@ -106,7 +107,7 @@ pub fn members<'py>(
     Ok(members.into_iter().map(bytes).collect())
 }
 
-/// Returns a member and its set's number as words.
+/// Returns a member and the number of its set as words.
 fn words(member: &Member, id: i64) -> [i64; 5] {
     let sizes = i64::from(member.size) << 32 | i64::from(member.rest);
     [
@@ -135,7 +136,7 @@ pub struct Meetings {
     meeting: Meeting,
     members: Vec<Member>,
     ids: Vec<i64>,
-    /// The group that the next member belongs to.
+    /// The group to which the next member belongs.
     group: Range<usize>,
     next: usize,
 }

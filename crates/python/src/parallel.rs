@@ -13,13 +13,13 @@ use pyo3::prelude::*;
 
 use crate::error::raised_at;
 
-/// Bytes of documents that a thread takes together, about two hundred microseconds of work.
+/// Number of bytes of documents that a thread takes together, about two hundred microseconds of work.
 const BLOCK_BYTES: usize = 1 << 17;
 
-/// Most documents that a thread takes together.
+/// Maximum number of documents that a thread takes together.
 const BLOCK_DOCUMENTS: usize = 1 << 10;
 
-/// Blocks for each processor that are prepared before threads ask for them.
+/// Number of blocks for each processor that are prepared before threads ask for them.
 const AHEAD: usize = 4;
 
 /// The longest delay of Ctrl-C, in addition to a block.
@@ -207,7 +207,7 @@ impl<D: Document, T> Queue<D, T> {
         self.changed.notify_one();
     }
 
-    /// Returns the next step. Up to `ahead` blocks may wait.
+    /// Returns the next step. At most `ahead` blocks may wait.
     fn next(&self, ahead: usize) -> Next<D, T> {
         let mut state = self.lock();
         if let Some(done) = state.done.pop() {
@@ -223,7 +223,7 @@ impl<D: Document, T> Queue<D, T> {
         }
     }
 
-    /// Waits for a result, but no longer than signals may wait.
+    /// Waits for a result, but no longer than a signal may be delayed.
     fn wait(&self) {
         let state = self.lock();
         let waited = self

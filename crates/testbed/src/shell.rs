@@ -37,7 +37,8 @@ pub fn run_status(command: &mut Command) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Runs a command that takes time: the user sees what it does and its last line, and all that it printed only if it fails.
+/// Runs a command that takes time: the user sees a description and its last line of output, and the whole output only
+/// if it fails.
 pub fn run_with_progress(what: &str, command: &mut Command) -> Result<()> {
     watch(what, command, false)
 }
@@ -45,7 +46,7 @@ pub fn run_with_progress(what: &str, command: &mut Command) -> Result<()> {
 /// The programs of [`run_behind`].
 static BEHIND: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
-/// Runs a command as [`run_with_progress`] does, behind others. [`kill_descendants`] leaves it alone.
+/// Runs a command as [`run_with_progress`] does, at a lower priority than others. [`kill_descendants`] leaves it alone.
 pub fn run_behind(what: &str, command: &Command) -> Result<()> {
     watch(what, &mut behind(command), true)
 }

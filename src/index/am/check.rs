@@ -87,7 +87,7 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
                 f64::from((*(*opened.table.as_ptr()).rd_rel).reltuples).max(0.0)
             }),
         };
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { scan_table(opened, &mut comparison, snapshot) };
         comparison.entries.sort.end();
         let (seen, mut sums) = (comparison.seen, comparison.sums);

@@ -271,7 +271,7 @@ unsafe fn lookup(
     info: *mut pg_sys::IndexOptInfo,
     share_of_lists: f64,
 ) -> (f64, f64) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: guaranteed by the caller.
     let (meta, all) = unsafe { (planned::meta(root, info), f64::from((*info).pages)) };
     let Some(meta) = meta else {
         let pages = all.min(1.0);
@@ -314,7 +314,7 @@ unsafe fn rows_nearest(
 unsafe fn tail_cost(index: *const pg_sys::IndexOptInfo) -> f64 {
     /// The cost of comparing two values, in operators.
     const DISTANCE: f64 = 10.0;
-    // SAFETY: vouched for by the caller; reads settings of the backend.
+    // SAFETY: guaranteed by the caller; reads settings of the backend.
     unsafe {
         let rel = &*(*index).rel;
         let rows = rel.tuples.max(1.0);
@@ -335,7 +335,7 @@ unsafe fn are_enough(
     scope: f64,
     nearest: f64,
 ) -> bool {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: guaranteed by the caller.
     let (wanted, rel) = unsafe { ((*root).limit_tuples, &*index.rel) };
     let kept = rel.rows / (rel.tuples * scope).max(1.0);
     wanted >= 0.0 && wanted <= nearest * kept.min(1.0)

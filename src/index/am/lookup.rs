@@ -73,7 +73,7 @@ pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -
 /// # Safety
 /// `relation` is an open index of this access method.
 pub unsafe fn candidates(relation: pg_sys::Relation, search: &KeySearch, from: u64) -> Looked {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: guaranteed by the caller.
     let index = unsafe {
         count(relation, 1, 0);
         Index::new(relation)

@@ -30,7 +30,7 @@ pub struct Merging<'a> {
 impl<'a> Merging<'a> {
     const MODE: i32 = pg_sys::ExclusiveLock as i32;
 
-    /// Returns the right, or None if somebody else has it.
+    /// Returns the right, or None if another session has it.
     pub fn attempt(index: &Index<'a>) -> Option<Self> {
         // SAFETY: the relation is open.
         let locked = unsafe { pg_sys::ConditionalLockPage(index.as_ptr(), META_BLOCK, Self::MODE) };
@@ -60,7 +60,7 @@ impl Drop for Merging<'_> {
     }
 }
 
-/// Does the share of merging due for one filled page of the log, unless somebody else is merging.
+/// Does the share of merging due for one filled page of the log, unless another session is merging.
 pub fn help(index: &Index) {
     if let Some(merging) = Merging::attempt(index) {
         merging.share(1);

@@ -1,8 +1,8 @@
 //! Raw access to the pages of an index: pinned and locked buffers, their contents as byte slices, and changes that are
 //! logged as one record.
 //!
-//! A page is a standard page of PostgreSQL: header, payload, free space, and a special space that says what the page
-//! is. Pages are identified by kind and number, so that a reader notices if a page has been reused in the meantime.
+//! A page is a standard page of PostgreSQL: header, payload, free space, and a special space that identifies the page.
+//! Pages are identified by kind and number, so that a reader notices if a page has been reused in the meantime.
 
 use super::recent;
 use crate::pg::encoding::utf8;
@@ -183,7 +183,7 @@ impl<'a> Index<'a> {
         self.locked(block, pg_sys::BUFFER_LOCK_EXCLUSIVE)
     }
 
-    /// Returns the page as [`Self::lock`] does, or None if somebody else has locked it.
+    /// Returns the page as [`Self::lock`] does, or None if another session has locked it.
     pub fn try_lock(&self, block: u32) -> Option<Page<'a>> {
         let buffer = self.buffer(block);
         // SAFETY: the buffer is pinned, and the pin is released unless a page takes it over.

@@ -24,7 +24,7 @@ impl RowKeys {
     /// ERROR `invalid_object_definition` unless the last key column, and no other, is compared, or if the class of that
     /// column rejects its bound. ERROR `data_corrupted` if the options of that class are out of range.
     pub unsafe fn of_index(index: pg_sys::Relation) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         let (count, mut scope) = unsafe {
             let count = (*(*index).rd_index).indnkeyatts;
             let columns = (1..=count).map(|number| IndexColumn::new(index, number));
@@ -88,7 +88,7 @@ impl RowKeys {
     pub unsafe fn scope_of(&self, values: &[pg_sys::Datum], is_null: &[bool]) -> Option<Scope> {
         self.scope(|place, column| {
             let value = (!is_null[place]).then_some(values[place])?;
-            // SAFETY: vouched for by the caller: a value of the column's type.
+            // SAFETY: guaranteed by the caller: a value of the column's type.
             unsafe { column.hash(value, None) }
         })
     }
@@ -124,7 +124,7 @@ impl RowKeys {
             if condition.sk_attno as usize <= self.scope.len() {
                 continue;
             }
-            // SAFETY: vouched for by the caller.
+            // SAFETY: guaranteed by the caller.
             let (search, parameters) = unsafe {
                 self.class
                     .search(condition.sk_strategy, condition.sk_argument)
@@ -236,7 +236,7 @@ impl RowKeys {
         let KeySearch::Keys { mut keys, needed } = search else {
             return search;
         };
-        // SAFETY: vouched for by the caller.
+        // SAFETY: guaranteed by the caller.
         let scope = unsafe {
             self.scope(|place, column| {
                 let condition = conditions.iter().find(|condition| {

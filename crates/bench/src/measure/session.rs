@@ -89,7 +89,7 @@ impl Session {
     }
 }
 
-/// Runs `work` in many sessions at the same time, each with its number, and returns what each returns.
+/// Runs `work` in many sessions at the same time, each with its number, and returns their results.
 pub fn at_once<T: Send>(
     database: &Database<'_>,
     sessions: u64,

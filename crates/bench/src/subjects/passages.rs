@@ -24,13 +24,13 @@ use crate::report::table::{Cell, Table, row};
 /// The least number of words of passages for measuring growth.
 const MIN_WORDS: usize = 50;
 
-/// The bytes of the ranges that suffix arrays look for, and the least number of words of our passages beside them.
-/// Without the words that are cut at its ends, such a range nearly always has as many.
+/// The bytes of the ranges that suffix arrays look for, and the minimum number of words of our passages in this
+/// comparison. Without the words that are cut at its ends, such a range nearly always has as many.
 const BYTES: usize = 300;
 const WORDS: usize = 20;
 
-/// The numbers of generated documents beside suffix arrays: at most this many, and all if there are ten times as many.
-/// The tool takes a quarter of a minute and a gigabyte for these.
+/// The numbers of generated documents in the comparison with suffix arrays: at most this many, and all if there are ten
+/// times as many. The tool takes a quarter of a minute and a gigabyte for these.
 const BESIDE: u64 = 100_000;
 
 /// One call.
@@ -281,7 +281,7 @@ struct Cursor {
     document: usize,
     first: usize,
     last: usize,
-    /// The word behind the last one that is not copied.
+    /// The word after the last one that is not copied.
     gap: usize,
 }
 

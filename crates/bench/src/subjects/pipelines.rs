@@ -190,7 +190,7 @@ pub struct Score {
     pub recall: f64,
 }
 
-/// Makes the table `found` of what a program found.
+/// Creates the table `found` from a program's results.
 pub fn load_found(session: &Session, a: &str, b: &str, found: &[(i64, i64)]) -> Result<()> {
     session.execute(&format!(
         "DROP TABLE IF EXISTS found; CREATE TABLE found ({a} bigint, {b} bigint)"

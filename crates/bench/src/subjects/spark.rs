@@ -1,4 +1,4 @@
-//! A batch on Spark, beside text-dedup's.
+//! A batch on Spark, compared with text-dedup's.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Lookups among documents of one template, compared with those among strangers of the same length, by an index of
-//! sets, by one of texts, and by pg_trgm; and what an index of texts costs by their length.
+//! Lookups among documents of one template, compared with those among strangers of the same length, with an index on
+//! sets, with one on texts, and with pg_trgm; and the cost of an index on texts by their length.
 
 use std::time::Instant;
 

@@ -170,8 +170,8 @@ impl ShingleKeys {
         check: &mut dyn FnMut(),
     ) -> Result<ContainmentSearch> {
         let exact = least_reaching(set.len(), threshold);
-        // Documents with so many shingles are at least of this level. At a lower one they have on average at least 4
-        // times `most` keys, and no more than `most` with a probability below e^-70.
+        // Documents with at least this many shingles have at least this level. At a lower one, they have on average at
+        // least 4 times `most` keys, and no more than `most` with a probability below e^-70.
         let first = match exact > self.most {
             true => (usize::BITS - (exact / (4 * self.most)).leading_zeros()).clamp(1, LAST),
             false => 0,
@@ -458,7 +458,8 @@ mod tests {
         assert!(by_level.iter().all(|found| *found > 200), "{by_level:?}");
     }
 
-    /// Long documents that have nothing in common with a long query are no candidates. With a short query, they may be.
+    /// Long documents that have nothing in common with a long query are not candidates. With a short query, they may
+    /// be.
     #[test]
     fn keys_of_samples_exclude_strangers() {
         let by = of(64, 0);

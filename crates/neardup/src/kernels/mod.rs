@@ -2,7 +2,7 @@
 //!
 //! Words and sketches are written separately for each. The compiler vectorizes the other loops: they are written once,
 //! in [`portable`], and compiled once more for each instruction set. Only AVX-512 folds text with vectors; elsewhere,
-//! and where the vectors do not suffice, text is folded code point by code point.
+//! and if the vectors do not suffice, text is folded code point by code point.
 //!
 //! The path is chosen when the first kernel runs: the best one for the processor, or the one that the environment
 //! variable `NEARDUP_KERNELS` names. Only this module contains `unsafe`.

@@ -1,6 +1,6 @@
 //! Numbers of a fixed width in bits, packed beginning with the lowest bit of the first byte.
 
-/// Maximum number of numbers packed at once: those of a block.
+/// Maximum number of numbers packed at once: one block.
 pub const BLOCK: usize = 64;
 
 /// Bytes of a block of 32-bit numbers, the widest.

@@ -218,7 +218,7 @@ pub trait Directories {
 
 /// Adds a leaf, already written, after all other leaves of `segment`.
 ///
-/// Full pages are not changed. New pages are created beside them, and nothing points to these until the last change: an
+/// Full pages are not changed. New pages are created in addition, and nothing points to these until the last change: an
 /// entry appended to an old page, or a new root. Sets the segment's root and depth; the caller counts the postings
 /// afterwards.
 ///

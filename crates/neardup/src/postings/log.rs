@@ -9,7 +9,7 @@ use crate::memory::{collected, filled};
 
 const HEADER: usize = 4;
 
-/// Number of bytes of a row besides its keys.
+/// Number of bytes of a row in addition to its keys.
 const ROW: usize = 2;
 const KEY: usize = 4;
 

@@ -198,7 +198,7 @@ pub trait Pages {
         look: impl FnOnce(&[u8]) -> Result<R, Self::Error>,
     ) -> Result<R, Self::Error>;
 
-    /// Called between pages, and now and then in long computations.
+    /// Called between pages, and from time to time in long computations.
     ///
     /// # Errors
     /// Fails if the caller wants to stop.

@@ -43,7 +43,7 @@ a hint that lists the valid values.
 | cut copied passages | [`copied_passages`](#copied_passages) |
 ";
 
-/// Fails unless the page is what the catalog gives, or writes it.
+/// Fails unless the page corresponds to the catalog, or writes it.
 pub fn check() -> Result<Outcome> {
     let pages = pages::read()?;
     let database = Database::with_extension(&shared::server().main, "reference")?;

@@ -135,7 +135,7 @@ fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
         .filter(|&block| kind(pages[block]) == wanted)
         .collect();
     let writable = OpenOptions::new().write(true).open(file)?;
-    // Rows are added to the last page, which must not be waited for if it is not what it should be.
+    // Rows are added to the last page, which must not be waited for if it is damaged.
     if turn / kinds.len() % 4 == 3
         && let Some(&block) = of_kind.last()
     {

@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use super::words::Words;
 
-/// Words of a sentence.
+/// Number of words of a sentence.
 const SENTENCE: std::ops::RangeInclusive<usize> = 6..=24;
 
 /// A document before it is written out.

@@ -74,12 +74,12 @@ impl Texts {
     }
 }
 
-/// Returns the text with line ends replaced by spaces, because the peers read files with one document a line.
+/// Returns the text with line ends replaced by spaces, because the peers read files with one document per line.
 pub fn on_one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// Writes documents, one a line, as the peers read them.
+/// Writes documents, one per line, as the peers read them.
 pub fn write_lines<'a>(bodies: impl Iterator<Item = &'a str>, file: &Path) -> Result<()> {
     let mut writer = BufWriter::new(File::create(file)?);
     for body in bodies {
@@ -130,7 +130,7 @@ pub fn load_generated(client: &mut Client, table: &str, generator: &Generator<'_
     Ok(())
 }
 
-/// Writes generated documents, one a line, and the pairs of each original and its copies: the numbers of the two
+/// Writes generated documents, one per line, and the pairs of each original and its copies: the numbers of the two
 /// lines, from 0, and the edit.
 pub fn write_generated(words: &Words, documents: u64, dir: &Path) -> Result<[PathBuf; 2]> {
     std::fs::create_dir_all(dir)?;

@@ -95,8 +95,9 @@ impl Cluster {
         self.data_dir().join("PG_VERSION").is_file()
     }
 
-    /// Creates the cluster with UTF8, with page checksums, and with the given settings in addition to the usual
-    /// ones. Checksums are set because pg_upgrade needs both clusters alike, and PostgreSQL 18 has them by default.
+    /// Creates the cluster with UTF8, with page checksums, and with the given settings in addition to the usual ones.
+    /// Checksums are set because pg_upgrade requires the same setting in both clusters, and PostgreSQL 18 has them by
+    /// default.
     pub fn create(&self, settings: &[(&str, &str)]) -> Result<()> {
         self.make_dir()?;
         let data = self.data_dir();

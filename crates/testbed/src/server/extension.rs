@@ -14,8 +14,8 @@ use crate::{shell, workspace};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Keeps the section in which the library describes its SQL objects: nothing in it refers to that. A flag of this library
-/// alone, so that what it is made of serves the Python package too.
+/// Keeps the section in which the library describes its SQL objects: no code refers to it. This flag applies only to
+/// this library, so that the crates built for it can also be used for the Python package.
 const KEEP_SCHEMA: [&str; 2] = ["-C", "link-arg=-Wl,--no-gc-sections"];
 
 /// Builds the extension with the points at which tests hold sessions, and adds it to the installation; fast if nothing

@@ -105,7 +105,7 @@ fn origin(pg: &PgConfig) -> String {
     format!("{}\n{}\n{changed:?}\n", pg.path.display(), pg.version)
 }
 
-/// Returns where an absolute path lies in a tree that stands for `/`.
+/// Returns the location of an absolute path in a tree that represents `/`.
 pub fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

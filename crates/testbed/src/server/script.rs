@@ -1,4 +1,5 @@
-//! The install script: pgrx makes it of what the library says of itself, in an order that differs from run to run.
+//! The install script: pgrx makes it from the library's description of itself, in an order that differs from run to
+//! run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +12,7 @@ use pgrx_sql_entity_graph::{ControlFile, PgrxSql, SqlGraphEntity};
 
 const BEGIN: &str = "/* <begin connected objects> */\n";
 
-/// Returns the script that creates what the library has for SQL.
+/// Returns the script that creates the library's SQL objects.
 pub fn generate(library: &Path, control: &str) -> Result<String> {
     let data = fs::read(library)?;
     let file = object::File::parse(&*data)?;

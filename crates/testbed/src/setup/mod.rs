@@ -1,5 +1,4 @@
-//! Sets up everything that is necessary for building and running the extension, and says what it does before doing
-//! it.
+//! Sets up everything that is necessary for building and running the extension, and announces each action in advance.
 
 mod packages;
 
