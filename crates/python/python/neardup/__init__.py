@@ -1,15 +1,15 @@
-"""Exact measures of texts, and MinHash and SimHash signatures, bit for bit those of the extension pg_neardup.
+"""Exact measures of texts, and MinHash and SimHash signatures, bit for bit the same as those of the extension pg_neardup.
 
-Functions take their arguments by the names and in the order that they have in SQL. ``texts`` is a
-column: a list or any other iterable of texts, a NumPy array, a pandas Series, or whatever offers the
+Functions take their arguments with the names and in the order that they have in SQL. ``texts`` is a
+column: a list or any other iterable of texts, a NumPy array, a pandas Series, or any object that has the
 Arrow PyCapsule interface, such as arrays of pyarrow and Series of polars. None, NaN and NULL give
-None. The work is shared among all processors, without the interpreter's lock.
+None. The work is distributed over all processors, without the interpreter's lock.
 
 Invalid arguments raise ValueError with the server's message and its hint. An item of a column that
-cannot be used is named by its number, from 0.
+cannot be used is named by its number, counted from 0.
 
 The modules ``neardup.psycopg``, ``neardup.asyncpg``, ``neardup.sqlalchemy`` and ``neardup.django``
-teach these libraries the type ``minhash_signature``; ``neardup.alembic`` has guards and trackers for migrations.
+add the type ``minhash_signature`` to these libraries; ``neardup.alembic`` has guards and trackers for migrations.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = [
 
 
 class Interval(NamedTuple):
-    """An estimated similarity and the limits of the true one, each 0 to 1."""
+    """An estimated similarity and the limits of the true similarity, each 0 to 1."""
 
     low: float
     estimate: float
@@ -76,7 +76,7 @@ def signatures(
 def signatures(
     texts: Any, k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
 ) -> Any:
-    """Return the MinHash signature of each text, as ``minhash`` of an array in SQL.
+    """Return the MinHash signature of each text, as ``minhash`` does in SQL.
 
     Shingles are of ``k`` (1 to 256) units, ``'word'``, ``'char'`` or ``'stop'``; ``fold`` is
     ``'none'``, ``'case'`` or ``'marks'``; a signature has ``slots`` (1 to 1024) of 32 bits. Linear
@@ -96,14 +96,14 @@ def signature(
 def signature(
     text: str | None, k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
 ) -> Signature | None:
-    """Return the MinHash signature of one text, None for None: see `signatures`."""
+    """Return the MinHash signature of one text, or None for None; see `signatures`."""
     return signatures([text], k, unit, fold, slots, seed)[0]
 
 
 def set_signature(elements: Iterable[str | int | None], slots: int = 128, seed: int = 0) -> Signature:
-    """Return the MinHash signature of a set of texts or integers, as ``minhash`` of an array in SQL.
+    """Return the MinHash signature of a set of texts or integers, as ``minhash`` does for an array in SQL.
 
-    None among them is ignored; a single text is a TypeError. Comparable with other sets of the same slots and seed, not with documents.
+    None among them is ignored; a single text raises TypeError. Comparable with other sets of the same slots and seed, but not with documents.
     """
     return made(_native.set_signature(elements, slots, seed))
 
@@ -122,9 +122,9 @@ def distance(a: bytes, b: bytes) -> float:
 
 
 def distances(signature: bytes, others: Any) -> list[float | None]:
-    """Return the `distance` of one signature from each of a column of them.
+    """Return the `distance` of one signature from each signature of a column.
 
-    Raises ValueError if one was made with other parameters.
+    Raises ValueError if one of them was made with different parameters.
     """
     return _native.distances(signature, others)
 
@@ -132,13 +132,13 @@ def distances(signature: bytes, others: Any) -> list[float | None]:
 def near_dup(a: bytes, b: bytes, threshold: float = 0.8) -> bool:
     """Return whether ``sim(a, b) >= threshold``, greater than 0 and at most 1.
 
-    False for signatures made with different parameters, and for those of empty documents.
+    False for signatures made with different parameters, and for signatures of empty documents.
     """
     return _native.near_dup(a, b, threshold)
 
 
 def interval(a: bytes, b: bytes, confidence: float = 0.95) -> Interval:
-    """Return `sim` between its Clopper-Pearson limits, as ``minhash_interval`` in SQL.
+    """Return `sim` and its Clopper-Pearson limits, as ``minhash_interval`` does in SQL.
 
     Raises ValueError for signatures made with different parameters, and for a confidence outside
     0 < confidence < 1.
@@ -153,10 +153,10 @@ def containment(a: bytes, b: bytes) -> float | None: ...
 @overload
 def containment(a: object, b: object, k: int = 3, unit: str = "word", fold: str = "case") -> Any: ...
 def containment(a: Any, b: Any, k: int = 3, unit: str = "word", fold: str = "case") -> Any:
-    """Return the share of the first text's shingles that are in the second; 0 if one is empty, None for None.
+    """Return the share of the first text's shingles that are in the second; 0 if one is empty, or None for None.
 
-    ``a`` and ``b`` may be columns of the same length; the result is a list then. Of two signatures, return the
-    estimated share of the set behind ``a`` that is in the one behind ``b``: None where no slot tells. Raises
+    ``a`` and ``b`` may be columns of the same length; then the result is a list. For two signatures, return the
+    estimated share of the set of ``a`` that is in the set of ``b``, or None if no slot is informative. Raises
     ValueError for packed signatures and for those made with different parameters.
     """
     if isinstance(a, bytes) and isinstance(b, bytes):
@@ -179,10 +179,10 @@ def bands(signature: bytes, threshold: float, /) -> list[int]: ...
 @overload
 def bands(signature: bytes, bands: int, rows: int, /) -> list[int]: ...
 def bands(signature: bytes, threshold: float, rows: int | None = None, /) -> list[int]:
-    """Return the band keys of a signature, as ``minhash_bands`` in SQL; none of an empty document.
+    """Return the band keys of a signature, as ``minhash_bands`` does in SQL; an empty document has none.
 
     ``bands(signature, threshold)``: of b keys, signatures of k slots whose `sim` reaches the threshold
-    share at least b - (1 - threshold) k. ``bands(signature, bands, rows)``: those of the classic scheme.
+    share at least b - (1 - threshold) k. ``bands(signature, bands, rows)`` returns the keys of the classic scheme.
     """
     if rows is None:
         return _native.bands(signature, threshold)
@@ -192,7 +192,7 @@ def bands(signature: bytes, threshold: float, rows: int | None = None, /) -> lis
 def union(a: bytes, *others: bytes) -> Signature:
     """Return the signature of the union of the sets, bit for bit.
 
-    Raises ValueError for packed signatures and for those made with different parameters.
+    Raises ValueError for packed signatures, and for signatures made with different parameters.
     """
     return made(reduce(_native.union, others, a))
 
@@ -211,10 +211,10 @@ def simhashes(
     weighting: str = "log",
     seed: int = 0,
 ) -> list[str | None]:
-    """Return the SimHash of each text as the digits of a bit string, None for None and for an empty text.
+    """Return the SimHash of each text as the digits of a bit string, or None for None and for an empty text.
 
     ``bits`` is a multiple of 64 up to 4096; ``weighting`` is ``'tf'``, ``'log'`` or ``'set'``; the
-    other arguments are those of `signatures`.
+    other arguments are the same as for `signatures`.
     """
     return _native.simhashes(texts, k, unit, fold, bits, weighting, seed)
 
@@ -228,14 +228,14 @@ def simhash(
     weighting: str = "log",
     seed: int = 0,
 ) -> str | None:
-    """Return the SimHash of one text, None for None: see `simhashes`."""
+    """Return the SimHash of one text, or None for None; see `simhashes`."""
     return _native.simhashes([text], k, unit, fold, bits, weighting, seed)[0]
 
 
 def winnow(
     texts: Any, k: int, window: int, unit: str = "word", fold: str = "case", seed: int = 0
 ) -> list[list[int] | None]:
-    """Return the sorted fingerprints of the passages of each text, as ``winnow`` in SQL.
+    """Return the sorted fingerprints of the passages of each text, as ``winnow`` does in SQL.
 
     Texts with a common run of at least ``window`` (1 to 65536) + k - 1 units share one.
     """

@@ -21,7 +21,7 @@ from . import __version__, diff_html
 
 
 class Failure(click.ClickException):
-    """An error, told in one line."""
+    """An error, reported in one line."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo("neardup: " + " ".join(self.message.split()), err=True)
@@ -29,7 +29,7 @@ class Failure(click.ClickException):
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turn errors of users and servers into one line."""
+    """Report errors of users and servers in one line."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -45,7 +45,7 @@ def told() -> Iterator[None]:
 
 
 class Progress:
-    """A line of progress, where somebody sees it: stage, share done, and time left."""
+    """A line of progress on a terminal: stage, share done, and time left."""
 
     def __init__(self) -> None:
         self.is_shown = sys.stderr.isatty()
@@ -69,7 +69,7 @@ class Progress:
 
     @contextmanager
     def of_server(self, dsn: str, connection: psycopg.Connection[Any]) -> Iterator[None]:
-        """Show the progress of what a connection runs, from ``pg_stat_activity``, until the end of the block."""
+        """Show the progress of a connection's queries, from ``pg_stat_activity``, until the end of the block."""
         ended = threading.Event()
         pid = connection.info.backend_pid
         query = r"SELECT substring(query FROM '/\* pg_neardup: (.*?) \*/') FROM pg_stat_activity WHERE pid = %s"
@@ -112,7 +112,7 @@ def connected(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def write(output: str, text: str) -> None:
-    """Write a file, or to standard output for ``-``."""
+    """Write a file, or standard output for ``-``."""
     if output == "-":
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -180,7 +180,7 @@ YES, NO = ("1", "true", "t", "yes", "y"), ("0", "false", "f", "no", "n")
 def labeled(path: str) -> list[tuple[Any, ...]]:
     """Return the labeled pairs of a file; rows without a label are left out.
 
-    Raises ValueError for a file that is no sample, and for another label than yes or no.
+    Raises ValueError for a file that is not a sample, and for a label other than yes or no.
     """
     csv.field_size_limit(1 << 30)
     with open(path, encoding="utf-8", newline="") as file:

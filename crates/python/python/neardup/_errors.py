@@ -6,10 +6,10 @@ REJECTED = "23P01"
 
 
 def existing_key(error: BaseException) -> str | None:
-    """Return the key of the existing row, as text, from the error by which a guard rejects its near-duplicate.
+    """Return the key of the existing row, as text, from the error with which a guard rejects its near-duplicate.
 
-    The error is one of psycopg or asyncpg, or one of SQLAlchemy or Django that wraps it. None for errors that name no
-    such row: those of constraints, those about a row that the role may not see, and all others.
+    The error comes from psycopg or asyncpg, or wraps such an error in SQLAlchemy or Django. None for errors that name no
+    such row: errors of constraints, errors about a row that the role may not see, and all others.
     """
     found: BaseException | None = error
     while found is not None:

@@ -1,4 +1,4 @@
-"""Exact measures: documents themselves, not their signatures."""
+"""Exact measures, of documents themselves and not of their signatures."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from . import _native
 
 
 class Segment(NamedTuple):
-    """A piece of a document, and how it stands in the other one."""
+    """A piece of a document, and how it occurs in the other document."""
 
     text: str
     standing: str
-    """``'same'``, ``'chunk'`` (a common run of words), ``'moved'`` (a common run at another place) or ``'different'``."""
+    """``'same'``, ``'chunk'`` (a common run of words), ``'moved'`` (a common run in another place) or ``'different'``."""
     chunk: int | None
     """The number of the common run, from 0 in the order of the first document."""
     words: int
@@ -54,7 +54,7 @@ def shingle_hashes(texts: None, k: int = 3, unit: str = "word", fold: str = "cas
 @overload
 def shingle_hashes(texts: object, k: int = 3, unit: str = "word", fold: str = "case", seed: int = 0) -> Any: ...
 def shingle_hashes(texts: Any, k: int = 3, unit: str = "word", fold: str = "case", seed: int = 0) -> Any:
-    """Return the distinct 64-bit hashes of a text's shingles, sorted; of each text of a column."""
+    """Return the distinct 64-bit hashes of the shingles of a text, or of each text of a column, sorted."""
     if _is_single(texts):
         return _native.shingle_hashes([texts], k, unit, fold, seed)[0]
     return _native.shingle_hashes(texts, k, unit, fold, seed)
@@ -65,7 +65,7 @@ def resemblance(a: str, b: str, k: int = 3, unit: str = "word", fold: str = "cas
 @overload
 def resemblance(a: object, b: object, k: int = 3, unit: str = "word", fold: str = "case") -> Any: ...
 def resemblance(a: Any, b: Any, k: int = 3, unit: str = "word", fold: str = "case") -> Any:
-    """Return the Jaccard similarity of two texts' shingle sets, 0 to 1; 0 if one is empty, None for None.
+    """Return the Jaccard similarity of two texts' shingle sets, 0 to 1; 0 if one is empty, or None for None.
 
     ``a`` and ``b`` may be columns of the same length; the result is a list then.
     """
@@ -99,10 +99,10 @@ def explain(a: str, b: str, min_words: int = 5) -> Explanation: ...
 @overload
 def explain(a: object, b: object, min_words: int = 5) -> Any: ...
 def explain(a: Any, b: Any, min_words: int = 5) -> Any:
-    """Return how ``b`` differs from ``a``, as ``near_dup_explain`` in SQL, and both cut into segments.
+    """Return how ``b`` differs from ``a``, as ``near_dup_explain`` does in SQL, and both cut into segments.
 
-    Common runs have at least ``min_words`` words; the server's have 5. ``a`` and ``b`` may be columns of
-    the same length; the result is a list then.
+    Common runs have at least ``min_words`` words; the server uses 5. ``a`` and ``b`` may be columns of
+    the same length; then the result is a list.
     """
     if _is_single(a) and _is_single(b):
         return _explanation(_native.explanations([a], [b], min_words)[0])

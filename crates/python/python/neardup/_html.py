@@ -1,4 +1,4 @@
-"""HTML pages by templates: nothing in a document acts as markup, and nothing stays invisible."""
+"""HTML pages from templates: nothing in a document acts as markup, and nothing stays invisible."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 from ._exact import Explanation, Segment, explain, resemblance
 
 MAX_PAGE_INPUT = 1 << 24
-"""Characters of both documents together, at most: a page has up to 35 for each of theirs."""
+"""Maximum number of characters of both documents together: a page has up to 35 characters for each of these."""
 
 HOVERED = 300
-"""Common runs whose other occurrence is highlighted under the pointer: browsers get slow with thousands of rules."""
+"""Maximum number of common runs whose other occurrence is highlighted under the pointer: browsers get slow with thousands of rules."""
 
 RIBBONS = 1000
-"""Ribbons of a map, the longest runs first: more of them would cover each other."""
+"""Maximum number of ribbons of a map, the longest runs first: more of them would cover each other."""
 
 BLOCK = 4096
-"""Characters in a block of a page, at most: browsers lay out a block as a whole, and skip one that is out of sight."""
+"""Maximum number of characters in a block of a page: browsers lay out a block as a whole, and skip one that is out of sight."""
 
 # Controls and format characters, line and paragraph separators, noncharacters and surrogates: they could hide text,
 # reorder it or be lost on the way. Line feed, tab, and the joiners of Persian, Indian scripts and emoji stay.
@@ -32,7 +32,7 @@ _MARKED = re.compile(
 
 
 def shown(text: str, limit: int | None = None) -> Any:
-    """Return a text as the HTML by which a browser shows exactly this text, cut after ``limit`` characters."""
+    """Return the HTML with which a browser shows exactly this text, cut after ``limit`` characters."""
     from markupsafe import Markup, escape
 
     is_cut = limit is not None and len(text) > limit
@@ -61,7 +61,7 @@ def number(count: int) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent with one decimal; only nothing is 0, and only all is 100."""
+    """Return a share in percent with one decimal; only 0 is shown as 0, and only 1 as 100."""
     return rounded(100 * share, 100, 1) + "\u00a0%"
 
 
@@ -77,7 +77,7 @@ def rounded(value: float, whole: float, decimals: int) -> str:
 
 
 def missing(error: ImportError) -> ImportError:
-    """Return the error that names the extra which has a missing library."""
+    """Return the error that names the extra that provides a missing library."""
     return ImportError(f'{error}: pip install "pg-neardup[lab]"')
 
 
@@ -85,7 +85,7 @@ def missing(error: ImportError) -> ImportError:
 def templates() -> Any:
     """Return the environment of the templates.
 
-    Raises ImportError where jinja2 is missing.
+    Raises ImportError if jinja2 is missing.
     """
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -230,11 +230,11 @@ class Pair:
 
 
 def diff_html(a: str, b: str, min_words: int = 5) -> str:
-    """Return an HTML page that shows two documents side by side, common runs in the same color.
+    """Return an HTML page that shows two documents side by side, with common runs in the same color.
 
     Each common run of at least ``min_words`` words is numbered and linked to its other occurrence. The page has no
     scripts and loads nothing; nothing in the documents acts as markup. Raises ValueError above `MAX_PAGE_INPUT`
-    characters, ImportError where jinja2 is missing.
+    characters, ImportError if jinja2 is missing.
     """
     if len(a) + len(b) > MAX_PAGE_INPUT:
         raise ValueError(f"the documents have more than {MAX_PAGE_INPUT} characters")

@@ -1,4 +1,4 @@
-"""The value that columns of type minhash_signature hold."""
+"""The values of columns of type minhash_signature."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from . import _native
 
 
 class Signature(bytes):
-    """A MinHash signature: the bytes that the server stores, sends and takes.
+    """A MinHash signature: the bytes that the server stores, sends and receives.
 
     Equal signatures are equal bytes. ``str`` gives the text form that the server prints.
 
-    Raises ValueError for bytes that are no signature, as the server does for those of a client.
+    Raises ValueError for bytes that are not a signature, as the server does for bytes from a client.
     """
 
     __slots__ = ()
@@ -26,14 +26,14 @@ class Signature(bytes):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the signature of a text form, ``minhash:1:word:3:case:128x32:...``.
+        """Return the signature in a text form, ``minhash:1:word:3:case:128x32:...``.
 
-        Raises ValueError for a text that is none.
+        Raises ValueError for a text that is not a signature.
         """
         return bytes.__new__(cls, _native.parse(text))
 
     def describe(self) -> dict[str, Any]:
-        """Return the parameters behind the signature, as ``minhash_describe`` does."""
+        """Return the parameters of the signature, as ``minhash_describe`` does."""
         return _native.describe(self)
 
     def __str__(self) -> str:
@@ -44,4 +44,4 @@ class Signature(bytes):
 
 
 made: Callable[[bytes], Signature] = partial(bytes.__new__, Signature)
-"""Make a signature of bytes that the native part made, without another check."""
+"""Make a signature from bytes of the native part, without checking them again."""

@@ -10,14 +10,14 @@ SIGNING = (*SHINGLES, 128, 0)
 
 
 def unless(defaults: tuple[Any, ...], *given: Any) -> tuple[Any, ...]:
-    """Return the arguments ``given``, or none where they are the defaults."""
+    """Return the arguments ``given``, or none if they are the defaults."""
     return () if given == defaults else given
 
 
 def guard(
     schema: str | None, table: str, column: str, threshold: float, options: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
-    """Return the statements that make a guard with arguments of near_dup_protect, and those that drop it with its notes."""
+    """Return the statements that create a guard with arguments of near_dup_protect, and those that drop it with its notes."""
     named = {"trigger_name": f"{table}_guard", **options}
     if named.get("action") == "note":
         named.setdefault("notes", f"{table}_near_dups")
@@ -31,7 +31,7 @@ def guard(
 def tracker(
     schema: str | None, table: str, column: str, threshold: float, options: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
-    """Return the statements that make a tracker with arguments of near_dup_track, and those that drop it whole."""
+    """Return the statements that create a tracker with arguments of near_dup_track, and those that drop it completely."""
     named = {"clusters": f"{table}_clusters", **options}
     clusters = identifier(schema, named["clusters"])
     create = _call("near_dup_track", identifier(schema, table), column, threshold, named)
@@ -50,7 +50,7 @@ def identifier(schema: str | None, name: str) -> str:
 
 
 def literal(value: Any) -> str:
-    """Return a string, a number, a length of time or a list of names as SQL."""
+    """Return a string, a number, a duration or a list of names as SQL."""
     if isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, timedelta):

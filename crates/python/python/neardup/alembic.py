@@ -20,23 +20,23 @@ class _Made:
         self._create, self._drop = self._statements(schema, table, column, threshold, options)
 
     def create(self, op: Any) -> None:
-        """Make it, by the operations of a migration."""
+        """Create it with the operations of a migration."""
         self._execute(op, self._create)
 
     def drop(self, op: Any) -> None:
-        """Drop it with everything that it made."""
+        """Drop it with everything that it created."""
         self._execute(op, self._drop)
 
     def _execute(self, op: Any, statements: list[str]) -> None:
         for statement in statements:
-            # A colon begins no parameter.
+            # A colon must not begin a parameter.
             op.execute(text(statement.replace(":", "\\:")))
 
 
 class Guard(_Made):
     """A guard, with the arguments of ``near_dup_protect``; ``exceptions`` is the name of a table.
 
-    Its trigger is called ``{table}_guard`` and its notes are in ``{table}_near_dups``, unless ``trigger_name`` and
+    Its trigger is called ``{table}_guard``, and its notes are in ``{table}_near_dups``, unless ``trigger_name`` or
     ``notes`` say otherwise.
     """
 
@@ -58,7 +58,7 @@ _TABLES = (
 
 
 def include_object(object: Any, name: str | None, type_: str, reflected: bool, compare_to: Any) -> bool:
-    """Return False for the tables that guards and trackers make, which no model declares."""
+    """Return False for the tables that guards and trackers create, which no model declares."""
     if type_ != "table" or not reflected or compare_to is not None:
         return True
     columns = set(object.columns.keys())

@@ -14,9 +14,9 @@ __all__ = ["register"]
 
 
 async def register(connection: Any, schema: str = "public") -> None:
-    """Register the type for a connection; ``schema`` is the one that has the extension.
+    """Register the type for a connection; ``schema`` is the schema of the extension.
 
-    Raises ValueError where the type is not found. For all connections of a pool, pass this as its
+    Raises ValueError if the type is not found. For all connections of a pool, pass this function as its
     ``init``.
     """
     await connection.set_type_codec(

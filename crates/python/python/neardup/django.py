@@ -1,6 +1,6 @@
 """Documents and signatures for Django on PostgreSQL: index, constraint, functions, lookup, field, operations.
 
-Importing this module gives text fields the lookup ``near_dup``.
+Importing this module adds the lookup ``near_dup`` to text fields.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ class NearDupLookup(models.Lookup):
 
 
 class Minhash(models.Func):
-    """The call of ``minhash`` on a text, for the server to compute.
+    """A call of ``minhash`` on a text, which the server computes.
 
-    Parameters are those of `neardup.signatures`.
+    The parameters are the same as for `neardup.signatures`.
     """
 
     function = "minhash"
@@ -147,7 +147,7 @@ class MinhashSim(_OfTwo):
 
 
 class MinhashDistance(_OfTwo):
-    """``a <=> b``, by which an index orders."""
+    """``a <=> b``, the order of which an index supports."""
 
     function = ""
     arg_joiner = " <=> "
@@ -156,9 +156,9 @@ class MinhashDistance(_OfTwo):
 
 
 class NearDup(_OfTwo):
-    """The condition ``near_dup(a, b, threshold)``, which an index serves.
+    """The condition ``near_dup(a, b, threshold)``, which an index supports.
 
-    On documents ``k``, ``unit`` and ``fold`` are those of the index.
+    For documents, ``k``, ``unit`` and ``fold`` must be those of the index.
     """
 
     function = "near_dup"
@@ -177,7 +177,7 @@ class NearDup(_OfTwo):
         super().__init__(a, b, threshold, *_values(unless(SHINGLES, k, unit, fold)), **extra)
 
 
-# As django.contrib.postgres does if it is installed: no parentheses around an operator class.
+# No parentheses around an operator class; django.contrib.postgres does the same if it is installed.
 IndexExpression.register_wrappers(OrderBy, OpClass, Collate)
 
 
@@ -229,7 +229,7 @@ class _NearDupKey(models.Func):
 class NearDupConstraint(ExclusionConstraint):
     """The constraint that no two rows are near-duplicates, or none with an equal ``scope``.
 
-    ``field`` is one of documents or of signatures; ``label``, such as ``"id"``, is the field that a violation
+    ``field`` contains documents or signatures; ``label``, such as ``"id"``, is the field that a violation
     prints.
     """
 
@@ -257,7 +257,7 @@ class NearDupConstraint(ExclusionConstraint):
         arguments = [threshold, *_values(unless(SHINGLES, k, unit, fold))]
         if label is not None:
             arguments.append(_Label(Cast(label, models.TextField())))
-        # Doubled, since Django puts parameters into what it is part of.
+        # Doubled, because Django puts parameters into the surrounding statement.
         expressions = [*((OpClass(part, "scope_ops"), "=") for part in scope), (_NearDupKey(field, *arguments), "%%")]
         super().__init__(expressions=expressions, **options)
         self.index_type = "neardup"
@@ -273,7 +273,7 @@ class NearDupConstraint(ExclusionConstraint):
 
 
 class _Made(Operation):
-    """Something that a function of the extension makes on the table of a model, and that is dropped whole."""
+    """An object that a function of the extension creates on the table of a model, and that is dropped completely."""
 
     reduces_to_sql = True
     statements: Any
@@ -323,8 +323,8 @@ class _Made(Operation):
 class NearDupGuard(_Made):
     """The operation of a migration that guards a model's field; its reverse drops the guard with its notes.
 
-    Fields in ``scope``, ``within`` and ``key`` are named as in the model, ``condition`` is a `Q`, and ``exceptions`` a model
-    with the fields ``a`` and ``b``. All else is as in ``near_dup_protect``.
+    Fields in ``scope``, ``within`` and ``key`` have their names in the model, ``condition`` is a `Q`, and ``exceptions`` a model
+    with the fields ``a`` and ``b``. Everything else is as in ``near_dup_protect``.
     """
 
     statements = staticmethod(_sql.guard)
@@ -373,9 +373,9 @@ class NearDupGuard(_Made):
 
 
 class NearDupTracker(_Made):
-    """The operation of a migration that keeps clusters of a model's rows; its reverse drops them.
+    """The operation of a migration that maintains clusters of a model's rows; its reverse drops them.
 
-    Arguments are as those of `NearDupGuard`, or as in ``near_dup_track``.
+    The arguments are the same as for `NearDupGuard`, or as in ``near_dup_track``.
     """
 
     statements = staticmethod(_sql.tracker)
@@ -416,7 +416,7 @@ class NearDupTracker(_Made):
 
 
 def _condition(model: Any, condition: models.Q, schema_editor: Any) -> str:
-    """Return a condition as SQL, as a partial index has it."""
+    """Return a condition as SQL, in the form of a partial index."""
     where = Query(model=model, alias_cols=False).build_where(condition)
     compiler = Query(model=model, alias_cols=False).get_compiler(connection=schema_editor.connection)
     sql, params = where.as_sql(compiler, schema_editor.connection)

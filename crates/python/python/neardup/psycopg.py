@@ -52,7 +52,7 @@ class _BinaryLoader(Loader):
 def register(connection: Connection[Any]) -> None:
     """Register the type for a connection to a database that has the extension.
 
-    Raises psycopg.ProgrammingError where the type is not found.
+    Raises psycopg.ProgrammingError if the type is not found.
     """
     _register(connection, TypeInfo.fetch(connection, TYPE))
 

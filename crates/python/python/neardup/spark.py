@@ -24,18 +24,18 @@ from . import _native, near_dup, signature
 __all__ = ["clusters", "pairs"]
 
 MOST_COUNTERS = 1 << 22
-"""16 MB of them are sent to every worker."""
+"""Maximum number of counters: 16 MB of them are sent to every worker."""
 
 COUNTERS_IN_A_ROW = 1 << 14
 
 MEMBERS_IN_A_PART = 1 << 20
-"""33 MB of members that a worker sorts at once."""
+"""Number of members that a worker sorts at a time: 33 MB."""
 
 HOT = 1000
-"""In groups of more sets, `clusters` first compares one of them with the others."""
+"""In groups of more than this many sets, `clusters` first compares one of them with the others."""
 
 FEW_EDGES = 1 << 20
-"""As many edges are connected by one worker; more take a dozen shuffles."""
+"""Up to this many edges are connected by one worker; more take a dozen shuffles."""
 
 
 def pairs(
@@ -51,12 +51,12 @@ def pairs(
     exceptions: DataFrame | None = None,
     most: int | None = None,
 ) -> DataFrame:
-    """Return all pairs of similar documents as ``DataFrame(a, b, similarity)``, as ``near_dup_pairs`` in SQL.
+    """Return all pairs of similar documents as ``DataFrame(a, b, similarity)``, as ``near_dup_pairs`` does in SQL.
 
     ``key`` and ``text`` name columns; keys are unique and not NULL. ``a`` is the smaller key. NULL and empty texts are
     similar to nothing. With ``base``, return the pairs of a document of ``docs`` and one of ``base`` instead, as
     ``near_dup_join``. ``exceptions`` is a DataFrame of two columns: pairs of keys that count as not similar. With
-    ``most``, each document has at most as many partners, identical ones first; it has more only if others need it.
+    ``most``, each document has at most this many partners, identical ones first; it has more only if others need it.
 
     The search runs during the call, except for its last step.
     """
@@ -93,14 +93,14 @@ def clusters(
 ) -> DataFrame:
     """Return the connected cluster of every document as ``DataFrame(key, cluster)``, named by its smallest key.
 
-    As ``near_dup_clusters(method => 'connected')`` in SQL; the arguments are those of `pairs`. The search runs during
+    As ``near_dup_clusters(method => 'connected')`` in SQL; the arguments are the same as for `pairs`. The search runs during
     the call, except for its last step.
     """
     search = _Search(docs, None, key, text, threshold, (k, unit, fold), exceptions)
     near = search.compared(search.meeting(search.sets, HOT))
     labels = _components(near)
     if near.where("a = b").head(1):
-        # What is connected by now need not be compared.
+        # Sets that are already connected need not be compared.
         labeled = search.sets.drop("label").join(labels, "id", "left").withColumn("label", F.coalesce("label", "id"))
         more = search.compared(search.meeting(labeled, HOT, by_label=True))
         tree = labels.where("id != label").select(F.col("label").alias("a"), F.col("id").alias("b"))
@@ -134,7 +134,7 @@ class _Search:
         rows = rows.withColumn("own", F.lit(False))
         if exceptions is not None:
             exceptions = _excepted(exceptions)
-            # A document with an exception counts by itself, so that the exception is one of its set.
+            # A document with an exception counts separately, so that the exception belongs to its own set.
             keys = exceptions.select(F.col("x").alias("key")).union(exceptions.select("y")).distinct()
             marked = keys.withColumn("marked", F.lit(True))
             rows = rows.join(marked, "key", "left").withColumn("own", F.col("marked").isNotNull())
@@ -153,7 +153,7 @@ class _Search:
             self.exceptions = found.select(F.least("id_x", "id_y").alias("a"), F.greatest("id_x", "id_y").alias("b"))
 
     def _frequencies(self) -> bytes:
-        """Return how many sets have the shingles of each counter."""
+        """Return, for each counter, how many sets have its shingles."""
         wanted = 8 * max(self.sets.count(), 512) - 1
         counters = min(1 << wanted.bit_length(), MOST_COUNTERS)
         parts = self.sets.select("set").mapInArrow(partial(_count, counters), "part int, counts binary")
@@ -188,7 +188,7 @@ def _column(name: str) -> Column:
 
 
 def _kept(frame: DataFrame) -> DataFrame:
-    """Return the frame, computed: in the checkpoint directory if there is one, else on the workers."""
+    """Compute and return the frame: in the checkpoint directory if there is one, otherwise on the workers."""
     directory = frame.sparkSession.sparkContext.getCheckpointDir()
     return frame.localCheckpoint() if directory is None else frame.checkpoint()
 
@@ -240,7 +240,7 @@ def _id(found: bytes | None, key: object) -> int | None:
 
 
 def _count(counters: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return how many sets have the shingles of each counter, some counters in a row."""
+    """Return, for each counter, how many sets have its shingles, with several counters in a row."""
     total = np.zeros(counters, np.uint32)
     for batch in batches:
         total += np.frombuffer(_native.frequencies(batch.column("set"), counters), np.uint32)
@@ -275,7 +275,7 @@ def _members(
 
 
 def _meet(meeting: tuple[float, int, bool], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the pairs of each part, whose members come in several rows."""
+    """Return the pairs of each part, whose members are in several rows."""
     columns = (zip(batch.column("part").to_pylist(), batch.column("members")) for batch in batches)
     for _, rows in groupby(chain.from_iterable(columns), lambda row: row[0]):
         members = b"".join(of_row.as_py() for _, of_row in rows)
@@ -294,7 +294,7 @@ def _compare(threshold: float, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
 
 
 def _few(rows: DataFrame, near: DataFrame, most: int) -> DataFrame:
-    """Return pairs of rows such that each has `most` partners, if there are as many."""
+    """Return pairs of rows such that each row has `most` partners, if there are that many."""
     of_set = Window.partitionBy("id")
     ranked = rows.select(
         "id",
@@ -302,7 +302,7 @@ def _few(rows: DataFrame, near: DataFrame, most: int) -> DataFrame:
         (F.row_number().over(of_set.orderBy("key")) - 1).alias("rank"),
         F.count("key").over(of_set).alias("copies"),
     )
-    # Copies stand in a circle, and each takes those that follow it: half of its partners.
+    # Copies form a circle, and each takes the ones that follow it, which are half of its partners.
     step = F.explode(F.sequence(F.lit(1), F.least(F.lit((most + 1) // 2), F.floor(F.col("copies") / 2).cast("int"))))
     taking = ranked.where("copies > 1").withColumn("step", step)
     taking = taking.select("id", F.col("key").alias("x"), ((F.col("rank") + F.col("step")) % F.col("copies")).alias("rank"))
@@ -321,9 +321,9 @@ def _few(rows: DataFrame, near: DataFrame, most: int) -> DataFrame:
 
 
 def _components(edges: DataFrame) -> DataFrame:
-    """Return the smallest number that is connected with each, as ``DataFrame(id, label)``.
+    """Return the smallest number that is connected with each number, as ``DataFrame(id, label)``.
 
-    By alternating large-star and small-star (Kiveris and others, "Connected components in MapReduce and beyond", SoCC
+    Alternates large-star and small-star (Kiveris and others, "Connected components in MapReduce and beyond", SoCC
     2014), until nothing changes.
     """
     neighbors = Window.partitionBy("u")

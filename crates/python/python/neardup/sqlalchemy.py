@@ -25,9 +25,9 @@ __all__ = ["MinhashSignature", "minhash", "near_dup", "near_dup_constraint", "ne
 def near_dup(
     a: Any, b: Any, threshold: float = 0.8, k: int = 3, unit: str = "word", fold: str = "case"
 ) -> Function[bool]:
-    """Return the condition ``near_dup(a, b, threshold)`` on two documents, which an index serves.
+    """Return the condition ``near_dup(a, b, threshold)`` on two documents, which an index supports.
 
-    ``k``, ``unit`` and ``fold`` are those of the index.
+    ``k``, ``unit`` and ``fold`` must be those of the index.
     """
     return func.near_dup(a, b, threshold, *unless(SHINGLES, k, unit, fold), type_=Boolean)
 
@@ -59,7 +59,7 @@ class MinhashSignature(UserDefinedType[Signature]):
         """Comparisons of a column of signatures with a signature or an expression of one."""
 
         def near_dup(self, other: Any, threshold: float = 0.8) -> ColumnElement[bool]:
-            """Return the condition ``near_dup(column, other, threshold)``, which an index serves."""
+            """Return the condition ``near_dup(column, other, threshold)``, which an index supports."""
             return func.near_dup(self.expr, _operand(other), threshold, type_=Boolean)
 
         def sim(self, other: Any) -> ColumnElement[float]:
@@ -67,7 +67,7 @@ class MinhashSignature(UserDefinedType[Signature]):
             return func.minhash_sim(self.expr, _operand(other), type_=Float)
 
         def distance(self, other: Any) -> ColumnElement[float]:
-            """Return ``column <=> other``, by which an index orders."""
+            """Return ``column <=> other``, the order of which an index supports."""
             return self.expr.op("<=>", return_type=Float())(_operand(other))
 
     comparator_factory = Comparator
@@ -76,9 +76,9 @@ class MinhashSignature(UserDefinedType[Signature]):
 def minhash(
     text: Any, k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
 ) -> Function[Signature]:
-    """Return the call of ``minhash`` on a text or an expression of one, for the server to compute.
+    """Return a call of ``minhash`` on a text or a text expression, which the server computes.
 
-    Parameters are those of `neardup.signatures`.
+    The parameters are the same as for `neardup.signatures`.
     """
     return func.minhash(text, *unless(SIGNING, k, unit, fold, slots, seed), type_=MinhashSignature)
 

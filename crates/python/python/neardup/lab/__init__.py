@@ -1,4 +1,4 @@
-"""What an analyst does with near-duplicates: a report, samples to label, and calibration.
+"""Tools for analysts of near-duplicates: a report, samples to label, and calibration.
 
 Needs the extra ``lab``: ``pip install "pg-neardup[lab]"``. The command ``neardup`` offers the same.
 """

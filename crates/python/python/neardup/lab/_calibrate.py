@@ -1,4 +1,4 @@
-"""From labeled pairs to parameters: which shingles separate same from different best, and at which threshold."""
+"""From labeled pairs to parameters: which shingles best separate same pairs from different pairs, and at which threshold."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from sklearn.metrics import precision_recall_curve
 from .. import resemblance
 from ._charts import BAR, INK, SECOND, draw
 
-"""The lowest threshold of an index on text; an index of shingle hashes serves lower ones."""
+"""The lowest threshold of an index on text; an index on shingle hashes supports lower ones."""
 
 RESAMPLES = 1000
 
 AT_ONCE = 1 << 22
-"""Drawn weights that are held at the same time."""
+"""Number of drawn weights that are held at the same time."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to compare, and how well it does: every figure with its 95 % interval."""
+    """A method of comparing, and how well it works: every figure with its 95 % interval."""
 
     k: int
     unit: str
@@ -40,7 +40,7 @@ class Method:
     f1_low: float
     f1_high: float
     sql: str
-    """The statement that makes the index."""
+    """The statement that creates the index."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,13 @@ def calibrate(
 ) -> Calibration:
     """Return how well each combination of ``k``, ``unit`` and ``fold`` tells labeled pairs apart.
 
-    A pair is (a, b, same), of a sample (a, b, same, weight, similarity): the weight is the number of pairs for which
+    A pair is (a, b, same), or (a, b, same, weight, similarity) from a sample: the weight is the number of pairs for which
     it stands, and pairs of one weight and one tenth of similarity are a stratum. Rows with None are left out. The
     threshold is the one with the highest F1; with ``precision``, the one of the highest recall among those that reach
     it, and with ``recall`` the one of the highest precision. Intervals are by the Bayesian bootstrap, and hold for a
-    threshold that was not chosen by the same pairs. ``relation`` and ``column`` go into the statements.
+    threshold that was not chosen with the same pairs. ``relation`` and ``column`` are used in the statements.
 
-    Raises ValueError without pairs of both labels, and where no threshold reaches what is wanted.
+    Raises ValueError without pairs of both labels, and if no threshold reaches the wanted value.
     """
     labeled = _Labeled(pairs)
     if precision is not None and recall is not None:
@@ -189,9 +189,9 @@ class _Labeled:
 def _curve(scores: Any, labeled: _Labeled, seed: int) -> Curve:
     """Return the curve over all similarities above 0.
 
-    The interval is that of the Bayesian bootstrap (Rubin, Annals of Statistics 1981): within each stratum, the pairs
-    get weights from a Dirichlet distribution, whose parameters make the variance of a mean what it is estimated to be
-    without bias. Half a pair is added to each of the four outcomes, like Jeffreys' prior,
+    The interval comes from the Bayesian bootstrap (Rubin, Annals of Statistics 1981): within each stratum, the pairs
+    get weights from a Dirichlet distribution, whose parameters make the variance of a mean equal to its unbiased
+    estimate. Half a pair is added to each of the four outcomes, like Jeffreys' prior,
     because ten pairs without an error do not prove that there are none. It has the least weight of its outcome, or of
     all pairs if there is none.
     """
@@ -252,7 +252,7 @@ def _found(drawn: Any, starts: Any) -> Any:
 
 
 def _choose(curve: Curve, precision: float | None, recall: float | None) -> int | None:
-    """Return the place of the threshold that is wanted; of several equal ones the highest."""
+    """Return the place of the wanted threshold; of several equally good ones, the highest."""
     wanted = curve.f1
     if precision is not None:
         wanted = numpy.where(curve.precision >= precision, curve.recall, -1)
@@ -263,7 +263,7 @@ def _choose(curve: Curve, precision: float | None, recall: float | None) -> int 
 
 
 def roundest(below: float, lowest: float) -> float:
-    """Return the number with the fewest decimals above ``below`` and at most ``lowest``, near the middle."""
+    """Return the number with the fewest decimals that is above ``below`` and at most ``lowest``, near the middle."""
     middle = below + (lowest - below) / 2
     for decimals in range(1, 16):
         scale = 10.0**decimals

@@ -1,4 +1,4 @@
-"""Charts as inline SVG, the same bytes for the same figures."""
+"""Charts as inline SVG, with the same bytes for the same figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-# Stand for the page's colors, which follow its light or dark mode.
+# Placeholders for the page's colors, which depend on its light or dark mode.
 INK, BAR, SECOND = "#010203", "#010204", "#010205"
 COLORS = {INK: "currentColor", BAR: "var(--bar, #66788a)", SECOND: "var(--second, #c98a2b)"}
 SETTINGS: dict[str, Any] = {
@@ -49,7 +49,7 @@ def draw(name: str, title: str, description: str, paint: Callable[[Any], None], 
         figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = written.getvalue()
     svg = svg[svg.index("<svg") :]
-    # A style there would be the whole page's.
+    # A style there would apply to the whole page.
     svg = re.sub(r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.S)
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", svg)
     for stand_in, color in COLORS.items():
@@ -60,7 +60,7 @@ def draw(name: str, title: str, description: str, paint: Callable[[Any], None], 
 
 
 def bars(name: str, title: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> Chart:
-    """Return a chart of horizontal bars; of rows with two counts, the second is a part of the first."""
+    """Return a chart of horizontal bars; in rows with two counts, the second is a part of the first."""
     labels = [str(row[0]) for row in rows]
     description = ", ".join(f"{row[0]}: {row[1]:,}" for row in rows)
 

@@ -1,4 +1,4 @@
-"""The query of a user as a part of other queries."""
+"""A user's query as a part of other queries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UserQuery:
         return str(name)
 
     def run(self, template: LiteralString, *parts: sql.Composable) -> Any:
-        """Run a statement without parameters, so that a percent sign in the query is none."""
+        """Run a statement without parameters, so that a percent sign in the query does not begin one."""
         return self.connection.execute(sql.SQL(template).format(*parts))
 
     def as_text(self, template: LiteralString, *parts: sql.Composable) -> sql.Composable:

@@ -18,22 +18,22 @@ from ._charts import Chart, bars
 from ._query import UserQuery
 
 MEMBERS = 20
-"""Members of a group that are listed."""
+"""Maximum number of members of a group to list."""
 
 VIEWED = 3
-"""Members of a group that are shown side by side."""
+"""Maximum number of members of a group to show side by side."""
 
 VIEWED_TEXT = 8 << 10
-"""Characters of a document that are shown side by side."""
+"""Maximum number of characters of a document to show side by side."""
 
 EXPLAINED = 1 << 20
-"""Characters of two documents that are compared word by word."""
+"""Maximum number of characters of two documents to compare word by word."""
 
 MIN_WORDS = 5
-"""Words of a common run that is marked."""
+"""Minimum number of words of a common run that is marked."""
 
 PERIODS = 50
-"""Bars over time."""
+"""Maximum number of bars over time."""
 
 SIZES = ((2, "2"), (3, "3"), (4, "4"), (9, "5–9"), (19, "10–19"), (49, "20–49"), (99, "50–99"), (999, "100–999"))
 
@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 class Row(NamedTuple):
-    """A document, as far as it is counted."""
+    """The properties of a document that are counted."""
 
     key: str | None
     bytes: int
@@ -109,7 +109,7 @@ def report(
         if row.canonical is not None:
             members[row.canonical].append(row)
     found = [(key, group) for key, group in members.items() if len(group) > 1]
-    # Of groups of one size the one that comes first in the query.
+    # Among groups of the same size, the one that comes first in the query is first.
     found.sort(key=lambda group: -len(group[1]))
     total = Tally(rows)
     charts = [_sizes(found), _similarities(rows, threshold)] if found else []
@@ -142,7 +142,7 @@ def report(
 
 
 def _names(asked: UserQuery) -> list[str]:
-    """Return the names by which the columns of the query are asked for.
+    """Return the names under which the columns of the query are requested.
 
     Raises ValueError for columns that the report does not know.
     """
@@ -210,7 +210,7 @@ def _sources(rows: list[Row]) -> list[tuple[str | None, Tally]]:
 def _timeline(rows: list[Row]) -> tuple[Chart | None, int]:
     """Return the documents by day, month or year, and the number of those without a day.
 
-    By the finest that needs few enough bars for nearly all documents. The few stray ones before and after these are
+    Uses the finest of these that needs few enough bars for nearly all documents. The few stray ones before and after these are
     one bar each.
     """
     dated = sorted((row.day, row.is_redundant) for row in rows if row.day is not None)
@@ -234,7 +234,7 @@ def _timeline(rows: list[Row]) -> tuple[Chart | None, int]:
         "Month": lambda place: f"{place // 12:04}-{place % 12 + 1:02}",
         "Year": lambda place: f"{place:04}",
     }
-    # Without stray documents the first and the last day have room of their own.
+    # Without stray documents, the first and the last day have bars of their own.
     low, high = number(dated[0][0]), number(dated[-1][0])
     if high - low < PERIODS:
         first, last = low, high
@@ -254,7 +254,7 @@ def _timeline(rows: list[Row]) -> tuple[Chart | None, int]:
 
 
 class Written(NamedTuple):
-    """Groups as HTML, and how many members have no view."""
+    """Groups as HTML, and the number of members without a view."""
 
     groups: list[str]
     without_view: int
@@ -267,7 +267,7 @@ def _groups(
     room: int,
     progress: Callable[[str, int, int], None],
 ) -> Written:
-    """Return the groups as far as there is room; views of both texts take up to two thirds of it."""
+    """Return as many groups as there is room for; views of both texts take up to two thirds of it."""
     chosen = []
     for key, group in groups:
         head = next((row for row in group if row.key == key), None)
@@ -295,7 +295,7 @@ def _groups(
                         member.view = None
                         left_out += 1
             html = template.render(place=len(written) + 1, documents=count, canonical=canonical, members=members)
-            # And the line feed behind it.
+            # Includes the line feed after it.
             size = len(html.encode()) + 1
             if used + size > room:
                 return Written(written, without_view)
@@ -312,7 +312,7 @@ def _texts(asked: UserQuery, names: list[str], rows: list[Row]) -> dict[str, str
 
 
 def _shown(row: Row, texts: dict[str, str]) -> Shown:
-    # A row that has been deleted meanwhile has no text any more.
+    # A row that has been deleted in the meantime has no text anymore.
     return Shown(row.key or "NULL", row.source, row.day, texts.get(row.key or "", ""))
 
 

@@ -9,7 +9,7 @@ from psycopg import Connection, sql
 from ._query import UserQuery
 
 HEADER = ("a_key", "b_key", "similarity", "weight", "a", "b", "same")
-"""Columns of a sample; the last is filled in by whoever labels."""
+"""Columns of a sample; the last is filled in by the person who labels."""
 
 
 def sample(
@@ -22,7 +22,7 @@ def sample(
     sample_rows: int = 20000,
     seed: int = 0,
 ) -> list[tuple[Any, ...]]:
-    """Return pairs of documents to label, spread over all similarities, by ``near_dup_sample_pairs``.
+    """Return pairs of documents to label, spread over all similarities, using ``near_dup_sample_pairs``.
 
     The query yields a key and a document. A row has the columns ``a_key``, ``b_key``, ``similarity``, ``weight``,
     ``a`` and ``b``.
