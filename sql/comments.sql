@@ -1,4 +1,4 @@
--- COMMENTs on the functions that Rust declares, where no other object of SQL needs them.
+-- COMMENTs on functions that Rust declares and that no other SQL object needs.
 COMMENT ON FUNCTION pg_neardup_version() IS
     'version of the loaded library; that of the SQL objects is in pg_extension';
 

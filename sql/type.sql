@@ -1,4 +1,4 @@
--- The shell types, which input and output functions name before the types exist.
+-- The shell types, to which input and output functions refer before the types exist.
 CREATE TYPE minhash_signature;
 CREATE TYPE _ball;
 CREATE TYPE near_dup_key;

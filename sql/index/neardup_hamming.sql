@@ -1,4 +1,4 @@
--- For bit varying, so that PostgreSQL prefers it to scope_ops for both types of bit strings.
+-- Declared for bit varying, so that PostgreSQL prefers it to scope_ops for both types of bit strings.
 CREATE OPERATOR CLASS hamming_ops DEFAULT FOR TYPE varbit USING neardup AS
     OPERATOR 1 <@ (bit, _ball),
     OPERATOR 2 <-> (bit, bit) FOR ORDER BY integer_ops,

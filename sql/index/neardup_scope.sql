@@ -1,5 +1,5 @@
--- One class for the columns in front of the one that is compared, whatever their type. Values are hashed as
--- by hash indexes; values of other types by their bytes.
+-- One class for the columns before the one that is compared, whatever their type. Values are hashed as
+-- in hash indexes; values of types not listed here by their bytes.
 CREATE OPERATOR CLASS scope_ops DEFAULT FOR TYPE anyelement USING neardup AS
     OPERATOR 4 = (int2, int2),
     OPERATOR 4 = (int4, int4),

@@ -1,4 +1,4 @@
--- SSPACE: 128 slots of 4 bytes and some elements that wait.
+-- SSPACE: 128 slots of 4 bytes, and some waiting elements.
 CREATE FUNCTION _agg_add(state internal, element text) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_text_wrapper';
 COMMENT ON FUNCTION _agg_add(internal, text) IS

@@ -1,9 +1,9 @@
 /*
- * The protocol by which rows pass a guard (src/guard/passing.rs): three transactions, each with one row, all of them
- * similar. At most one commits, and none waits for ever. An atomic block reads or writes shared state once.
+ * The protocol with which rows pass a guard (src/guard/passing.rs): three transactions, each with one row, and all rows
+ * are similar. At most one commits, and none waits forever. An atomic block reads or writes shared state once.
  *
- * ASKS_PROGRESS_FIRST, NO_SECOND_QUESTION, NO_LAST_LOOK, RELEASES_FIRST and ANNOUNCES_LATE put a mistake in, with which
- * two commit.
+ * ASKS_PROGRESS_FIRST, NO_SECOND_QUESTION, NO_LAST_LOOK, RELEASES_FIRST and ANNOUNCES_LATE insert a mistake that lets
+ * two transactions commit.
  */
 
 #define N 3
@@ -13,8 +13,8 @@ mtype = { silent, will_pass, passed };
 
 mtype progress[N] = unborn;
 bool has_will_pass[N], has_passed[N]; /* locks */
-byte number[N]; /* of the row in the index, from 1; 0 before it is there */
-byte numbers; /* drawn so far */
+byte number[N]; /* the number of the row in the index, from 1; 0 before it exists */
+byte numbers; /* how many have been drawn so far */
 bool is_closed; /* the gate */
 
 inline read_locks() {
@@ -29,7 +29,7 @@ inline read_progress() {
   is_running = progress[j] == running
 }
 
-/* Finds how far transaction j has got, in two steps. */
+/* Determines the progress of transaction j, in two steps. */
 #ifdef ASKS_PROGRESS_FIRST
 #define FIRST_STEP read_progress()
 #define SECOND_STEP read_locks()
@@ -38,7 +38,7 @@ inline read_progress() {
 #define SECOND_STEP read_progress()
 #endif
 
-/* Compares with the rows that have numbers above `least`. */
+/* Compares the row with the rows that have numbers above `least`. */
 inline look(least) {
   do
   :: atomic { j < N && (j == _pid || number[j] <= least || progress[j] == aborted) -> j++ }
@@ -58,7 +58,7 @@ inline look(least) {
   od
 }
 
-/* Asks again about the transactions that were left behind. */
+/* Checks again the transactions to which the check was left. */
 inline ask_again() {
   do
   :: atomic { j < N && !later[j] -> j++ }
@@ -84,7 +84,7 @@ active [N] proctype transaction() {
   byte j, wait = N, before, upto;
   mtype state;
 
-  /* An INSERT announces before its row is there, an UPDATE after. */
+  /* An INSERT announces that it will pass before its row exists, an UPDATE after that. */
   if
   :: atomic { progress[_pid] = running; has_will_pass[_pid] = true }
   :: atomic { progress[_pid] = running }

@@ -1,10 +1,10 @@
 /*
- * The pages of an index (docs/index-format.md): a session inserts rows into the log, another one makes segments of it
- * and merges them leaf by leaf, and reuses their pages, while a third one looks a key up. It finds every row that was
- * there when it began. Each row has two keys, and fills a page of the log. An atomic block is one record of WAL, or the
+ * The pages of an index (docs/index-format.md): one session inserts rows into the log, another makes segments from it
+ * and merges them leaf by leaf, and reuses their pages, while a third looks a key up. It finds every row that existed
+ * when it began. Each row has two keys, and fills a page of the log. An atomic block is one WAL record, or the
  * reading of one page.
  *
- * KIND_ONLY, LEAF_LATER, FREES_EARLY and LOG_LAST put a mistake in, with which the lookup misses a row.
+ * KIND_ONLY, LEAF_LATER, FREES_EARLY and LOG_LAST insert a mistake that makes the lookup miss a row.
  */
 
 #define ROWS 3
@@ -29,7 +29,7 @@ Metapage meta;
 mtype kind[BLOCKS] = FREE;
 byte number[BLOCKS];
 byte rows[BLOCKS]; /* bits */
-bool is_used[BLOCKS]; /* a page out of use keeps its contents until it is taken */
+bool is_used[BLOCKS]; /* an unused page keeps its contents until it is taken */
 byte numbers = 1;
 byte inserted; /* bits of rows */
 
@@ -196,7 +196,7 @@ again:
   :: else -> break
   od;
 #ifdef LOG_LAST
-  /* By a later metapage. */
+  /* Uses a later metapage. */
   atomic { copy_place(copy.tail, meta.tail) };
   read(copy.tail, TAIL);
 #endif

@@ -31,7 +31,7 @@ TABLE = "CREATE TABLE {} (id int PRIMARY KEY, sig minhash_signature)"
 
 
 def check(rows):
-    """Rows of id and signature are as they were sent."""
+    """Check that rows of id and signature come back as they were sent."""
     assert [tuple(row) for row in rows] == list(enumerate(SIGNATURES)), rows
     assert all(type(row[1]) is neardup.Signature for row in rows if row[1] is not None)
 
@@ -129,7 +129,7 @@ ROWS = [{"id": i, "sig": signature} for i, signature in enumerate(SIGNATURES)]
 
 
 def questions():
-    """Queries, each with the ids or values that it gives."""
+    """Return queries, each with the ids or values that it returns."""
     text = "some text that somebody MAY send again"
     yield sqlalchemy.select(DOCS.c.id).where(DOCS.c.sig.near_dup(FIRST, 0.9)), [0]
     yield sqlalchemy.select(DOCS.c.id).where(DOCS.c.sig.near_dup(minhash(text))), [0]
@@ -166,7 +166,7 @@ def sqlalchemy_and_alembic():
             plan = connection.exec_driver_sql(f"EXPLAIN {literal}").scalars().all()
             assert any(index in line for line in plan), plan
         connection.execute(sqlalchemy.delete(DOCS))
-    # With the driver's own registration, too.
+    # Also with the driver's own registration.
     sqlalchemy.event.listen(engine, "connect", lambda connection, _: neardup.psycopg.register(connection))
     engine.dispose()
     with engine.begin() as connection:
@@ -178,7 +178,7 @@ def sqlalchemy_and_alembic():
 
 
 def migrate(engine):
-    """Alembic's migration makes the table, after which it finds nothing to do."""
+    """Check that Alembic's migration creates the table, and then finds nothing to do."""
     with engine.begin() as connection:
         context = alembic.migration.MigrationContext.configure(connection)
         script = alembic.autogenerate.produce_migrations(context, metadata)
@@ -189,7 +189,7 @@ def migrate(engine):
         found = alembic.autogenerate.compare_metadata(context, metadata)
         own = [change for change in found if "by_sqlalchemy" in str(change)]
         assert not own, own
-        # As the page says: only what has another name is another.
+        # As the page says, only objects with other names are different.
         for name, expected in (("by_sqlalchemy_sig", set()), ("by_sqlalchemy_sig_06", {"add_index", "remove_index"})):
             changed = sqlalchemy.MetaData()
             columns = [sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True), sqlalchemy.Column("sig", MinhashSignature)]
@@ -220,7 +220,7 @@ def migrate(engine):
 
 
 def check_text(execute, table):
-    """The indexes on documents, those of constraints among them, are as declared."""
+    """Check that the indexes on documents, including those of constraints, are as declared."""
     query = f"SELECT indexdef FROM pg_indexes WHERE tablename = '{table}' AND indexdef LIKE '%%USING neardup%%' ORDER BY indexname"
     found = [row[0].split("USING neardup ")[1] for row in execute(query).fetchall()]
     assert found == ON_TEXT, found
@@ -255,7 +255,7 @@ async def sqlalchemy_asyncpg():
 
 
 def left(relation):
-    """The triggers of a table, and the other tables whose names begin with its name."""
+    """Return the triggers of a table, and the other tables whose names begin with its name."""
     with psycopg.connect(dsn) as conn:
         triggers = conn.execute(
             "SELECT tgname FROM pg_trigger WHERE tgrelid = %s::regclass AND NOT tgisinternal ORDER BY 1", [f'"{relation}"']
@@ -267,13 +267,13 @@ def left(relation):
 
 
 def tables_of(relation):
-    """The tables of a noting guard and of a tracker."""
+    """Return the tables of a noting guard and of a tracker."""
     suffixes = "clusters", "clusters_canonical", "clusters_log", "clusters_queue", "clusters_state", "near_dups"
     return [f"{relation}_{suffix}" for suffix in suffixes]
 
 
 def by_alembic():
-    """Guard and tracker come and go whole, twice, and --autogenerate leaves their tables alone."""
+    """Check that guard and tracker are created and dropped completely, twice, and that --autogenerate ignores their tables."""
     engine = sqlalchemy.create_engine(address.replace("://", "+psycopg://"))
     made = sqlalchemy.MetaData()
     columns = [sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True), sqlalchemy.Column("body", sqlalchemy.Text)]
@@ -308,7 +308,7 @@ def by_alembic():
 
 
 def operations_of_django():
-    """Guard and tracker come and go whole, twice; without the extension they say what is missing."""
+    """Check that guard and tracker are created and dropped completely, twice; without the extension, they name what is missing."""
     from django.db import NotSupportedError, connections, models
     from django.db.migrations.state import ModelState, ProjectState
     from django.db.migrations.writer import OperationWriter
@@ -531,7 +531,7 @@ def by_django():
         for index_name, rows in found.items():
             assert index_name in rows.explain(), rows.explain()
             with connections[alias].cursor() as cursor:
-                # It is as cheap as that of the constraint in so small a table.
+                # In such a small table, it is as cheap as the constraint's index.
                 cursor.execute("DROP INDEX IF EXISTS by_django_text_body")
         rejected = Text(id=2, tenant="a", body=EDITED)
         try:
@@ -561,7 +561,7 @@ def by_django():
             assert list(rows.values_list("id", flat=True)) == [0], rows.query
         with connections[alias].cursor() as cursor:
             cursor.execute("SET enable_seqscan = off")
-        # At the threshold of the index.
+        # These use the threshold of the index.
         for rows in found[1], found[4]:
             plan = rows.explain()
             assert "by_django_sig" in plan, plan
@@ -598,7 +598,7 @@ OTHERS = [
 
 
 def check_existing(execute):
-    """The rejection names the existing row, and no other error does."""
+    """Check that the rejection names the existing row, and that no other error does."""
     for statement, expected in (COPY, "the first"), *((other, None) for other in OTHERS):
         try:
             execute(statement)

@@ -1,8 +1,8 @@
-"""Runs the SQL, the commands and the snippets of a page in order, and compares what they print.
+"""Runs the SQL, the commands and the snippets of a page in order, and compares their output.
 
 Arguments: connection string, page, directory in which the commands run. What a command or snippet prints is compared
-with the block of text behind it. A block of CSV is a file that somebody has filled in: but for the column `same` it is
-what was there.
+with the block of text after it. A block of CSV is a file that the user has filled in: except for the column `same`, it
+equals the previous content.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Calibration beside recorded answers and in simulation, reports beside counts, pages, and the command `neardup`.
+"""Compares calibration with recorded answers and simulations, and reports with counts; tests pages and the command `neardup`.
 
 Argument: connection string of a database with a table docs (id bigint, body text).
 """
@@ -61,7 +61,7 @@ def worked_example():
     repeated = [pair for pair in pairs[:5] for _ in range(1 if pair[2] else 3)]
     figures = [[(m.threshold, m.precision, m.recall) for m in lab.calibrate(some, [1], ["word"], ["case"]).methods] for some in (weighted, repeated)]
     assert figures[0] == figures[1] == [(0.2, 1, 1)], figures
-    # What is wanted.
+    # With a wanted precision or recall.
     mixed = [*pairs[:5], ("a b c d", "a b c y", False)]
     [precise] = lab.calibrate(mixed, [1], ["word"], ["case"], precision=1.0).methods
     assert (precise.threshold, precise.recall) == (0.8, 1 / 3), precise
@@ -75,7 +75,7 @@ def worked_example():
 
 
 def recorded_answers():
-    """Every combination of the grid, as `near_dup_calibrate` of the extension answered it before it left."""
+    """Compare every combination of the grid with the answers of `near_dup_calibrate`, which the extension used to have."""
     recorded = json.loads((HERE / "calibrated.json").read_text(encoding="utf-8"))
     count = 0
     for case in recorded:
@@ -110,7 +110,7 @@ POPULATION = [numpy.flatnonzero((POPULATION_SCORES * 10).astype(int) == tenth) f
 
 
 class Drawn:
-    """Labeled pairs of which only the similarities matter."""
+    """Labeled pairs, of which only the similarities matter."""
 
     def __init__(self, scores, same, weights):
         self.same, self.weights = numpy.array(same), numpy.array(weights, dtype=float)
@@ -118,7 +118,7 @@ class Drawn:
 
 
 def coverage():
-    """Intervals of 95 % cover precision and recall of the population in 92 to 99 % of samples, drawn by strata and not."""
+    """Check that intervals of 95 % cover precision and recall of the population in 92 to 99 % of samples, stratified or not."""
     figures = []
     for is_stratified, size in ((False, 200), (True, 200), (True, 500)):
         random = numpy.random.default_rng(size)
@@ -149,7 +149,7 @@ SAMPLES = 150
 
 
 def curves():
-    """Intervals hold the figures, the picture is the same twice, and round numbers are right."""
+    """Check that intervals contain the figures, that the picture is the same twice, and that round numbers are right."""
     texts = [row[0] for row in conn.execute("SELECT body FROM docs ORDER BY id LIMIT 80").fetchall()]
     pairs = [(text, text[: len(text) * (i % 10 + 1) // 11], i % 10 > 4) for i, text in enumerate(texts)]
     found, again = (lab.calibrate(pairs, [2, 3], ["word"], ["case"]) for _ in range(2))
@@ -170,7 +170,7 @@ def curves():
 
 
 class Checker(html.parser.HTMLParser):
-    """Elements that are closed in order, identifiers that are there once, nothing that runs or loads."""
+    """Checks that elements are closed in order, that identifiers are unique, and that nothing runs or loads."""
 
     VOID = {"meta", "br", "img"}
     BLOCKS = {"br", "dd", "div", "dt", "h1", "h2", "h3", "h4", "h5", "li", "p", "summary", "td", "th"}
@@ -214,7 +214,7 @@ def read(page):
 
 
 def pairs_of_documents():
-    """Texts stay whole and invisible characters are seen."""
+    """Check that texts stay complete and that invisible characters are shown."""
     a = "One two three four five six <b>bold</b>.\nSeven & eight\u202e nine\x01 ten \u200b"
     b = "Seven & eight nine ten\nbut one two three four five six! 11"
     page = neardup.diff_html(a, b)
@@ -228,7 +228,7 @@ def pairs_of_documents():
     blocks = _html.blocks(segments)
     assert "".join(piece.text for block in blocks for piece in block) == long
     assert all(sum(len(piece.text) for piece in block) <= _html.BLOCK for block in blocks)
-    # Every run begins once.
+    # Every run begins only once.
     begun = collections.Counter(piece.chunk for block in blocks for piece in block if piece.begins and piece.chunk is not None)
     assert set(begun.values()) <= {1} and set(begun) == {segment.chunk for segment in segments} - {None}
     for nothing in (("", ""), ("", "a"), ("!", "?")):
@@ -240,7 +240,7 @@ def pairs_of_documents():
 
 
 def contrasts():
-    """Text has a contrast of 4.5 to 1 by the formulas of WCAG 2.1, in the light and in the dark mode."""
+    """Check that text has a contrast of 4.5 to 1 by the formulas of WCAG 2.1, in the light and in the dark mode."""
     style = pathlib.Path(_html.__file__).with_name("templates").joinpath("base.css").read_text(encoding="utf-8")
     light, dark = style.split("@media (prefers-color-scheme: dark)")[:2]
     for theme in (light, dark):
@@ -275,7 +275,7 @@ def contrasts():
 
 
 def reports():
-    """Counts are those of SQL; the page is the same twice, within its size, and says what it leaves out."""
+    """Check that counts equal SQL's, and that the page is the same twice, keeps to its size, and lists its omissions."""
     conn.execute(
         "CREATE TABLE notes AS SELECT i AS id, 'source ' || i % 3 AS source, date '2026-01-01' + i % 40 AS day,"
         " 'note 100 % ' || (i / 4) || (SELECT string_agg(' word' || i / 4 * 50 + w, '') FROM generate_series(1, 40) w)"
@@ -329,7 +329,7 @@ def one_line(done, part):
 
 
 def commands():
-    """The four commands; and whatever goes wrong is told in one line."""
+    """Run the four commands, and check that every error is reported in one line."""
     with tempfile.TemporaryDirectory() as directory:
         place = pathlib.Path(directory)
         query = "SELECT id, body FROM docs ORDER BY id"
@@ -366,7 +366,7 @@ def commands():
     one_line(command("report", dsn, "SELEC"), "syntax error")
     one_line(command("report", dsn, query, "-t", "7"), "HINT")
     one_line(command("sample", dsn, "SELECT 1"), "neardup: ")
-    # A reader that goes away.
+    # The reader of the output ends early.
     done = subprocess.run(["bash", "-c", f'"{COMMAND}" sample "{dsn}" "{query}" -n 1000 | head -1; exit ${{PIPESTATUS[0]}}'], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr and done.stdout.startswith("a_key,"), done
     # Ctrl-C while the server works; a background job of a shell ignores SIGINT, and so do its children.
@@ -390,7 +390,7 @@ def until(query, count):
 
 
 def progress():
-    """On a terminal, a line shows the stage and how far it is."""
+    """Check that on a terminal, a line shows the stage and its progress."""
     slow = "SELECT i, 'text ' || i || pg_sleep(0.02) FROM generate_series(1, 100) i"
     leader, follower = os.openpty()
     child = subprocess.Popen([COMMAND, "report", dsn, slow, "-o", os.devnull], stderr=follower)

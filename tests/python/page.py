@@ -1,7 +1,7 @@
 """Runs the Python snippets of docs/python.md and compares estimates with datasketch.
 
 Arguments: connection string, address, path of the page. What a snippet prints is compared with the
-block of text behind it.
+block of text after it.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ def sketch(shingles):
 
 
 def take_table():
-    """Drops the table docs; returns what it was made of: types, expressions, indexes."""
+    """Drops the table docs. Returns its definition: types, expressions, indexes."""
     columns = conn.execute(
         "SELECT attname, format_type(atttypid, atttypmod), pg_get_expr(adbin, adrelid)"
         " FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum"
@@ -82,14 +82,14 @@ def take_table():
 
 
 def reflect_sqlalchemy(models):
-    """Makes the table again as SQLAlchemy reflects it."""
+    """Creates the table again as SQLAlchemy reflects it."""
     reflected = sqlalchemy.Table("docs", sqlalchemy.MetaData(), autoload_with=models["engine"])
     conn.execute("DROP TABLE docs")
     reflected.create(models["engine"])
 
 
 def start_django():
-    """The page's models as an application, whose table Django makes; what they define."""
+    """Makes the page's models an application, whose table Django creates. Returns their definitions."""
     import django
     from django.conf import settings
     from django.core.management import call_command
@@ -114,7 +114,7 @@ def start_django():
 
 
 def check_migrations():
-    """Guard and tracker come and go by the page's migrations, twice."""
+    """Creates and drops guard and tracker with the page's migrations, twice."""
     import alembic.migration
     import alembic.operations
     from django.apps import apps

@@ -1,4 +1,4 @@
-"""Runs the commands of docs/adopting.md that bring Parquet files in and out.
+"""Runs the commands of docs/adopting.md that import and export Parquet files.
 
 Arguments: connection string, the page, the directory of psql.
 """

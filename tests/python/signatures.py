@@ -1,4 +1,4 @@
-"""Compares the package with the server: every value, every error.
+"""Compares every value and every error of the package with the server's.
 
 Argument: connection string of a database with a table docs (id bigint, body text).
 """
@@ -49,7 +49,7 @@ def equal(ours, theirs, label):
 
 
 def compare_documents(documents):
-    """Every unit and fold at the defaults of the other arguments, and in part at other values."""
+    """Compare every unit and fold with the defaults of the other arguments, and some of them with other values."""
     conn.execute("CREATE TEMP TABLE bodies (id int PRIMARY KEY, body text)")
     with conn.cursor().copy("COPY bodies FROM STDIN") as copy:
         for row in enumerate(documents):
@@ -76,7 +76,7 @@ def compare_documents(documents):
 
 
 def compare_exact(documents):
-    """Exact measures of pairs of neighbors and of strangers, and shingles, equal the server's."""
+    """Check that exact measures of similar and of unrelated pairs, and shingles, equal the server's."""
     few = documents[:120]
     a = few + few
     b = few[1:] + few[:1] + [None if text is None else text[3:] + " 12 " + text[:40] for text in few]
@@ -119,7 +119,7 @@ def compare_exact(documents):
 
 
 def check_segments(a, b, found):
-    """Both documents, cut without gaps, with the same common runs."""
+    """Check that both documents are cut without gaps, with the same common runs."""
     runs = []
     for text, segments in ((a, found.a), (b, found.b)):
         assert "".join(segment.text for segment in segments) == text
@@ -131,14 +131,14 @@ def check_segments(a, b, found):
 
 
 class Lacking(collections.UserList):
-    """As a pandas Series is where pyarrow is missing."""
+    """Behaves like a pandas Series without pyarrow."""
 
     def __arrow_c_stream__(self, requested_schema=None):
         raise ImportError("pyarrow")
 
 
 def compare_columns(texts):
-    """The same texts in every kind of column."""
+    """Check that the same texts in every kind of column have the same signatures."""
     expected = neardup.signatures(texts)
     assert [None if text is None else neardup.signature(text) for text in texts] == expected
     half = len(texts) // 2
@@ -192,7 +192,7 @@ def compare_columns(texts):
 
 
 def name_items():
-    """Errors of single items say which; None is None everywhere."""
+    """Check that errors of single items name the item, and that None gives None everywhere."""
     signature = neardup.signature("some text")
     other = neardup.signature("some text", 5)
     calls = {
@@ -214,7 +214,7 @@ def name_items():
             raise AssertionError(f"no error: {message}")
         except (TypeError, ValueError) as error:
             assert message in str(error), f"{error} is not {message}"
-    # Of several errors the first, whichever thread meets it.
+    # Of several errors, the first is raised, whichever thread finds it.
     column = [signature] * 10_000
     column[4000], column[7000], column[9000] = other, other, "a"
     for _ in range(50):
@@ -228,7 +228,7 @@ def name_items():
 
 
 def compare_values(documents):
-    """Measures of two signatures, and signatures made of them, equal the server's."""
+    """Check that measures of two signatures, and signatures made from them, equal the server's."""
     signatures = neardup.signatures(documents[:60])
     conn.execute("CREATE TEMP TABLE signed (id int, sig minhash_signature)")
     with conn.cursor().copy("COPY signed FROM STDIN (FORMAT BINARY)") as copy:
@@ -277,7 +277,7 @@ def compare_values(documents):
 
 
 def compare_errors():
-    """The server's message and hint."""
+    """Check that errors have the server's message and hint."""
     a, b = neardup.signature("some text"), neardup.signature("some text", 5)
     packed = neardup.pack(a, 8)
     errors = {
@@ -326,7 +326,7 @@ def compare_errors():
 
 
 def interrupt():
-    """Ctrl-C ends a long call, and a child that forked can call again."""
+    """Check that Ctrl-C ends a long call, and that a forked child can call again."""
     program = (
         # A background job of a shell ignores SIGINT, and so do its children.
         "import neardup, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

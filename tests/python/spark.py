@@ -1,4 +1,4 @@
-"""Compares pairs and clusters of Spark with those of the server.
+"""Compares pairs and clusters on Spark with the server's.
 
 Arguments: connection string, directory for files, tables of (id bigint, body text).
 """
@@ -58,7 +58,7 @@ def found_pairs(docs, **arguments):
 
 
 def grouped(rows):
-    """Return the clusters' keys, after a check that the smallest one names each."""
+    """Return the clusters' keys, after checking that each cluster is named by its smallest key."""
     groups = {}
     for key, cluster in rows:
         groups.setdefault(cluster, []).append(key)
@@ -101,7 +101,7 @@ def raises(words, call):
 
 
 def check_arguments():
-    """NULL and empty texts, exceptions, keys of text, an increment, few partners, and errors."""
+    """Test NULL and empty texts, exceptions, text keys, an increment, a limited number of partners, and errors."""
     connection.execute(
         """CREATE TABLE small (id bigint, body text);
         INSERT INTO small VALUES (1, 'one two three four five six'), (2, 'one two three four five six!'), (3, NULL),
@@ -161,7 +161,7 @@ def check_page():
 
 
 def check_copies(number):
-    """Copies and near copies of one text, each near copy with another number."""
+    """Test copies and near copies of one text, each near copy with a different number."""
     text = "this is one text of some thirty words that is there very often and nobody knows why it is" * 2
     for table, body in {"copies": f"'{text}'", "near_copies": f"'{text} ' || id"}.items():
         connection.execute(f"CREATE TABLE {table} AS SELECT id, {body} AS body FROM generate_series(1, {number}) id")
@@ -179,7 +179,7 @@ check_copies(100_000)
 for table in tables:
     count += compare(table, 0.8)
 spark.stop()
-# Two workers, whose results go through a checkpoint directory; no edges are few.
+# Two workers, whose results go through a checkpoint directory; every number of edges counts as large.
 neardup.spark.FEW_EDGES = 0
 spark = session("local-cluster[2,1,1024]")
 spark.sparkContext.setCheckpointDir(f"{directory}/checkpoints")

@@ -41,7 +41,7 @@ FROM (VALUES (3), (4), (5), (6), (7), (100)) v (n),
      LATERAL (SELECT string_agg('c' || i, ' ') AS chunk FROM generate_series(1, n) i) c,
      chunk_similarity('one ' || chunk || ' two three', 'four five ' || chunk || ' six') ORDER BY n;
 
--- Positions are those of substr.
+-- Positions are the same as for substr.
 SELECT words, substr(a, a_start, a_length) = chunk AS in_a, substr(b, b_start, b_length) AS in_b
 FROM (VALUES ('Ça va? One, two; THREE four five.', '– one two three four five six')) v (a, b), common_chunks(a, b);
 
@@ -76,7 +76,7 @@ SELECT * FROM chunk_similarity('', '?!');
 SELECT * FROM near_dup_explain('', '');
 SELECT * FROM near_dup_explain('!', '?');
 
--- Quadratic traps end early on a timeout.
+-- Quadratic cases end early on a timeout.
 SET statement_timeout = '200ms';
 SELECT edit_distance(string_agg(chr(97 + i % 10007 % 23), ''), string_agg(chr(97 + i % 10009 % 19), ''), 2, 2, 3)
 FROM generate_series(1, 300000) i;

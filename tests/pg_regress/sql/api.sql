@@ -1,10 +1,10 @@
--- The stable interface: every object of the extension, none without a comment. PostgreSQL 17 counts the
--- array types, which belong to the types, as objects of the extension too.
+-- The stable interface: every object of the extension, each with a comment. PostgreSQL 17 counts the
+-- array types, which belong to the types, as objects of the extension, too.
 CREATE TEMP VIEW objects AS
 SELECT d.classid, d.objid, pg_describe_object(d.classid, d.objid, d.objsubid) AS object
 FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
 WHERE e.extname = 'pg_neardup' AND d.deptype = 'e'
-  -- Arrays, and from PostgreSQL 17 on row types of views.
+  -- Arrays, and, since PostgreSQL 17, row types of views.
   AND NOT EXISTS (SELECT FROM pg_type WHERE classid = 'pg_type'::regclass AND oid = objid AND (typcategory = 'A' OR typrelid > 0));
 
 SELECT object AS uncommented FROM objects

@@ -1,5 +1,5 @@
 -- The query types and predicates of the indexes.
--- The query type: short text, which is read back only where it is sent to another server; arguments out of range.
+-- The query type: short text, which is read back only if it is sent to another server; arguments out of range.
 SELECT _ball(minhash('', slots => 4), 0.8), _ball(B'0110', 2), _ball(B'', 0);
 SELECT length(_ball(minhash('some more text'), 0.1 + 0.2)::text) < 100 AS short;
 SELECT _ball(B'0110', 2)::text <> _ball(B'0111', 2)::text AS bits, _ball('{1,2}'::bigint[], 1)::text <> _ball('{1,3}'::bigint[], 1)::text AS sets;
@@ -11,7 +11,7 @@ SELECT _ball(B'0110', 2), _ball(B'0110', 2)::text::_ball::text = _ball(B'0110', 
 RESET extra_float_digits;
 SELECT '\x0200000004000000600'::_ball;
 SELECT '\x02000000040000006f01'::_ball;
--- A value is in no ball of another kind.
+-- No value is in a ball of another kind.
 SELECT B'01' <@ _ball(minhash('a'), 0.1) AS bits, minhash('a') <@ _ball(B'01', 9) AS signature, '{1}'::bigint[] %> _ball(B'01', 9) AS set;
 SELECT _ball(minhash('some text'), 0);
 SELECT _ball(B'0110', -1);

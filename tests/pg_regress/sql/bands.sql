@@ -14,7 +14,7 @@ SELECT t, cardinality(minhash_probe(minhash('some text'), 0.8, t)) AS probes,
        minhash_probe(minhash('some text'), 0.8, t) <@ minhash_bands(minhash('some text'), 0.8) AS among
 FROM (VALUES (0.8), (0.85), (0.9), (1.0)) v (t);
 
--- Lookup = sequential scan: of b keys, b - m(t) are shared, with m(t) the most slots that may differ.
+-- Lookup = sequential scan: of b keys, b - m(t) are shared, where m(t) is the maximum number of slots that may differ.
 CREATE TABLE docs (id int PRIMARY KEY, sig minhash_signature);
 INSERT INTO docs
 SELECT i, minhash(string_agg('w' || CASE WHEN (w * 7919 + i * 104729) % 100 < i % 40 THEN i * 1000 + w ELSE w + i % 5 * 1000 END, ' ' ORDER BY w))
@@ -43,7 +43,7 @@ SELECT (SELECT count(*) > 1000 FROM scan) AS many,
        (SELECT count(*) FROM (TABLE counted EXCEPT TABLE scan) x) AS added_by_count,
        (SELECT count(*) FROM (TABLE scan EXCEPT TABLE probed) x) AS lost_by_probe,
        (SELECT count(*) FROM (TABLE probed EXCEPT TABLE scan) x) AS added_by_probe;
--- A join of bands lists a pair once, in the first band that it shares; the empty document shares none.
+-- A join of bands lists a pair once, in the first band that it shares; the empty document shares no band.
 WITH joined AS (
     SELECT a.id AS a, b.id AS b FROM doc_bands x JOIN doc_bands y USING (band)
     JOIN docs a ON a.id = x.id JOIN docs b ON b.id = y.id

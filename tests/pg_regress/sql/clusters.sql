@@ -1,6 +1,6 @@
 -- Clusters of similar rows.
 CREATE TABLE docs (id int PRIMARY KEY, body text, sig minhash_signature GENERATED ALWAYS AS (minhash(body, slots => 256)) STORED);
--- A chain: each document is near to the next, the ends are not near to each other.
+-- A chain: each document is near the next one, but the ends are not near each other.
 INSERT INTO docs (id, body)
 SELECT n, string_agg('w' || (n * 4 + word), ' ' ORDER BY word)
 FROM generate_series(1, 8) n, generate_series(1, 40) word GROUP BY n;
@@ -10,7 +10,7 @@ INSERT INTO docs (id, body) VALUES (30, NULL), (31, ''), (32, 'alone among many 
 SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs ORDER BY id', 0.6) ORDER BY key;
 SELECT key, cluster, similarity >= 0.6 AS near FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs ORDER BY id', 0.6, 'connected') ORDER BY key;
 
--- Star clusters as they are defined, row by row.
+-- Star clusters according to their definition, row by row.
 CREATE FUNCTION stars(t float8) RETURNS TABLE (key int, cluster int, similarity float8) LANGUAGE plpgsql AS $$
 DECLARE
     canonical int[] := '{}'; doc record; best record;
@@ -31,10 +31,10 @@ SELECT t, (SELECT count(*) FROM (
     EXCEPT ALL SELECT * FROM stars(t)) x) AS different, (SELECT count(*) FROM stars(t)) AS rows
 FROM unnest(ARRAY[0.2, 0.4, 0.6, 0.8, 1]) t;
 
--- The order of the query decides which row is canonical.
+-- The order of the query determines which row is canonical.
 SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs WHERE id > 20 AND id < 30 ORDER BY id DESC', 0.6);
 
--- Verified by the documents.
+-- Verified with the documents.
 SELECT c.key, c.cluster, c.similarity = resemblance(a.body, b.body) AS exact
 FROM near_dup_clusters(NULL::int, 'SELECT id, sig, body FROM docs ORDER BY id', 0.6) c
 JOIN docs a ON a.id = c.key JOIN docs b ON b.id = c.cluster ORDER BY key;
@@ -53,7 +53,7 @@ SELECT * FROM connected_components(NULL::int, 'SELECT 1');
 SELECT * FROM connected_components(NULL::int, 'SELECT 1, ''a''::text');
 SELECT * FROM connected_components(NULL::point, 'SELECT point(1,1), point(1,1)');
 
--- Star clusters of stored pairs are those of a search at every threshold above theirs.
+-- Star clusters of stored pairs equal those of a search, at every threshold at or above the pairs' threshold.
 CREATE TABLE stored AS SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM docs', 0.1);
 SELECT t, (SELECT count(*) FROM (
     SELECT * FROM near_dup_clusters(NULL::int, $$SELECT id, sig FROM docs WHERE body > '' ORDER BY id DESC$$, t)

@@ -25,7 +25,7 @@ CREATE INDEX pages_prints ON pages USING neardup (prints);
 ANALYZE pages;
 EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE near_contained('{101,102}', prints, 0.8);
 SELECT id FROM pages WHERE near_contained('{101,102}', prints, 0.8) ORDER BY id;
--- PostgreSQL 17 and later name the results of subqueries otherwise, and 18 says which scans are disabled.
+-- PostgreSQL 17 and later name the results of subqueries differently, and 18 reports which scans are disabled.
 CREATE FUNCTION explain(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
@@ -54,14 +54,14 @@ EXECUTE within (NULL, 0.7);
 EXECUTE within ('{101}', 0);
 RESET plan_cache_mode;
 
--- Joins, both ways.
+-- Joins in both directions.
 EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM pages a JOIN pages b ON near_contained(a.prints, b.prints, 0.7) WHERE a.id > 2000;
 SELECT a.id AS part, b.id AS whole FROM pages a JOIN pages b ON near_contained(a.prints, b.prints, 0.7)
 WHERE a.id > 2000 ORDER BY 1, 2;
 SELECT a.id AS part, b.id AS whole FROM pages a JOIN pages b ON near_contained(a.prints, b.prints, 0.7)
 WHERE b.id > 2000 OR b.id = 1 ORDER BY 1, 2;
 
--- Comparisons of the measures take the index too, with constants.
+-- Comparisons of the measures with constants use the index, too.
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE containment(prints, '{101,102}') >= 0.8;
 EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE 0.8 < containment('{101,102}', prints);
@@ -86,7 +86,7 @@ BEGIN
 END $$;
 RESET enable_seqscan;
 
--- Rows of more elements than a page, the log before and after them, and a scope.
+-- Rows with more elements than fit on a page, the log before and after them, and a scope.
 CREATE TABLE books (tenant int, id int, prints bigint[]);
 CREATE INDEX books_prints ON books USING neardup (tenant, prints);
 INSERT INTO books SELECT i % 2, i, array(SELECT generate_series(1, CASE WHEN i % 5 = 0 THEN 6000 ELSE 3 END) * 7::bigint * i)
@@ -104,14 +104,14 @@ SELECT count(*) FROM books b JOIN books c ON b.tenant = c.tenant AND near_contai
 RESET enable_seqscan;
 SELECT count(*) FROM books b JOIN books c ON b.tenant = c.tenant AND near_contained(b.prints, c.prints, 1) IS TRUE;
 
--- Parts that the class does not have.
+-- Parts that the operator class does not have.
 SELECT id FROM pages ORDER BY prints %> _ball('{1}'::bigint[], 1), id LIMIT 1;
 \set VERBOSITY sqlstate
 CREATE INDEX ON pages USING neardup (prints set_ops (threshold = 0.5));
 \set VERBOSITY default
 CREATE INDEX ON pages USING neardup ((prints::int[]));
 
--- Resemblance of sets, and containment of documents, takes the same index.
+-- Resemblance of sets, and containment of documents, use the same index.
 SELECT near_dup('{1,2,3}'::bigint[], '{2,3,4}', 0.5) AS reached, near_dup('{1,2,3}'::bigint[], '{2,3,4}', 0.51) AS missed,
        near_dup('{}'::bigint[], '{}', 0.1) AS empty, near_dup(NULL::bigint[], '{1}', 0.5) IS NULL AS null;
 SELECT near_dup('{1}'::bigint[], '{1}', 2);
@@ -127,9 +127,9 @@ SELECT id FROM notes WHERE near_contained((SELECT body FROM notes WHERE id = 7),
 SELECT id FROM notes WHERE near_contained(body, (SELECT body FROM notes WHERE id = 7), 0.99) ORDER BY id;
 EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM notes a JOIN notes b ON near_contained(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
 SELECT a.id, b.id FROM notes a JOIN notes b ON near_contained(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
--- Other shingles are not those of the index.
+-- The index does not contain shingles of another kind.
 EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE near_contained('some text', body, 0.8, 4);
--- A comparison with a constant takes it too, and is checked row by row.
+-- A comparison with a constant uses it, too, and is checked row by row.
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE containment('some text of five words', body) > 0.8;
 SELECT id FROM notes WHERE containment(body, (SELECT body FROM notes WHERE id = 7)) >= 0.99 ORDER BY id;
@@ -140,7 +140,7 @@ SELECT near_contained('a', 'b', 0);
 SELECT near_contained('a', 'b', unit => 'byte');
 \set SHOW_CONTEXT errors
 
--- An index on the documents themselves, some of which are longer than the number of keys.
+-- An index on the documents themselves, some of which have more shingles than the number of keys.
 SELECT 'a b c d e' %> _ball('b c d x', 0.5, 3, 'word', 'case') AS contains, _ball('b c d x', 0.51, 3, 'word', 'case') <% 'a b c d e' AS commuted,
        'a b c d' <% _ball('b c d e f', 0.5, 3, 'word', 'case') AS contained, _ball('b c d e f', 0.51, 3, 'word', 'case') %> 'a b c d' AS commuted,
        '' <% _ball('a', 0.1, 3, 'word', 'case') AS empty_part, 'a' %> _ball('', 0.1, 3, 'word', 'case') AS empty_center;
@@ -168,12 +168,12 @@ RESET plan_cache_mode;
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE containment('some text of five words', body) > 0.8;
 EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE 0.5 <= containment(body, 'some text of five words');
--- An index of sets is there as well; neither serves other shingles.
+-- There is an index on sets, too; neither supports shingles of another kind.
 CREATE INDEX notes_chars ON notes USING neardup (shingle_hashes(body, 5, 'char'));
 EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE near_contained('some text of five words', body, 0.9, 5, 'char');
 SELECT explain('SELECT id FROM notes WHERE near_contained(''some text'', body, 0.8, 4)');
 RESET enable_seqscan;
--- In a scope, on an expression, a part of the rows, and partitions.
+-- In a scope, on an expression, on some of the rows, and on partitions.
 CREATE TABLE letters (tenant int, id int, title text, body varchar) PARTITION BY LIST (tenant);
 CREATE TABLE letters_1 PARTITION OF letters FOR VALUES IN (1);
 CREATE TABLE letters_2 PARTITION OF letters FOR VALUES IN (2);
@@ -205,7 +205,7 @@ RESET enable_seqscan;
 SELECT near_dup_index_check('notes_body'), near_dup_index_check('letters_1_tenant_body_idx');
 DROP TABLE letters;
 
--- All pairs of which one contains the other.
+-- All pairs in which one contains the other.
 CREATE TABLE parts (key text, body text);
 INSERT INTO parts VALUES ('whole', 'one two three four five six seven eight'), ('part', E'THREE, four,\nfive'), ('copy', 'three four five'),
     ('half', 'six seven eight nine ten'), ('short', 'one two'), ('empty', ''), ('null', NULL);

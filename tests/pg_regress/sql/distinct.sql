@@ -15,7 +15,7 @@ SELECT * FROM near_dup_distinct(NULL::int, :ranked, 0.5);
 SELECT * FROM near_dup_distinct(NULL::int, :ranked, 0.5, 2);
 SELECT * FROM near_dup_distinct(NULL::int, :ranked, 0.95, 2);
 SELECT * FROM near_dup_distinct(NULL::int, :ranked, 0.5, 3, k => 1, unit => 'char', fold => 'none');
--- The query is not read on for rows that nobody has asked for.
+-- The query is not read further for rows that nobody has requested.
 SELECT count(*) FROM near_dup_distinct(NULL::int, 'SELECT i, i || '' a b'' FROM (VALUES (1), (2), (0)) v (i) WHERE 1 / i > -1', 0.5, 2);
 SELECT count(*) FROM near_dup_distinct(NULL::int, 'SELECT i, i || '' a b'' FROM (VALUES (1), (2), (0)) v (i) WHERE 1 / i > -1', 0.5, 3);
 -- Every form, a domain, a key by reference, a NULL key.

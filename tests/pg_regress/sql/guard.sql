@@ -1,7 +1,7 @@
--- No near-duplicate gets in.
+-- No near-duplicate is accepted.
 CREATE TABLE docs (id int PRIMARY KEY, tenant int, body text, sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
 
--- It insists on an index, when it is set up and before a row is let in.
+-- It requires an index, when it is created and before a row is accepted.
 SELECT near_dup_protect('docs', 'sig', 0.8);
 CREATE INDEX docs_sig ON docs USING neardup (sig minhash_ops (threshold = 0.9));
 SELECT near_dup_protect('docs', 'sig', 0.8);
@@ -14,7 +14,7 @@ SELECT near_dup_protect('docs', 'sig', 0.8, trigger_name => 'guard');
 SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname LIKE 'guard%' ORDER BY tgname;
 INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten');
 
--- Rejected, as by an exclusion constraint.
+-- Rejected like by an exclusion constraint.
 \set VERBOSITY sqlstate
 INSERT INTO docs VALUES (2, 1, 'One, two, three, four, five, six, seven, eight, nine, ten!');
 \set VERBOSITY default
@@ -28,13 +28,13 @@ EXCEPTION WHEN exclusion_violation THEN
     RAISE NOTICE '% % % % key %', c, t, s, d, k;
 END $$;
 
--- The message says how similar, rounded down.
+-- The message tells the similarity, rounded down.
 INSERT INTO docs SELECT 2, 1, string_agg('w' || n, ' ') FROM generate_series(1, 200) n;
 INSERT INTO docs SELECT 3, 1, string_agg('w' || n, ' ') || ' more' FROM generate_series(1, 200) n;
 SELECT minhash_sim(a.sig, minhash(a.body || ' more')) FROM docs a WHERE id = 2;
 DELETE FROM docs WHERE id = 2;
 
--- Within one statement, and by COPY.
+-- Within one statement, and with COPY.
 INSERT INTO docs VALUES (2, 1, 'alpha beta gamma delta epsilon zeta eta theta'), (3, 1, 'alpha beta gamma delta epsilon zeta eta theta');
 COPY docs (id, tenant, body) FROM stdin;
 2	1	alpha beta gamma delta epsilon zeta eta theta
@@ -51,10 +51,10 @@ INSERT INTO docs VALUES (4, 1, 'alpha beta gamma delta epsilon zeta eta theta'),
 ROLLBACK;
 DELETE FROM docs WHERE id = 2;
 
--- Rows without a document are always let in.
+-- Rows without a document are always accepted.
 INSERT INTO docs VALUES (4, 1, NULL), (5, 1, NULL), (6, 1, ''), (7, 1, '...');
 
--- Upserts, updates of a row by itself, and rows that are gone.
+-- Upserts, updates of a row that is near only itself, and deleted rows.
 INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten') ON CONFLICT DO NOTHING;
 INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten') ON CONFLICT (id) DO UPDATE SET tenant = 2 RETURNING id, tenant;
 UPDATE docs SET body = body || ' eleven' WHERE id = 1;
@@ -75,13 +75,13 @@ SAVEPOINT t;
 INSERT INTO docs VALUES (12, 1, 'first written then rolled back and written again later');
 ROLLBACK TO t;
 COMMIT;
--- Rows that exchange their documents, and one that takes that of a row deleted by the same statement.
+-- Rows that exchange their documents, and one that gets the document of a row deleted by the same statement.
 INSERT INTO docs VALUES (13, 1, 'the document of the thirteenth row is this one');
 UPDATE docs SET body = other.body FROM docs AS other WHERE docs.id + other.id = 24 AND docs.id <> other.id;
 WITH gone AS (DELETE FROM docs WHERE id = 13 RETURNING body) INSERT INTO docs SELECT 14, 1, body FROM gone;
 SELECT id FROM docs ORDER BY id;
 
--- Rows that earlier triggers change or delete are looked at in their last state.
+-- Rows that earlier triggers change or delete are checked in their last state.
 CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.tenant = 101 THEN
@@ -124,7 +124,7 @@ UPDATE docs SET id = 21 WHERE id = 20;
 COMMIT;
 DROP TRIGGER guard ON docs;
 
--- A table with duplicates stays editable: only what a row was not near before counts.
+-- A table with duplicates stays editable: only rows that a row was not near before count.
 CREATE TABLE legacy (id int PRIMARY KEY, tenant int, body text, sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
 INSERT INTO legacy VALUES (1, 1, 'one two three four five six seven eight nine ten'), (2, 1, 'one two three four five six seven eight nine ten'),
     (3, 1, 'alpha beta gamma delta epsilon zeta eta theta'), (4, 2, 'one two three four five six seven eight nine ten');
@@ -140,7 +140,7 @@ UPDATE legacy SET body = 'a text of its own that has nothing to do with others' 
 UPDATE legacy SET body = 'one two three four five six seven eight nine ten eleven twelve thirteen' WHERE id = 2;
 SELECT id, tenant, body FROM legacy ORDER BY id;
 
--- An UPDATE may keep a near pair, never make one.
+-- An UPDATE may keep a near pair, but never create one.
 CREATE TABLE pairs (id int PRIMARY KEY, body text);
 INSERT INTO pairs VALUES (1, 'one two three four five six seven eight'), (2, 'one two three four five six seven eight'), (3, 'another text');
 CREATE INDEX ON pairs USING neardup (body);
@@ -161,7 +161,7 @@ UPDATE docs SET tenant = 1 WHERE id = 30;
 INSERT INTO docs VALUES (32, NULL, 'alpha beta gamma delta epsilon zeta eta theta');
 INSERT INTO docs VALUES (33, NULL, 'alpha beta gamma delta epsilon zeta eta theta');
 
--- An index within the scope: of its rows alone, but NULLs are equal here, too.
+-- An index within the scope contains only its rows, but NULLs are equal here, too.
 CREATE TABLE tenants (id int PRIMARY KEY, tenant text COLLATE "C", kind int, sig minhash_signature);
 CREATE INDEX tenants_kind ON tenants USING neardup (kind, sig);
 SELECT near_dup_protect('tenants', 'sig', 0.8, scope => '{tenant}');
@@ -176,7 +176,7 @@ INSERT INTO tenants VALUES (4, 'a', NULL, minhash('x y z')), (5, NULL, NULL, min
 INSERT INTO tenants VALUES (6, 'a', NULL, minhash('x y z'));
 INSERT INTO tenants VALUES (6, NULL, NULL, minhash('x y z'));
 
--- Documents, by their resemblance: cut as the condition says, by an index that cuts them alike.
+-- Documents, by their resemblance: cut as in the condition, with an index that cuts them in the same way.
 CREATE TABLE padded (id int PRIMARY KEY, body char(20));
 SELECT near_dup_protect('padded', 'body', 0.8);
 DROP TABLE padded;
@@ -224,7 +224,7 @@ INSERT INTO sets VALUES (5, '{5,6,7,8,9,10}');
 INSERT INTO sets VALUES (6, '{5,6,7,8,9}');
 INSERT INTO sets VALUES (6, '{10,9,9}');
 
--- Partitions: looked at from the root.
+-- Partitions: searched from the root.
 CREATE TABLE parts (id int, day int, body text, sig minhash_signature, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
 CREATE TABLE parts_2 (sig minhash_signature, day int NOT NULL, id int NOT NULL, body text);
@@ -237,7 +237,7 @@ INSERT INTO parts_2 (id, day, body, sig) SELECT 3, 12, 'a b c d e', minhash('a b
 UPDATE parts SET day = 15;
 SELECT tableoid::regclass, id, day FROM parts;
 
--- Row-level security: enforced for all, but no hidden key is told.
+-- Row-level security: enforced for all, but no hidden key is revealed.
 CREATE ROLE guard_reader;
 ALTER TABLE docs ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON docs USING (tenant = 7);
@@ -263,7 +263,7 @@ SELECT near_dup_protect('wrong', 'id', 0.8);
 SELECT near_dup_protect('wrong', 'sig', 0.8, unit => 'char');
 SELECT near_dup_protect('wrong', 'sig', 0.8, scope => '{id,tenant}');
 SELECT near_dup_protect('wrong', NULL, 0.8);
--- No other type has values that are near each other.
+-- No other type has values that can be near each other.
 CREATE FUNCTION outcome(type oid) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('CREATE TABLE of_type (value %s)', format_type(type, NULL));
@@ -315,7 +315,7 @@ SELECT near_dup_protect('"The schema"."The table"', 'The sig', 0.8, scope => '{T
 INSERT INTO "The schema"."The table" VALUES (1, minhash('a b c'), 'x'), (2, minhash('a b c'), 'y');
 INSERT INTO "The schema"."The table" VALUES (3, minhash('a b c'), 'x');
 
--- A scope of the trigger's own is a list of names as SQL writes them.
+-- The scope of a trigger created by hand is a list of names as in SQL.
 CREATE TABLE listed (id int PRIMARY KEY, "a,b" int, "Größe" int, tenant int, sig minhash_signature);
 CREATE INDEX ON listed USING neardup (sig);
 SELECT near_dup_protect('listed', 'sig', 0.8, scope => '{"a,b",Größe,tenant}');
@@ -329,7 +329,7 @@ INSERT INTO listed VALUES (6, 1, 2, 2, minhash('a b c'));
 CREATE OR REPLACE TRIGGER by_hand AFTER INSERT ON listed FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'scope=tenant,,id');
 INSERT INTO listed VALUES (6, 1, 2, 2, minhash('a b c'));
 
--- Columns that are renamed are followed, and columns that the guard reads are not dropped.
+-- Renamed columns are followed, and columns that the guard reads cannot be dropped.
 CREATE TABLE renamed (part int, tenant int, day date, sig minhash_signature) PARTITION BY LIST (part);
 CREATE TABLE renamed_1 PARTITION OF renamed FOR VALUES IN (1);
 CREATE TABLE renamed_2 (gone int, sig minhash_signature, day date, tenant int, part int);

@@ -6,7 +6,7 @@ SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'docs_guard';
 INSERT INTO docs VALUES (1, 'one and the same text', now(), 'live'), (2, 'one and the same text', NULL, 'draft'), (3, 'one and the same text', NULL, 'live');
 INSERT INTO docs VALUES (4, 'one and the same text', NULL);
 INSERT INTO docs VALUES (4, 'one and the same text', now());
--- One that comes to satisfy it is a new row, and an old copy is no excuse; one that ceases is no obstacle.
+-- A row that comes to satisfy it counts as a new row, even if it has an old copy; one that ceases to satisfy it is no longer an obstacle.
 UPDATE docs SET deleted_at = NULL WHERE id = 1;
 UPDATE docs SET deleted_at = NULL, body = body || '!' WHERE id = 1;
 UPDATE docs SET state = 'draft' WHERE id = 3;
@@ -17,12 +17,12 @@ UPDATE docs SET state = 'live' WHERE id < 3;
 UPDATE docs SET state = NULL WHERE id = 2;
 UPDATE docs SET state = 'live' WHERE id = 1;
 SELECT id, deleted_at IS NOT NULL AS deleted, state FROM docs ORDER BY id;
--- Columns of the condition are renamed, not dropped.
+-- Columns of the condition can be renamed, but not dropped.
 ALTER TABLE docs RENAME deleted_at TO gone_at;
 INSERT INTO docs VALUES (5, 'one and the same text', NULL);
 INSERT INTO docs VALUES (5, 'one and the same text', now());
 ALTER TABLE docs DROP gone_at;
--- A partial index serves if the condition implies its own.
+-- A partial index can be used if the condition implies its own.
 SELECT near_dup_unprotect('docs');
 DROP INDEX docs_all;
 CREATE INDEX docs_live ON docs USING neardup (body) WHERE gone_at IS NULL;
@@ -35,7 +35,7 @@ UPDATE docs SET gone_at = now() WHERE id = 6;
 UPDATE docs SET gone_at = NULL WHERE id = 7;
 UPDATE docs SET id = 8 WHERE id = -6;
 
--- Notes, and partitions whose columns are in another order.
+-- Notes, and partitions whose columns are in a different order.
 CREATE TABLE parted (id int, part int, body text, is_open bool NOT NULL DEFAULT true, PRIMARY KEY (id, part)) PARTITION BY LIST (part);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1);
 CREATE TABLE parted_2 (gone int, is_open bool NOT NULL DEFAULT true, body text, part int NOT NULL, id int NOT NULL);
@@ -59,7 +59,7 @@ EXCEPTION WHEN exclusion_violation THEN
     RAISE NOTICE 'one of them: %', existing BETWEEN 1 AND 4;
 END $$;
 
--- Conditions that are none.
+-- Invalid conditions.
 SELECT near_dup_protect('docs', 'body', 0.8, condition => 'gone_at < now()');
 SELECT near_dup_protect('docs', 'body', 0.8, condition => 'id');
 SELECT near_dup_protect('docs', 'body', 0.8, condition => 'true');

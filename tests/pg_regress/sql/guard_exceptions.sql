@@ -1,4 +1,4 @@
--- Pairs that are no near-duplicates, by decision.
+-- Pairs that are declared not to be near-duplicates.
 CREATE TABLE docs (id int PRIMARY KEY, body text);
 CREATE INDEX ON docs USING neardup (body);
 CREATE TABLE docs_distinct (a int, b int, decided_by text DEFAULT current_user, PRIMARY KEY (a, b));
@@ -6,7 +6,7 @@ SELECT near_dup_protect('docs', 'body', 0.8, exceptions => 'docs_distinct');
 SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'docs_guard';
 INSERT INTO docs VALUES (1, 'one and the same text');
 INSERT INTO docs VALUES (2, 'one and the same text');
--- The key is drawn first; exception and row come in one transaction.
+-- The key is drawn first; the exception and the row are inserted in one transaction.
 BEGIN;
 INSERT INTO docs_distinct VALUES (2, 1);
 INSERT INTO docs VALUES (2, 'one and the same text');
@@ -23,7 +23,7 @@ UPDATE docs SET body = 'one and the same text' WHERE id = 3;
 INSERT INTO docs_distinct VALUES (1, 3);
 UPDATE docs SET body = 'one and the same text' WHERE id = 3;
 SELECT * FROM docs ORDER BY id;
--- As of now, whatever the transaction's snapshot.
+-- As of now, whatever the transaction's snapshot is.
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT count(*) FROM docs;
 INSERT INTO docs_distinct VALUES (1, 6), (6, 2), (6, 3);
@@ -31,7 +31,7 @@ INSERT INTO docs VALUES (6, 'one and the same text');
 ROLLBACK;
 SELECT near_dup_unprotect('docs');
 
--- Notes: a pair that is excepted has none, and one that comes to be loses it.
+-- Notes: an excepted pair has none, and a pair that becomes excepted loses its note.
 SELECT near_dup_protect('docs', 'body', 0.8, action => 'note', exceptions => 'docs_distinct');
 SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'docs_distinct'::regclass AND NOT tgisinternal;
 INSERT INTO docs VALUES (10, 'One and the same text');
@@ -51,7 +51,7 @@ SELECT key, near_key FROM docs_near_dups ORDER BY key, near_key;
 ALTER TABLE docs_distinct RENAME TO apart;
 INSERT INTO apart VALUES (10, 2);
 SELECT key, near_key FROM docs_near_dups ORDER BY key, near_key;
--- A table that is none.
+-- Tables that cannot be exceptions.
 ALTER TABLE apart RENAME a TO c;
 UPDATE docs SET body = body || ' changed' WHERE id = 10;
 INSERT INTO apart VALUES (1, 1);
@@ -71,7 +71,7 @@ ALTER TABLE others OWNER TO exceptions_owner;
 SELECT near_dup_protect('docs', 'body', 0.8, exceptions => 'others');
 DROP TABLE others;
 DROP ROLE exceptions_owner;
--- A writer needs no right on exceptions.
+-- A writer needs no privileges on exceptions.
 CREATE ROLE exceptions_writer;
 CREATE TABLE pairs (a int, b int);
 GRANT SELECT, INSERT ON docs TO exceptions_writer;

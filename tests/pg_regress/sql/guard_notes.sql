@@ -1,4 +1,4 @@
--- Near-duplicates are let in, and noted.
+-- Near-duplicates are accepted and noted.
 CREATE TABLE docs (id int PRIMARY KEY, tenant int, body text, seen int DEFAULT 0);
 
 -- Requirements: an index, a primary key, valid arguments.
@@ -20,7 +20,7 @@ CREATE TRIGGER guard AFTER INSERT ON docs FOR EACH ROW EXECUTE FUNCTION near_dup
 INSERT INTO docs VALUES (1, 1, 'never there');
 DROP TRIGGER guard ON docs;
 
--- A row that was there before counts.
+-- A row that existed before counts.
 INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten');
 SELECT near_dup_protect('docs', 'body', 0.5, action => 'note', most => 2);
 \d docs_near_dups
@@ -29,14 +29,14 @@ SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'docs'::re
 CREATE VIEW noted AS SELECT key, near_key, round(similarity::numeric, 2) AS similarity FROM docs_near_dups ORDER BY key, similarity DESC, near_key;
 INSERT INTO docs VALUES (2, 1, 'One, two, three, four, five, six, seven, eight, nine, ten, eleven!');
 INSERT INTO docs VALUES (3, 1, 'one two three four five six seven eight nine ten eleven twelve');
--- Only the two most similar, and a SELECT in the same transaction sees them.
+-- Only the two most similar ones, and a SELECT in the same transaction sees them.
 BEGIN;
 INSERT INTO docs VALUES (4, 1, 'one two three four five six seven eight nine ten eleven twelve');
 SELECT * FROM noted;
 ROLLBACK;
 SELECT * FROM noted;
 
--- The rows of one statement in their order, by COPY too.
+-- The rows of one statement in their order, also with COPY.
 COPY docs (id, tenant, body) FROM stdin;
 6	1	alpha beta gamma delta epsilon
 5	1	alpha beta gamma delta epsilon zeta
@@ -45,7 +45,7 @@ COPY docs (id, tenant, body) FROM stdin;
 SELECT * FROM noted WHERE key > 4;
 SELECT noted_at BETWEEN now() - interval '1 hour' AND clock_timestamp() AS now, count(*) FROM docs_near_dups GROUP BY 1;
 
--- A change that nothing depends on leaves the notes, a deletion or a change of the text or of the key ends those that name the row.
+-- A change that nothing depends on keeps the notes; a deletion, or a change of the text or the key, removes those that name the row.
 UPDATE docs SET seen = seen + 1;
 SELECT * FROM noted;
 UPDATE docs SET body = body || ' and twelve' WHERE id = 1;
@@ -66,16 +66,16 @@ INSERT INTO docs VALUES (8, 1, 'of its own') ON CONFLICT DO NOTHING;
 INSERT INTO docs VALUES (8, 1, 'alpha beta gamma delta epsilon zeta') ON CONFLICT (id) DO UPDATE SET body = excluded.body;
 SELECT * FROM noted;
 COMMIT;
--- An exchange of texts: both have changed.
+-- An exchange of texts: both rows have changed.
 UPDATE docs SET body = other.body FROM docs AS other WHERE docs.id + other.id = 15 AND docs.id <> other.id;
 SELECT * FROM noted;
 
--- Beside a guard that rejects.
+-- Together with a guard that rejects.
 SELECT near_dup_protect('docs', 'body', 0.9, trigger_name => 'rejecting');
 INSERT INTO docs VALUES (30, 1, 'of its own');
 DROP TRIGGER rejecting ON docs;
 
--- Triggers of the user's that write into the table themselves.
+-- The user's triggers that write into the table themselves.
 CREATE FUNCTION copies() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.seen = 1 THEN
@@ -93,7 +93,7 @@ INSERT INTO docs VALUES (51, 1, 'to be changed when it is there changed', 0);
 SELECT * FROM noted WHERE key >= 40;
 DROP TRIGGER a_copy ON docs;
 
--- Names may change; a table of notes that is needed cannot go alone.
+-- Names may change; a table of notes that is needed cannot be dropped alone.
 ALTER TABLE docs_near_dups RENAME TO copies;
 ALTER TABLE docs RENAME body TO content;
 INSERT INTO docs VALUES (60, 1, 'to be copied when it is there');
@@ -114,7 +114,7 @@ DROP TABLE docs, keyless, taken;
 SELECT count(*) FROM copies;
 DROP TABLE copies CASCADE;
 
--- Signatures, sets and bits; a key beside a primary key of several columns, partitions, scopes, a window.
+-- Signatures, sets and bits; a key in addition to a primary key of several columns, partitions, scopes, a window.
 CREATE TABLE parted (id text, part int, tenant int, at date, body text,
     sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED,
     hashes bigint[] GENERATED ALWAYS AS (shingle_hashes(body)) STORED,
@@ -140,7 +140,7 @@ UPDATE parted SET part = 3 - part WHERE id = 'a';
 SELECT key, near_key, similarity FROM by_sig ORDER BY key, near_key;
 DELETE FROM parted WHERE id = 'a';
 SELECT key, near_key, similarity FROM by_bits ORDER BY key, near_key;
--- Two similar rows with one key, and one without.
+-- Two similar rows with the same key, and one without a key.
 INSERT INTO parted (id, part, tenant, body) VALUES ('b, "b"', 1, 1, 'one and the same text');
 ALTER TABLE parted DROP CONSTRAINT parted_pkey;
 ALTER TABLE parted ALTER id DROP NOT NULL;
@@ -150,7 +150,7 @@ DELETE FROM parted WHERE id IS NULL;
 TRUNCATE parted_1;
 DROP TABLE parted, by_sig, by_set, by_bits;
 
--- The key is a column, whatever becomes of the primary key, and follows when it is renamed.
+-- The key is a column, whatever happens to the primary key, and is followed when it is renamed.
 CREATE TABLE docs (id int PRIMARY KEY, other int NOT NULL, body text);
 CREATE INDEX ON docs USING neardup (body);
 SELECT near_dup_protect('docs', 'body', 0.8, action => 'note');
@@ -210,7 +210,7 @@ DELETE FROM docs WHERE id = '{1,1}';
 DROP TABLE docs, docs_near_dups;
 DROP ROLE notes_owner;
 
--- Whoever may write the table needs no right on the notes; the owner of one table writes into no other's.
+-- A role that may write the table needs no privileges on the notes; the owner of one table cannot write into notes of another's.
 CREATE ROLE notes_writer;
 CREATE ROLE notes_owner;
 CREATE TABLE docs (id int PRIMARY KEY, body text);

@@ -35,7 +35,7 @@ INSERT INTO rooted VALUES (1, 2, minhash(:text)) ON CONFLICT (id, part) DO UPDAT
 INSERT INTO rooted VALUES (1, 1, minhash(:text));
 SELECT tableoid::regclass, id, part FROM rooted;
 
--- No row is named that row-level security may hide: of partitions also by the policy of a table between.
+-- No row is named that row-level security may hide, in partitions also because of the policy of a table in between.
 CREATE TABLE vault (id int PRIMARY KEY, sig minhash_signature) PARTITION BY LIST (id);
 CREATE TABLE vault_1 PARTITION OF vault FOR VALUES IN (1, 2, 3) PARTITION BY LIST (id);
 CREATE TABLE vault_1_1 PARTITION OF vault_1 FOR VALUES IN (1, 2, 3);
@@ -65,7 +65,7 @@ INSERT INTO generated (id, body) VALUES (2, upper(:text));
 INSERT INTO generated (id, body) VALUES (2, :text || '!');
 INSERT INTO generated (id, body) VALUES (2, :text || '!') ON CONFLICT (key) DO UPDATE SET body = upper(:text);
 
--- Each partition is searched by the keys of its own index, whatever its options and its columns in front.
+-- Each partition is searched with the keys of its own index, whatever its options and its leading columns are.
 CREATE TABLE unlike (part int, id int, tenant int, body text, PRIMARY KEY (part, id)) PARTITION BY LIST (part);
 DO $$ BEGIN
     FOR part IN 1 .. 7 LOOP
@@ -107,6 +107,6 @@ SELECT near_dup_protect('near_and_far', 'sig', 0.8, trigger_name => 'again');
 DROP FOREIGN DATA WRAPPER guard_wrapper CASCADE;
 INSERT INTO near_and_far VALUES (1, minhash(:text));
 
--- A partition that comes later needs its index, too.
+-- A partition that is added later needs its own index, too.
 CREATE TABLE later PARTITION OF near_and_far FOR VALUES IN (3);
 INSERT INTO near_and_far VALUES (3, minhash('another text'));

@@ -1,4 +1,4 @@
--- Within a window of time only rows count that are no further apart. NULL and infinity are near nothing, and a day is 24 hours.
+-- Within a window of time, only rows that are no further apart count. NULL and infinity are near nothing, and a day is 24 hours.
 CREATE TABLE news (id int PRIMARY KEY, published timestamptz, sig minhash_signature);
 CREATE INDEX ON news USING neardup (sig);
 SELECT near_dup_protect('news', 'sig', 0.8, within => 'published', by => '1 month');
@@ -35,7 +35,7 @@ INSERT INTO news_of_days VALUES (3, '2024-01-06', '2024-01-01', minhash('some ne
 CREATE TRIGGER by_nothing AFTER INSERT ON news_of_days FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'within=day', 'by=abc');
 INSERT INTO news_of_days VALUES (3, NULL, NULL, minhash('some news'));
 
--- Of partitions by it those in reach are searched, here and below, and the default one always.
+-- If the table is partitioned by it, the partitions in reach are searched, here and below, and always the default one.
 CREATE TABLE days (id int, day date, sig minhash_signature) PARTITION BY RANGE (day);
 CREATE TABLE days_1 PARTITION OF days FOR VALUES FROM (MINVALUE) TO ('2024-01-01');
 CREATE TABLE days_2 PARTITION OF days FOR VALUES FROM ('2024-01-01') TO ('2024-02-01') PARTITION BY RANGE (day);

@@ -1,16 +1,16 @@
--- Hamming distance, and keys to look close bit strings up with a B-tree.
+-- Hamming distance, and keys for looking up close bit strings with a B-tree.
 SELECT bit_hamming(B'1011', B'0010'), bit_hamming(B'', B''), bit_hamming(X'ff', X'ff'),
        bit_hamming(X'0123456789abcdef', X'fedcba9876543210'),
        bit_hamming(B'101'::varbit, B'010'::varbit), bit_hamming(NULL, B'1') IS NULL;
 SELECT bit_hamming(B'1', B'11');
 
--- Against counting ones, for lengths around whole bytes and words.
+-- Compared with counting ones, for lengths around whole bytes and words.
 SELECT count(*), bool_and(bit_hamming(a, b) = length(replace((a # b)::text, '0', ''))) AS right_count
 FROM (SELECT left(string_agg(md5(i::text || j), ''), n)::text, n FROM generate_series(1, 20) i, generate_series(1, 3) j,
       unnest(ARRAY[2, 4, 16, 18, 32, 64]) n GROUP BY i, n) v (hex, n),
      LATERAL (SELECT ('x' || hex)::varbit AS a, ('x' || reverse(hex))::varbit AS b) bits;
 
--- As many keys as subsets: B over B - d.
+-- The same number of keys as subsets: B over B - d.
 SELECT cardinality(hamming_bands(X'0123456789abcdef', 3)) AS four,
        cardinality(hamming_bands(X'0123456789abcdef', 3, 6)) AS twenty,
        cardinality(hamming_bands(X'0123456789abcdef', 0)) AS one,

@@ -1,6 +1,6 @@
--- Clusters that are kept up to date, beside clusters computed from scratch.
+-- Maintained clusters, compared with clusters computed from scratch.
 SET client_min_messages = warning;
--- Differences of the kept clusters from computed ones.
+-- Differences between the maintained clusters and computed ones.
 CREATE FUNCTION differences(clusters regclass, query text, threshold float8) RETURNS TABLE (key bigint, kept text, computed text)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -64,7 +64,7 @@ CREATE TABLE hidden (id int PRIMARY KEY, sig minhash_signature);
 CREATE INDEX ON hidden USING neardup (sig);
 ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
 SELECT near_dup_track('hidden', 'sig');
--- The order decides who stands for whom.
+-- The order determines which row represents the others.
 SELECT near_dup_track('docs', 'sig', 0.7);
 SELECT near_dup_track('docs', 'sig', 0.7, 'published DESC NULLS LAST', 'Newest docs');
 SELECT key, cluster, canonical, round(similarity::numeric, 2) AS similarity FROM docs_clusters ORDER BY key;
@@ -73,7 +73,7 @@ SELECT clusters, column_name, threshold, keep, scope, key, behind FROM near_dup_
 SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
 SELECT * FROM differences('"Newest docs"',
     'SELECT id, sig FROM docs ORDER BY published DESC NULLS LAST, id', 0.7);
--- Nothing is noted of what is not read.
+-- Changes of columns that are not read are not noted.
 UPDATE docs SET views = views + 1;
 SELECT clusters, behind FROM near_dup_tracked ORDER BY clusters::text;
 SELECT * FROM near_dup_refresh('docs_clusters');
@@ -109,7 +109,7 @@ SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id
 ROLLBACK;
 SELECT * FROM near_dup_refresh('docs_clusters');
 SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
--- Empty documents and NULL come and go.
+-- Empty documents and NULLs are added and removed.
 UPDATE docs SET body = 'a b c d e f g h i j' WHERE id IN (5, 6);
 UPDATE docs SET body = '' WHERE id = 2;
 SELECT * FROM near_dup_refresh('docs_clusters');
@@ -139,7 +139,7 @@ SELECT count(*) FROM docs_clusters;
 INSERT INTO docs (id, sig) VALUES (1, minhash('again', 1)), (2, minhash('again', 1));
 SELECT * FROM near_dup_refresh('docs_clusters');
 SELECT key, cluster, canonical FROM docs_clusters ORDER BY key;
--- A rewritten table is read anew.
+-- A rewritten table is read again.
 \set VERBOSITY terse
 ALTER TABLE docs ALTER sig TYPE minhash_signature USING minhash('something else', 1);
 \set VERBOSITY default
@@ -172,7 +172,7 @@ SELECT near_dup_track('docs', 'sig', 0.7);
 DROP TABLE docs;
 SELECT * FROM near_dup_refresh('docs_clusters');
 SELECT * FROM near_dup_tracked;
--- A key that is a part of the primary key, partitions, and tenants kept apart.
+-- A key that is a part of the primary key, partitions, and separate tenants.
 CREATE TABLE "Odd table" (
     "a key" int, tenant text COLLATE "C", day date, body text,
     sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED,
@@ -224,7 +224,7 @@ SET search_path = public;
 SELECT keep FROM near_dup_tracked WHERE relation = 'own.ranked'::regclass;
 SELECT near_dup_untrack('own.ranked_clusters');
 DROP SCHEMA own CASCADE;
--- Rights: everything belongs to the owner, and readers of the table read the clusters.
+-- Rights: everything belongs to the owner, and roles that can read the table can read the clusters.
 CREATE ROLE regress_live_owner;
 CREATE ROLE regress_live_writer;
 CREATE ROLE regress_live_reader;
@@ -253,7 +253,7 @@ SELECT * FROM theirs.docs_clusters;
 SELECT * FROM theirs.docs_clusters_queue;
 SET ROLE regress_live_owner;
 SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
--- Who does not see all rows of the table sees none of the clusters.
+-- A role that does not see all rows of the table sees none of the clusters.
 ALTER TABLE theirs.docs ENABLE ROW LEVEL SECURITY;
 SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
 SELECT count(*) FROM theirs.docs_clusters;
@@ -265,7 +265,7 @@ ALTER TABLE theirs.docs DISABLE ROW LEVEL SECURITY;
 SET ROLE regress_live_reader;
 SELECT count(*) FROM theirs.docs_clusters;
 SET ROLE regress_live_owner;
--- A key of another type is not put into the queue.
+-- A key of another type is not added to the queue.
 \set VERBOSITY terse
 ALTER TABLE theirs.docs ALTER id TYPE bigint;
 \set VERBOSITY default
@@ -296,7 +296,7 @@ COMMIT;
 SELECT rows FROM near_dup_refresh('early_clusters');
 SELECT rows FROM near_dup_refresh('early_clusters');
 DROP TABLE early, early_clusters;
--- Equal keys need not be the same.
+-- Equal keys need not be identical.
 CREATE TABLE numbers (id numeric PRIMARY KEY, sig minhash_signature);
 CREATE INDEX ON numbers USING neardup (sig);
 SELECT near_dup_track('numbers', 'sig');
@@ -310,7 +310,7 @@ SELECT * FROM near_dup_refresh('numbers_clusters');
 TABLE numbers_clusters;
 DROP TABLE numbers, numbers_clusters;
 SELECT count(*) FROM near_dup_tracked;
--- A row that went before its canonical row while no trigger looked: all is computed anew.
+-- A row that moved before its canonical row while triggers were disabled: everything is recomputed.
 CREATE TABLE unseen (id int PRIMARY KEY, place int, sig minhash_signature);
 CREATE INDEX ON unseen USING neardup (sig);
 INSERT INTO unseen SELECT i, i, minhash('one text of several words, which is there more than once') FROM generate_series(5, 7) i;
@@ -333,7 +333,7 @@ SELECT rows FROM near_dup_refresh('filled_clusters');
 SELECT pg_stat_get_xact_numscans('filled_clusters_canonical'::regclass) < 10 AS few_scans;
 COMMIT;
 DROP TABLE filled, filled_clusters;
--- A type without equality may be read by the order, and nowhere else.
+-- The order may read a type without equality, but nothing else may.
 CREATE TABLE papers (id int PRIMARY KEY, j json, w path, p point, sig minhash_signature);
 CREATE INDEX ON papers USING neardup (sig);
 INSERT INTO papers SELECT i, json_build_object('x', -i), path '((0,0),(1,1))', point(i, i), minhash('a few words') FROM generate_series(1, 3) i;
@@ -365,14 +365,14 @@ SELECT * FROM near_dup_refresh('volumes_clusters');
 CREATE TABLE repaired AS SELECT key::text, canonical::text, similarity FROM volumes_clusters;
 SELECT rows FROM near_dup_refresh('volumes_clusters', rebuild => true);
 SELECT key::text, canonical::text, similarity FROM volumes_clusters EXCEPT TABLE repaired;
--- A column that it reads is not dropped; with CASCADE the tracker goes, and writes go on.
+-- A column that it reads cannot be dropped; with CASCADE, the tracker is dropped, and writes continue.
 ALTER TABLE volumes DROP COLUMN content;
 ALTER TABLE volumes DROP COLUMN signature;
 ALTER TABLE volumes DROP COLUMN content CASCADE;
 INSERT INTO volumes VALUES ('s1', 31, '2025-01-01', minhash('words 1', 1));
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'volumes'::regclass AND NOT tgisinternal;
 SELECT near_dup_refresh('volumes_clusters');
--- It is made again when what it has left is gone.
+-- It can be created again when its remains have been removed.
 SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}', key => 'The number');
 DROP TABLE volumes_clusters;
 SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}', key => 'The number');
@@ -383,7 +383,7 @@ DROP TABLE volumes_clusters;
 SELECT to_regclass('volumes_clusters_log') AS log;
 SELECT near_dup_track('volumes', 'signature', 0.7, scope => '{room}', key => 'The number');
 DROP TABLE volumes, volumes_clusters, repaired;
--- As replication applies changes, and where all tables are published.
+-- As replication applies changes, and if all tables are published.
 CREATE TABLE live (id int PRIMARY KEY, sig minhash_signature);
 CREATE INDEX ON live USING neardup (sig);
 SELECT near_dup_track('live', 'sig');
@@ -403,7 +403,7 @@ CREATE INDEX ON a_name_of_fifty_nine_bytes_that_leaves_no_room_for_more_name USI
 SELECT near_dup_track('a_name_of_fifty_nine_bytes_that_leaves_no_room_for_more_name', 'sig', clusters => 'also_a_name_of_more_bytes_than_a_suffix_leaves_to_names_of_ours');
 SELECT tgname FROM pg_trigger WHERE tgrelid = 'a_name_of_fifty_nine_bytes_that_leaves_no_room_for_more_name'::regclass ORDER BY tgname;
 DROP TABLE a_name_of_fifty_nine_bytes_that_leaves_no_room_for_more_name, also_a_name_of_more_bytes_than_a_suffix_leaves_to_names_of_ours CASCADE;
--- Rows that do not satisfy the condition are as if they were not there.
+-- Rows that do not satisfy the condition are treated as if they did not exist.
 CREATE TABLE pages (id int PRIMARY KEY, body text, deleted_at date);
 CREATE INDEX ON pages USING neardup (body);
 INSERT INTO pages SELECT i, 'one page of several words, which says it ' || i / 3, CASE WHEN i % 3 = 0 THEN date '2024-01-01' END FROM generate_series(1, 9) i;
@@ -429,7 +429,7 @@ ALTER TABLE pages RENAME deleted_at TO gone_at;
 ALTER TABLE pages DROP gone_at;
 SELECT condition FROM near_dup_tracked;
 DROP TABLE pages, pages_clusters, repaired;
--- Pairs that are no duplicates, in either order, identical ones included.
+-- Pairs that are not duplicates, in either order, including identical ones.
 CREATE TABLE letters (id int PRIMARY KEY, body text);
 CREATE INDEX ON letters USING neardup (body);
 INSERT INTO letters SELECT i, 'the same letter of some words to everybody' FROM generate_series(1, 5) i;
@@ -471,7 +471,7 @@ INSERT INTO letters VALUES (6, 'the same letter of some words to everybody');
 SELECT near_dup_refresh('letters_clusters');
 DROP TABLE letters, letters_clusters;
 
--- An index of the rows that the condition leaves serves, and is used.
+-- An index on the rows that satisfy the condition can be used, and is used.
 CREATE TABLE memos (id int PRIMARY KEY, body text, kind text, gone bool NOT NULL DEFAULT false);
 INSERT INTO memos SELECT i, 'a memo of several words about thing ' || i / 3, 'x', i % 4 = 0 FROM generate_series(1, 12) i;
 CREATE INDEX memos_there ON memos USING neardup (body) WHERE NOT gone;

@@ -1,6 +1,6 @@
--- Clusters that are kept of texts, bit strings and sets, beside the definition.
+-- Maintained clusters of texts, bit strings and sets, compared with the definition.
 SET client_min_messages = warning;
--- Differences of the kept clusters from those by definition: of rows a and b that are near, and how similar they are.
+-- Differences of the maintained clusters from those by definition: of rows a and b that are near, and their similarity.
 CREATE FUNCTION differences(clusters regclass, tracked regclass, near text, similarity text)
 RETURNS TABLE (key bigint, kept text, defined text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -30,7 +30,7 @@ CREATE INDEX docs_body ON docs USING neardup (body);
 SELECT near_dup_track('docs', 'body');
 SELECT * FROM docs_clusters ORDER BY key;
 SELECT * FROM differences('docs_clusters', 'docs', 'near_dup(a.body, b.body)', 'resemblance(a.body, b.body)');
--- Cut otherwise.
+-- Cut differently.
 SELECT near_dup_track('docs', 'body', 0.9, clusters => 'by_char', k => 5, unit => 'char', fold => 'marks');
 CREATE INDEX ON docs USING neardup (body text_ops (k = 2));
 CREATE INDEX ON docs USING neardup (body text_ops (k = 5, unit = char, fold = marks));
@@ -61,7 +61,7 @@ INSERT INTO docs SELECT 20, string_agg('w' || i, ' ') FROM generate_series(1, 20
 INSERT INTO docs SELECT 21, string_agg('w' || i, ' ') FROM generate_series(5, 200000) i;
 SELECT rows > 1 AS found FROM near_dup_refresh('docs_clusters');
 SELECT key, canonical, round(similarity::numeric, 4) AS similarity FROM docs_clusters WHERE key >= 20 ORDER BY key;
--- A canonical row goes, and another one takes its place.
+-- A canonical row is deleted, and another one takes its place.
 DELETE FROM docs WHERE id = 1;
 SELECT new_canonical FROM near_dup_refresh('docs_clusters');
 SELECT event, to_cluster, key, replaced FROM docs_clusters_log WHERE event = 'new canonical';
@@ -122,7 +122,7 @@ SELECT rows FROM near_dup_refresh('baskets_clusters');
 SELECT * FROM differences('baskets_clusters', 'baskets', 'near_dup(a.goods, b.goods)', 'jaccard(a.goods, b.goods)');
 SELECT clusters, threshold, k, unit, fold FROM near_dup_tracked WHERE k IS NULL ORDER BY clusters::text;
 
--- Arguments that do not fit.
+-- Unsuitable arguments.
 SELECT near_dup_track('docs', 'content', 2);
 SELECT near_dup_track('docs', 'content', k => 0);
 SELECT near_dup_track('docs', 'content', unit => 'line');

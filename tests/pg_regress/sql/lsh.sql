@@ -13,7 +13,7 @@ SELECT cardinality(minhash_bands(m, 25, 5)) AS keys,
        minhash_bands(m, 25, 5) && minhash_bands(minhash('entirely different text, not alike'), 25, 5) AS different,
        cardinality(minhash_bands(minhash(''), 25, 5)) AS empty
 FROM minhash('Some other words and more') m;
--- The measured share of pairs with a common band is the curve: Jaccard 1/2, 20 bands of 5 rows.
+-- The measured share of pairs with a common band follows the curve: Jaccard 1/2, 20 bands of 5 rows.
 SELECT abs(avg((minhash_bands(minhash(a), 20, 5) && minhash_bands(minhash(b), 20, 5))::int)
            - lsh_probability(0.5, 20, 5)) < 0.05 AS on_the_curve
 FROM generate_series(1, 2000) i,

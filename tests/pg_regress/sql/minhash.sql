@@ -22,7 +22,7 @@ WITH pair AS (
 )
 SELECT count(*) FILTER (WHERE truth BETWEEN (x).low AND (x).high) >= 97 AS held FROM measured;
 
--- Containment: exactly 1 for subsets, 0 for strangers.
+-- Containment: exactly 1 for subsets, 0 for unrelated sets.
 SELECT minhash_containment(minhash('a b c d e'), minhash('a b c d e f g h')) AS subset,
        minhash_containment(minhash('a b c'), minhash('x y z')) IN (0, NULL) IS NOT FALSE AS stranger,
        minhash_containment(minhash(''), minhash('x y z')) AS empty_in,
@@ -45,7 +45,7 @@ LATERAL (SELECT minhash_agg(i, s) FILTER (WHERE i % 3 = 0) AS part,
                 minhash_agg(i, s) FILTER (WHERE i % 3 <> 0) AS rest,
                 minhash_agg(i, s) AS whole FROM generate_series(1, 700) i) x;
 
--- Packing keeps the low bits, whatever was packed before; the estimate is corrected for chance.
+-- Packing keeps the low bits, no matter how the signature was packed before; the estimate is corrected for chance.
 SELECT minhash_pack(minhash_pack(m, 8), 2) = minhash_pack(m, 2) AS stepwise,
        octet_length(minhash_pack(m, 1)::bytea) AS bytes_1, octet_length(minhash_pack(m, 8)::bytea) AS bytes_8,
        minhash_sim(minhash_pack(m, 4), minhash_pack(m, 4)) AS self,
@@ -68,7 +68,7 @@ SELECT minhash_sim(minhash_import('{1,2,3,4}', 'x'), minhash_import('{1,2,3,5}',
        (minhash_describe(minhash_import('{4294967295,4294967295}'))).parameters -> 'empty' AS empty,
        (minhash_describe(minhash_import('{4294967295,7}'))).slots AS not_empty;
 
--- Aggregates: what minhash makes of the array; NULL without elements.
+-- Aggregates: the same result as minhash of the array; NULL without elements.
 SELECT minhash_agg(w) = minhash(array_agg(w)) AS texts,
        minhash_agg(w, 64) = minhash(array_agg(w), 64) AS sized,
        minhash_agg(w, 64, 7) = minhash(array_agg(w), 64, 7) AS seeded,
@@ -82,11 +82,11 @@ FROM generate_series(1, 3000) i;
 SELECT minhash_agg(x) IS NULL AS no_rows FROM (SELECT 1 AS x WHERE false) x;
 SELECT minhash_agg(NULL::text) IS NULL AS only_nulls, minhash_union(NULL) IS NULL AS no_union;
 
--- Parts together are the whole.
+-- Parts together equal the whole.
 SELECT minhash_union(m) = (SELECT minhash_agg(i) FROM generate_series(1, 5000) i) AS whole
 FROM (SELECT minhash_agg(i) AS m FROM generate_series(1, 5000) i GROUP BY i % 7) parts;
 
--- In parallel as in series, hashed as sorted.
+-- Parallel equals serial, hashed equals sorted.
 CREATE TABLE elements AS SELECT i, i % 50 AS g, 'w' || i AS w FROM generate_series(1, 60000) i;
 ALTER TABLE elements SET (parallel_workers = 2);
 CREATE TABLE serial AS SELECT g, minhash_agg(w) AS t, minhash_agg(i, 256, 3) AS n FROM elements GROUP BY g;
@@ -134,7 +134,7 @@ SELECT minhash_union(minhash_pack(minhash('a b c'), 8));
 SELECT minhash_agg(i, i) FROM generate_series(1, 3) i;
 SELECT minhash_agg(i, 2000) FROM generate_series(1, 3) i;
 
--- Half of a in b: with b 8 times as large the estimates are of use, with 250 times most slots tell nothing.
+-- Half of a is in b: if b is 8 times as large, the estimates are useful; if it is 250 times as large, most slots are not informative.
 SELECT times, bool_and(estimate IS NOT NULL) AS all_tell, sqrt(avg((estimate - 0.5) ^ 2)) < 0.15 AS of_use
 FROM (VALUES (8), (250)) t (times), generate_series(1, 40) seed, LATERAL (
     SELECT minhash_containment((SELECT minhash_agg(seed * 100000 + i) FROM generate_series(1, 20) i),

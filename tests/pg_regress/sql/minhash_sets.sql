@@ -57,7 +57,7 @@ SELECT common_shingles('SELECT id, body FROM pages', 2);
 SELECT common_shingles('SELECT body FROM pages', 0);
 \echo :LAST_ERROR_SQLSTATE
 DROP TABLE pages;
--- In PL/pgSQL, where a variable seems to stay the same.
+-- In PL/pgSQL, where a variable appears to stay the same.
 CREATE FUNCTION excluding() RETURNS TABLE (excluded text, is_right boolean) LANGUAGE plpgsql AS $$
 DECLARE
     hashes bigint[];

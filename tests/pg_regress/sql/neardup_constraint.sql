@@ -17,7 +17,7 @@ SELECT count(*), max(id) FROM docs;
 UPDATE docs SET body = document(2) WHERE id = 1;
 UPDATE docs SET body = document(1) || ' edited' WHERE id = 1;
 UPDATE docs SET id = -id;
--- NULL and empty documents do not conflict, nor do those made with other parameters.
+-- NULL and empty documents do not conflict, nor do signatures made with different parameters.
 INSERT INTO docs SELECT 3000 + i, CASE WHEN i % 2 = 0 THEN '' END FROM generate_series(1, 4) i;
 SELECT count(*) FROM docs;
 -- It names every near-duplicate, at its threshold and above.
@@ -29,7 +29,7 @@ SELECT id FROM docs WHERE near_dup_key(sig, 0.85) % near_dup_key(minhash(documen
 RESET enable_seqscan;
 SELECT near_dup_index_check('docs_no_near_dup');
 
--- Each within the other's threshold.
+-- Each is within the other's threshold.
 SELECT ta, tb, near_dup_key(a, ta) % near_dup_key(b, tb) AS ab, near_dup_key(b, tb) % near_dup_key(a, ta) AS ba
 FROM (SELECT minhash(document(1)), minhash(document(1) || ' and five words more here')) s (a, b),
      unnest('{0.5, 0.95}'::float8[]) ta, unnest('{0.5, 0.95}'::float8[]) tb ORDER BY 1, 2;
@@ -44,7 +44,7 @@ SELECT near_dup_key(B'0000', 2) % near_dup_key(B'0011', 3) AS within, near_dup_k
        near_dup_key(B'0000', 4) % near_dup_key(B'00000', 4) AS of_other_length,
        near_dup_key(B'0000', 4) % near_dup_key(minhash('a'), 0.1) AS of_other_kind;
 
--- A label says in messages which row it is, and is ignored otherwise.
+-- A label identifies the row in messages, and is ignored otherwise.
 CREATE TABLE labeled (id int, sig minhash_signature, hash bit(64));
 INSERT INTO labeled SELECT i, minhash(document(i % 10)), i::bit(64) FROM generate_series(1, 20) i;
 SET search_path = pg_catalog;
@@ -83,7 +83,7 @@ ALTER TABLE thresholds ADD EXCLUDE USING neardup (sig WITH <=>);
 \d thresholds
 DROP TABLE thresholds;
 
--- A table that has near-duplicates does not get the constraint.
+-- A table that has near-duplicates cannot get the constraint.
 CREATE TABLE copies AS SELECT i AS id, minhash(document(i % 10)) AS sig FROM generate_series(1, 20) i;
 \set VERBOSITY terse
 ALTER TABLE copies ADD EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %);
@@ -117,7 +117,7 @@ SELECT near_dup_index_check('docs_no_near_dup');
 REINDEX INDEX docs_no_near_dup;
 INSERT INTO docs VALUES (4001, document(7));
 
--- Checks say nothing of parameters; a lookup does.
+-- Checks do not warn about parameters; a lookup does.
 RESET client_min_messages;
 INSERT INTO docs (id, body) VALUES (5001, document(5001));
 CREATE TABLE parameters (sig minhash_signature, EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %));
@@ -134,7 +134,7 @@ INSERT INTO hashes SELECT 0, b # 7::bit(64) FROM hashes WHERE id = 9;
 INSERT INTO hashes SELECT 0, b # 15::bit(64) FROM hashes WHERE id = 9;
 SELECT count(*) FROM hashes;
 
--- Partitioned tables: on each partition; on 17 and later, with the partition key, on the parent.
+-- Partitioned tables: on each partition; in PostgreSQL 17 and later, with the partition key, on the parent.
 CREATE TABLE parts (tenant int, sig minhash_signature) PARTITION BY LIST (tenant);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
 ALTER TABLE parts_1 ADD EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %);
@@ -152,7 +152,7 @@ MERGE INTO unlogged u USING copies c ON c.id = u.id WHEN MATCHED THEN UPDATE SET
 MERGE INTO unlogged u USING copies c ON c.id = u.id - 100 WHEN NOT MATCHED THEN INSERT VALUES (c.id, c.sig);
 SELECT count(*) FROM unlogged;
 
--- The constraint's index serves lookups at or above its threshold, however they are written.
+-- The constraint's index supports lookups at or above its threshold, however they are written.
 CREATE TABLE kept (id int, tenant int, sig minhash_signature, hash bit(64),
     EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %),
     EXCLUDE USING neardup (tenant WITH =, near_dup_key(hash, 3) WITH %));
@@ -174,7 +174,7 @@ SELECT plan($$SELECT id FROM kept WHERE minhash_sim(sig, minhash(document(7))) >
 SELECT plan($$SELECT id FROM kept WHERE sig <=> minhash(document(7)) < 0.1$$);
 SELECT plan($$SELECT id FROM kept WHERE hamming_within(hash, B'0', 2) AND tenant = 1$$);
 SELECT plan($$SELECT a.id, b.id FROM kept a JOIN kept b ON near_dup(a.sig, b.sig, 0.9) WHERE a.id < 3$$);
--- Not below it, nor at one that is not known yet.
+-- It does not support lower thresholds, nor thresholds that are not known yet.
 SELECT plan($$SELECT id FROM kept WHERE near_dup(sig, minhash(document(7)), 0.8)$$);
 SELECT plan($$SELECT id FROM kept WHERE near_dup(sig, minhash(document(7)), random())$$);
 SELECT plan($$SELECT id FROM kept WHERE hamming_within(hash, B'0', 4) AND tenant = 1$$);
@@ -186,14 +186,14 @@ PREPARE kept_like (text) AS SELECT id FROM kept WHERE near_dup(sig, minhash($1),
 SET plan_cache_mode = force_generic_plan;
 SELECT plan($$EXECUTE kept_like ('some text')$$);
 RESET plan_cache_mode;
--- Whatever the label is.
+-- The label does not matter.
 SELECT plan($$SELECT id FROM labeled WHERE near_dup(sig, minhash(document(7)), 0.9)$$);
 SELECT id FROM labeled WHERE near_dup(sig, minhash(document(7)), 0.9);
 SELECT id FROM labeled WHERE near_dup_key(sig, 0.85, id::text) % near_dup_key(minhash(document(7)), 0.9, 'wanted');
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
--- A key of another kind finds nothing, and the planner knows.
+-- A key of another kind finds nothing, and the planner knows it.
 CREATE TABLE kinds (sig minhash_signature, EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %));
 INSERT INTO kinds SELECT minhash('text ' || i) FROM generate_series(1, 9) i;
 ANALYZE kinds;

@@ -1,4 +1,4 @@
--- An index on text: the truth about documents.
+-- An index on text: exact results for documents.
 \pset format unaligned
 \pset tuples_only on
 CREATE TABLE docs (id int PRIMARY KEY, tenant text, title text, body varchar);
@@ -25,7 +25,7 @@ SELECT id FROM docs WHERE near_dup(body, '');
 SELECT id FROM docs WHERE near_dup(body, (SELECT body FROM docs WHERE id = 7)) ORDER BY resemblance(body, (SELECT body FROM docs WHERE id = 7)) DESC LIMIT 10;
 EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON near_dup(a.body, b.body) AND a.id < b.id WHERE a.id < 20;
 SELECT a.id, b.id FROM docs a JOIN docs b ON near_dup(a.body, b.body) AND a.id < b.id WHERE a.id < 20 ORDER BY 1, 2;
--- The same keys find less similar documents, as long as those share some; far lower ones are not found by keys, nor is
+-- The same keys find less similar documents, as long as those share some; much lower thresholds are not found by keys, nor is
 -- another meaning, nor equality.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(body, 'topic1 topic2', 0.7);
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(body, 'topic1 topic2', 0.6);
@@ -37,14 +37,14 @@ SET enable_seqscan = off;
 SELECT id FROM docs WHERE body = 'one';
 SELECT id FROM docs WHERE body = 'one' AND near_dup(body, 'one');
 RESET enable_seqscan;
--- Of two indexes the one that is made for the condition, also where the document is not known yet.
+-- Of two indexes, the one made for the condition is used, even if the document is not known yet.
 CREATE INDEX docs_stop ON docs USING neardup (body text_ops (unit = stop));
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON resemblance(b.body, a.body) >= 0.8 WHERE a.id < 20;
 EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON resemblance(b.body, a.body, unit => 'stop') >= 0.8 WHERE a.id < 20;
 RESET enable_seqscan;
 DROP INDEX docs_stop;
--- A threshold and a meaning that come with the execution.
+-- A threshold and a meaning that are known only at execution.
 PREPARE lookup (text, float8) AS SELECT id FROM docs WHERE near_dup(body, $1, $2) ORDER BY id;
 SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE lookup ('one', 0.8);
@@ -73,7 +73,7 @@ CREATE INDEX ON docs USING neardup (body text_ops (fold = lower));
 CREATE INDEX ON docs USING neardup (body) INCLUDE (id);
 CREATE UNIQUE INDEX ON docs USING neardup (body);
 
--- An expression, a part of the rows, a tenant in front, a domain.
+-- An expression, some of the rows, a leading tenant column, a domain.
 CREATE INDEX docs_both ON docs USING neardup ((title || ' ' || body)) WHERE tenant = 'tenant1';
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(title || ' ' || body, 'one one') AND tenant = 'tenant1';
 SELECT id FROM docs WHERE near_dup(title || ' ' || body, 'one one') AND tenant = 'tenant1' ORDER BY id;
@@ -123,7 +123,7 @@ INSERT INTO pages SELECT 3002, site, body FROM pages WHERE id = 1;
 DELETE FROM pages WHERE id = 1;
 COMMIT;
 INSERT INTO pages SELECT 3003, site, body FROM pages WHERE id = 3002;
--- A table that breaks the rule, keys, and bounds that are none.
+-- A table that violates the constraint, keys, and invalid bounds.
 ALTER TABLE pages DROP CONSTRAINT pages_site;
 SET search_path = pg_catalog;
 ALTER TABLE public.pages ADD EXCLUDE USING neardup (public.near_dup_key(body, 0.8, label => id::text) WITH OPERATOR(public.%));
@@ -154,7 +154,7 @@ EXPLAIN (COSTS OFF) SELECT id FROM typed WHERE near_dup(c, 'some text');
 SELECT id FROM typed WHERE near_dup(c, (SELECT c FROM typed WHERE id = 3));
 SELECT id FROM typed WHERE near_dup(v, (SELECT v FROM typed WHERE id = 3)) AND near_dup(p, (SELECT p FROM typed WHERE id = 3));
 RESET enable_seqscan;
--- An update of another column gives the document no new entry where it is HOT.
+-- A HOT update of another column makes no new index entry for the document.
 SELECT rows AS before FROM near_dup_index_stats('typed_c');
 BEGIN;
 UPDATE typed SET n = 1 WHERE id < 4;

@@ -1,6 +1,6 @@
--- The access method neardup: index = sequential scan, whatever is in the column, in every state of
+-- The access method neardup: index = sequential scan, whatever the column contains, in every state of
 -- the index.
--- Parameters are mixed, of which sessions are warned.
+-- Parameters are mixed, and sessions are warned about this.
 SET client_min_messages = error;
 
 -- Options of the operator classes.
@@ -19,7 +19,7 @@ WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'neardup') ORDER BY 1;
 DROP TABLE options;
 
 -- Documents of 60 words in groups of 20 with up to 40 % of the words changed; empty ones, NULLs,
--- and some whose signatures compare with none of the others.
+-- and some whose signatures are not comparable with any of the others.
 CREATE TABLE docs (id int PRIMARY KEY, body text);
 INSERT INTO docs
 SELECT i, string_agg('w' || CASE WHEN (w * 7919 + i * 104729) % 100 < i % 20 * 2
@@ -43,7 +43,7 @@ BEGIN
         of, threshold) INTO answers, differing;
 END $$;
 
--- Autovacuum would change what the statistics of the index say.
+-- Autovacuum would change the statistics of the index.
 CREATE TABLE sigs (id int, sig minhash_signature) WITH (autovacuum_enabled = off);
 CREATE INDEX sigs_sig ON sigs USING neardup (sig);
 DO $$
@@ -137,7 +137,7 @@ INSERT INTO many SELECT n, minhash('a document ' || n || ' of ' || n % 100 || ' 
 CREATE INDEX many_sig ON many USING neardup (sig);
 SELECT near_dup_index_check('many_sig');
 SELECT rows, log_rows, segments FROM near_dup_index_stats('many_sig');
--- Checked in several passes; a row that the index lacks.
+-- Checked in several passes; a row that is missing in the index.
 UPDATE pg_index SET indisready = false WHERE indexrelid = 'many_sig'::regclass;
 INSERT INTO many VALUES (0, minhash('some text'));
 UPDATE pg_index SET indisready = true WHERE indexrelid = 'many_sig'::regclass;
@@ -174,7 +174,7 @@ SELECT explain('EXECUTE of_expression');
 EXECUTE of_expression;
 RESET enable_seqscan;
 
--- Without a condition the index is not used.
+-- Without a condition, the index is not used.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT explain('SELECT count(*) FROM sigs');
@@ -182,7 +182,7 @@ SELECT explain($$SELECT count(*) FROM sigs WHERE sig <@ _ball(minhash('some text
 RESET enable_bitmapscan;
 RESET enable_seqscan;
 
--- Parameters that no row has are worth a warning, once a session; an empty index is not.
+-- Parameters that no row has cause a warning, once per session; an empty index does not.
 \c -
 SET enable_seqscan = off;
 CREATE FUNCTION lookup_with(k int) RETURNS bigint LANGUAGE sql AS

@@ -1,7 +1,7 @@
--- ORDER BY through an index of the access method neardup: the order of a sort, complete.
+-- ORDER BY through an index of the access method neardup: the same order as by a sort, complete.
 SET client_min_messages = warning;
 
--- Clusters with edits of many sizes, among them equal ones; empty documents and NULLs.
+-- Clusters with edits of many sizes, some of them equal; empty documents and NULLs.
 CREATE TABLE docs (id int PRIMARY KEY, kind int, sig minhash_signature);
 INSERT INTO docs
 SELECT i, i % 3, minhash(string_agg('w' || CASE WHEN (w * 7919 + i * 104729) % 100 < i % 20 * 4
@@ -36,8 +36,8 @@ RESET enable_sort;
 SELECT id, sig <=> (SELECT sig FROM docs WHERE id = 20) AS distance FROM docs
 ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20), id LIMIT 8;
 
--- The distances in the order in which the index returns the rows are those of a sort; and the rows
--- are those of the table.
+-- The distances in the order in which the index returns the rows are the same as from a sort, and the rows
+-- are the same as in the table.
 CREATE FUNCTION differing(query int, condition text, most text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     by_index float8[];
@@ -77,7 +77,7 @@ SELECT count(*), (SELECT count(DISTINCT r) FROM unnest(array_agg(id)) r),
        array_agg(row(a, b)) = (SELECT array_agg(r ORDER BY r) FROM unnest(array_agg(row(a, b))) r(a float8, b float8)) AS ordered FROM (
     SELECT id, sig <=> (SELECT sig FROM docs WHERE id = 20) AS a, sig <=> (SELECT sig FROM docs WHERE id = 21) AS b
     FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20), sig <=> (SELECT sig FROM docs WHERE id = 21)) x;
--- The statistics tell of a tail: rows read beside those returned.
+-- The statistics show a tail: rows that were read in addition to those returned.
 BEGIN;
 SELECT pg_stat_get_xact_tuples_returned('docs_sig'::regclass) AS before \gset
 SELECT count(*) FROM (SELECT id FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20) LIMIT 2) x;
@@ -85,7 +85,7 @@ SELECT pg_stat_get_xact_tuples_returned('docs_sig'::regclass) - :before AS rows_
 SELECT count(*) FROM (SELECT id FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20) LIMIT 30) x;
 SELECT pg_stat_get_xact_tuples_returned('docs_sig'::regclass) - :before > 300 AS has_read_all;
 COMMIT;
--- A cursor does not see what is done while it is open.
+-- A cursor does not see changes made while it is open.
 BEGIN;
 DECLARE nearest CURSOR FOR SELECT id FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20);
 FETCH 1 FROM nearest;
@@ -100,8 +100,8 @@ SELECT q.id, n.ids FROM docs q, LATERAL (
         SELECT d.id FROM docs d ORDER BY d.sig <=> q.sig LIMIT 2) d) n
 WHERE q.id % 50 = 20 AND q.id < 1000 ORDER BY 1;
 
--- Signatures that do not compare with the query are an error of the operator, once such a row is asked
--- for; not if a condition leaves it out.
+-- Signatures that are not comparable with the query raise an error of the operator when such a row is
+-- requested, but not if a condition excludes it.
 INSERT INTO docs SELECT 2000 + i, 7, minhash('other parameters ' || i, 2) FROM generate_series(1, 10) i;
 SELECT id FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20) LIMIT 1;
 SELECT count(*) FROM (SELECT id FROM docs WHERE kind < 7 ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20)) x;
@@ -117,7 +117,7 @@ SET enable_seqscan = off;
 SELECT explain($$SELECT id FROM bodies WHERE id > 0 ORDER BY minhash(body) <=> minhash('the document number 7 and no more') LIMIT 2$$);
 SELECT id, body FROM bodies WHERE id > 0 ORDER BY minhash(body) <=> minhash('the document number 7 and no more') LIMIT 1;
 
--- Bit strings by Hamming distance, of several lengths: those of another length are an error.
+-- Bit strings by Hamming distance, of several lengths: strings of another length raise an error.
 CREATE TABLE hashes (id int, b varbit);
 INSERT INTO hashes SELECT i, ('x' || md5((i / 4)::text))::bit(64) # (i % 4)::bit(64) FROM generate_series(1, 400) i;
 INSERT INTO hashes VALUES (0, NULL);

@@ -1,8 +1,8 @@
--- Columns in front of the one that is compared.
+-- Columns before the one that is compared.
 SET client_min_messages = warning;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 
--- Columns of which an index can be made.
+-- Columns on which an index can be made.
 CREATE TABLE columns (tenant int, flags bit(8), more varbit, t text, j jsonb, sig minhash_signature, b bit(64));
 CREATE INDEX ON columns USING neardup (tenant);
 CREATE INDEX ON columns USING neardup (sig, tenant);
@@ -21,8 +21,8 @@ CREATE INDEX columns_more ON columns USING neardup (more);
 SELECT opcname FROM pg_index, pg_opclass o WHERE indexrelid = 'columns_more'::regclass AND o.oid = indclass[0];
 DROP TABLE columns;
 
--- One column of every type, its values in pairs that are written differently but equal where the type
--- has such; every row has a near-duplicate in its own scope and one in the other, and there are rows
+-- One column of every type, with values in pairs that are written differently but equal if the type
+-- has such values; every row has a near-duplicate in its own scope and one in the other, and there are rows
 -- without a scope and without a signature.
 CREATE TABLE scopes (name text, type text, a text, equal_a text, b text);
 INSERT INTO scopes VALUES
@@ -77,7 +77,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Integers of other types than the column's; what the plans are.
+-- Integers of other types than the column's; the plans.
 CREATE FUNCTION explain(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
@@ -104,7 +104,7 @@ SELECT id FROM s_int4 WHERE scope IS NULL AND near_dup(sig, minhash(document(5))
 RESET enable_bitmapscan;
 RESET enable_seqscan;
 
--- A condition by the equality of another type, to which the column's is cast without a change of its bytes.
+-- A condition with the equality of another type, to which the column's type is cast without a change of its bytes.
 CREATE TABLE padded (t text, n int, sig minhash_signature);
 CREATE INDEX ON padded USING neardup (t scope_ops, n, sig);
 INSERT INTO padded SELECT t, 5, minhash('the same text') FROM unnest('{a,"a  ",b}'::text[]) t;
@@ -112,7 +112,7 @@ SET enable_seqscan = off;
 SELECT t || '.' AS t FROM padded WHERE t::bpchar = 'a ' AND n::oid = 5 AND near_dup(sig, minhash('the same text')) ORDER BY t;
 RESET enable_seqscan;
 
--- Collations: what is equal by the column's is in one scope.
+-- Collations: values that are equal by the column's collation are in one scope.
 CREATE TABLE words (lang text COLLATE "C", word text, sig minhash_signature);
 CREATE INDEX ON words USING neardup (lang scope_ops, word scope_ops, sig);
 INSERT INTO words SELECT l, w, minhash('the same text') FROM unnest('{de,en}'::text[]) l, unnest('{a,A,b}'::text[]) w;

@@ -16,7 +16,7 @@ CREATE VIEW brute AS
 SELECT x.id AS a, y.id AS b, minhash_sim(x.sig, y.sig) AS similarity
 FROM docs x JOIN docs y ON x.id < y.id;
 
--- Equal to comparing all, whatever the threshold.
+-- Equals comparing all pairs, whatever the threshold.
 SELECT t AS threshold,
        (SELECT count(*) FROM brute WHERE similarity >= t) AS brute,
        (SELECT count(*) FROM (
@@ -38,7 +38,7 @@ SELECT count(*) FROM brute JOIN docs x ON x.id = a JOIN docs y ON y.id = b
 WHERE minhash_sim(minhash_pack(x.sig, 8), minhash_pack(y.sig, 8)) >= 0.5;
 SELECT * FROM near_dup_pairs(NULL::int, 'SELECT NULLIF(id, 10)::int, sig FROM docs WHERE id IN (10, 1010)', 1);
 
--- Verified by the documents, as text or as sets: the true similarity.
+-- Verified with the documents, as text or as sets: the true similarity.
 CREATE VIEW exact AS
 SELECT x.id AS a, y.id AS b, resemblance(x.body, y.body) AS similarity
 FROM docs x JOIN docs y ON x.id < y.id;
@@ -70,10 +70,10 @@ SELECT key, cluster FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM d
 SELECT a, b FROM near_dup_join(NULL::int, $$VALUES (1, 'one two three four')$$, $$VALUES (2, minhash('ONE two three four!'), 'ONE two three four!')$$, 1);
 SELECT * FROM near_dup_join(NULL::int, $$VALUES (1, 'one two three four')$$, $$VALUES (2, minhash('one two three four', 2), 'one two three four')$$, 1);
 
--- A low threshold takes more slots by itself.
+-- A low threshold uses more slots automatically.
 SELECT a, b FROM near_dup_join(NULL::int, $$VALUES (1, 'one two three four five six')$$, $$VALUES (2, 'one two three 4 5 6')$$, 0.1);
 
--- A new batch against a base.
+-- A new batch, compared with a base.
 SELECT count(*), min(a % 2), max(b % 2)
 FROM near_dup_join(NULL::bigint, 'SELECT id, sig FROM docs WHERE id % 2 = 1', 'SELECT id, sig FROM docs WHERE id % 2 = 0', 0.5);
 SELECT count(*) FROM docs x JOIN docs y ON x.id % 2 = 1 AND y.id % 2 = 0 AND minhash_sim(x.sig, y.sig) >= 0.5;
@@ -91,7 +91,7 @@ SELECT d AS distance,
             AND length(replace((x.b # y.b)::text, '0', '')) <= d) AS brute
 FROM unnest(ARRAY[0, 1, 2, 3, 8, 12, 40]) d;
 SELECT min(similarity), max(similarity) FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits', 3);
--- Their clusters are those of all pairs; a row without a string is alone.
+-- Their clusters equal those of all pairs; a row without a string is alone.
 SELECT d AS distance,
        (SELECT count(*) FROM (
             SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, b FROM bits ORDER BY id', d)
@@ -105,7 +105,7 @@ SELECT d AS distance,
 FROM unnest(ARRAY[0, 1, 3, 12]) d;
 SELECT * FROM near_dup_clusters(NULL::int, $$VALUES (1, B'0110'), (2, NULL), (3, B'0111'), (4, B'1000'), (5, B'0111')$$, 1) ORDER BY key;
 
--- Sets, signed in passing, with their exact similarity; an empty set is like nothing.
+-- Sets, signed on the fly, with their exact similarity; an empty set is similar to nothing.
 CREATE TABLE sets (id int, s bigint[]);
 INSERT INTO sets SELECT n, ARRAY(SELECT e * (1 + n / 10) + n % 10 FROM generate_series(1, 30) e) FROM generate_series(0, 199) n;
 INSERT INTO sets VALUES (200, '{}'), (201, '{}'), (202, NULL);
@@ -142,12 +142,12 @@ SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits', NULL);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs WHERE false', 0.5);
 SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits WHERE false', 1);
 
--- The planner's estimate of a job is told before it.
+-- The planner's estimate of a job is reported before it starts.
 SET neardup.progress = on;
 SELECT count(*) FROM near_dup_pairs(NULL::int, $$VALUES (1, 'one two three'), (2, 'four five six')$$, 0.5);
 RESET neardup.progress;
 
--- Exceptions: in either order, of identical texts, with keys of no row, and bad ones.
+-- Exceptions: in either order, of identical texts, with keys that no row has, and invalid ones.
 CREATE TABLE texts (id int, body text);
 INSERT INTO texts SELECT i, 'one two three four five' FROM generate_series(1, 4) i;
 SELECT a, b FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM texts ORDER BY id', 0.8, exceptions => 'VALUES (2, 1), (3, 9), (NULL, 4)') ORDER BY a, b;
@@ -159,7 +159,7 @@ SELECT near_dup_distinct(NULL::int, 'SELECT id, body FROM texts', 0.8, exception
 SELECT near_dup_pairs(NULL::point, 'SELECT point(id, 0), body FROM texts', 0.8, exceptions => 'SELECT point(1, 0), point(2, 0)');
 SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM texts', 0.8, exceptions => 'VALUES ($1, $2)', params => ROW(1, 2));
 
--- Few partners of each row.
+-- A limited number of partners of each row.
 SELECT a, b FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM texts ORDER BY id', 0.8, most => 1) ORDER BY a, b;
 SELECT near_dup_pairs(NULL::int, 'SELECT id, body FROM texts', 0.8, most => 0);
 SELECT near_dup_pairs(NULL::int, 'SELECT id, body FROM texts', 0.8, most => 2, measure => 'containment');

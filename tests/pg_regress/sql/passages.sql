@@ -14,7 +14,7 @@ FROM copied_passages(NULL::int, 'SELECT id, body FROM pages ORDER BY id', 4) c
 JOIN pages p ON p.id = key JOIN pages s ON s.id = source
 ORDER BY key, start;
 
--- Copies cut; each cut word stands uncut somewhere.
+-- Copies cut; each cut word occurs uncut somewhere.
 SELECT id, cut_passages(body, range_agg(int4range(start, start + length)), '...')
 FROM copied_passages(NULL::int, 'SELECT id, body FROM pages ORDER BY id', 4) JOIN pages ON id = key GROUP BY id, body ORDER BY id;
 
@@ -56,7 +56,7 @@ SELECT * FROM split_text(NULL, 'line');
 SELECT * FROM copied_passages(NULL::int, 'SELECT 1, repeat(''0 '', 1000)');
 DROP TABLE pages;
 
--- Where the source jumps, a new row begins.
+-- If the source jumps, a new row begins.
 CREATE TABLE chain (id int PRIMARY KEY, body text);
 INSERT INTO chain VALUES (1, 'a b c d e f'), (2, 'x c d e f g h'), (3, 'y c d e f g h z');
 SELECT c.*, substr(body, start, length) AS text

@@ -17,14 +17,14 @@ EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE _ball(minhash('some text', slots =
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE hamming_within(b, B'0101'::bit(64), 3);
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE _ball(B'0101'::bit(64), 3) @> b;
 
--- Not where the index cannot find everything by its keys, nor for a threshold out of range.
+-- Not if the index cannot find everything by its keys, nor for a threshold out of range.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.2);
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE hamming_within(b, B'0101'::bit(64), 4);
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 1.5);
--- Below the option, but with one band a slot it still serves.
+-- Below the option, but with one band per slot, it can still be used.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.7);
 
--- Prepared statements, custom and generic plans; at run time even a threshold too low is exact.
+-- Prepared statements, custom and generic plans; at run time, even a threshold that is too low is exact.
 PREPARE lookup (minhash_signature, float8) AS SELECT count(*) FROM docs WHERE near_dup(sig, $1, $2);
 SET plan_cache_mode = force_custom_plan;
 EXPLAIN (COSTS OFF) EXECUTE lookup (minhash('some text', slots => 4), 0.85);
@@ -39,7 +39,7 @@ EXPLAIN (COSTS OFF) EXECUTE closest (B'0101'::bit(64), 3);
 RESET plan_cache_mode;
 
 -- Subqueries, joins and lateral joins, with either table's index.
--- PostgreSQL 17 spells the results of subqueries otherwise.
+-- PostgreSQL 17 writes the results of subqueries differently.
 CREATE FUNCTION explain(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
@@ -54,10 +54,10 @@ EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON near_dup(d.sig, q.sig
 EXPLAIN (COSTS OFF) SELECT * FROM queries q LEFT JOIN docs d ON hamming_within(q.b, d.b, 3);
 SELECT q.id, count(d.id) FROM queries q LEFT JOIN docs d ON near_dup(q.sig, d.sig, 1) GROUP BY 1 ORDER BY 1 LIMIT 3;
 
--- Two columns of one table are no lookup.
+-- A condition on two columns of one table is not a lookup.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, sig, 0.85);
 
--- Comparisons of minhash_sim and the distance with a constant take the index too, and stay as filter.
+-- Comparisons of minhash_sim and of the distance with a constant use the index, too, and stay as a filter.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) > 0.8;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE 0.8 <= minhash_sim(minhash('some text', slots => 4), sig) AND id < 9;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <=> minhash('some text', slots => 4) < 0.2;
@@ -113,7 +113,7 @@ SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE real_sim (minhash('word7 and some more', slots => 4), 0.75);
 EXECUTE real_sim (minhash('word7 and some more', slots => 4), 0.75);
 RESET plan_cache_mode;
--- Bounds that are not known either; any bound has the answers of the sequential scan.
+-- Bounds that are not known, either; any bound gives the same answers as the sequential scan.
 PREPARE sim (minhash_signature, float8) AS SELECT count(*) FROM docs WHERE minhash_sim(sig, $1) >= $2;
 PREPARE distance (minhash_signature, float8) AS SELECT count(*) FROM docs WHERE sig <=> $1 < $2;
 PREPARE bits (bit, int) AS SELECT count(*) FROM docs WHERE $2 >= bit_hamming($1, b);
@@ -162,7 +162,7 @@ RESET min_parallel_table_scan_size;
 RESET parallel_setup_cost;
 RESET parallel_tuple_cost;
 RESET max_parallel_workers_per_gather;
--- Not comparisons from which no near_dup follows, nor thresholds below the index's; not a sample.
+-- Not comparisons that do not imply near_dup, nor thresholds below the index's; not a sample.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('', slots => 4)) < 0.8;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <=> minhash('', slots => 4) > 0.2;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('', slots => 4)) > 1.5;
@@ -172,10 +172,10 @@ EXPLAIN (COSTS OFF) SELECT id FROM docs TABLESAMPLE SYSTEM (50) WHERE minhash_si
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('', slots => 4)) > 0.8;
 RESET enable_bitmapscan;
--- Behind a security barrier, what may leak is not tried on rows that the barrier hides.
+-- Behind a security barrier, functions that could leak are not called on rows that the barrier hides.
 CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM docs WHERE id % 2 = 0 AND hamming_within(b, b, 0);
 EXPLAIN (COSTS OFF) SELECT id FROM barrier WHERE minhash_sim(sig, minhash('', slots => 4)) > 0.8;
--- Both partitions and a first query of a session that has not loaded the library.
+-- Both partitions, and a first query of a session that has not loaded the library.
 CREATE TABLE parts (LIKE docs) PARTITION BY RANGE (id);
 CREATE TABLE parts_low PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (1000);
 CREATE TABLE parts_high PARTITION OF parts FOR VALUES FROM (1000) TO (MAXVALUE);
@@ -185,14 +185,14 @@ ANALYZE parts;
 \c -
 EXPLAIN (COSTS OFF) SELECT id FROM parts WHERE minhash_sim(sig, 'minhash:1:word:3:case:4x32:6f7d37eeb3134a5b:empty') > 0.8;
 
--- Another operator family for the same type is left alone.
+-- Another operator family for the same type is not used.
 CREATE OPERATOR CLASS minhash_hash_text FOR TYPE minhash_signature USING spgist AS
     STORAGE text;
 DROP INDEX docs_sig;
 CREATE INDEX docs_hash ON docs USING hash (sig);
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.85);
 
--- Support functions answer the planner only: nobody else can make a value of type internal.
+-- Support functions can only be called by the planner: nobody else can make a value of type internal.
 SELECT oid::regprocedure AS support FROM pg_proc
 WHERE proname = '_near_dup_support' ORDER BY proname;
 

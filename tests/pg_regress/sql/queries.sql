@@ -1,4 +1,4 @@
--- Errors inside a query say where they are in it.
+-- Errors inside a query report their position in it.
 SELECT * FROM near_dup_pairs(NULL::int, 'SELECT 1, sig FROM nowhere', 0.5);
 SELECT * FROM near_dup_pairs(NULL::int, E'SELECT 1,\n  sig FORM docs', 0.5);
 SELECT * FROM near_dup_clusters(NULL::int, 'SELECT 1 / 0, minhash(''a'')', 0.5);
@@ -9,7 +9,7 @@ SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, sgi FROM docs', 3);
 SELECT * FROM connected_components(NULL::int, 'SELECT id, id FROM docs WHERE');
 SELECT common_shingles('SELECT body FROM docs WHERE length(body) / (id - id) > 0', 2);
 
--- In the context of whatever called it, and of what it calls.
+-- In the context of the calling code, and of the code that the query calls.
 CREATE FUNCTION raises(int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / ($1 - 2); END $$;
 CREATE FUNCTION pairs(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
@@ -20,10 +20,10 @@ SELECT pairs('SELECT 1, sig FROM nowhere');
 -- One within another.
 SELECT * FROM near_dup_pairs(NULL::int, $$SELECT a, sig FROM docs, near_dup_pairs(NULL::int, 'SELECT id, sgi FROM docs', 0.5)$$, 0.5);
 SELECT * FROM near_dup_pairs(NULL::int, $$SELECT id, sig FROM docs, near_dup_pairs(NULL::int, 'SELECT raises(id), sig FROM docs', 0.5)$$, 0.5);
--- Messages too.
+-- Other messages, too.
 CREATE FUNCTION notices(int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'row %', $1; RETURN $1; END $$;
 SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT notices(id), sig FROM docs WHERE id < 3', 1);
--- Errors caught are forgotten.
+-- Caught errors are forgotten.
 DO $$
 BEGIN
     BEGIN
@@ -34,7 +34,7 @@ BEGIN
     PERFORM 1 / pairs('SELECT id, sig FROM docs WHERE false');
 END $$;
 
--- Types are known by themselves, not by their names.
+-- Types are identified by themselves, not by their names.
 CREATE DOMAIN own_signature AS minhash_signature;
 CREATE TEMP TABLE own (s own_signature);
 INSERT INTO own SELECT sig FROM docs;

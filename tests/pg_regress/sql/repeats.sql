@@ -1,7 +1,7 @@
--- A document that comes again: functions on documents keep its result for the call site.
+-- A repeated document: functions on documents keep its result for the call site.
 CREATE TABLE docs AS
 SELECT i AS id, 'document ' || i || ' of a few words ' || md5(i::text) AS body FROM generate_series(1, 4000) i;
--- Compressed and inline, compressed and out of line, out of line as it is, and empty.
+-- Compressed and inline, compressed and out of line, uncompressed and out of line, and empty.
 CREATE TABLE long (id int, body text);
 INSERT INTO long SELECT 1, repeat('one two three four five six seven eight nine ten ', 1000);
 INSERT INTO long SELECT 2, string_agg('number' || i, ' ') FROM generate_series(1, 5000) i;
@@ -9,7 +9,7 @@ ALTER TABLE long ALTER body SET STORAGE external;
 INSERT INTO long SELECT 3, string_agg('number' || i, ' ') FROM generate_series(1, 1000) i;
 INSERT INTO long VALUES (4, '');
 
--- The same as computed once, whatever is between two calls.
+-- The same result as when it is computed only once, whatever happens between two calls.
 CREATE VIEW truth AS
 SELECT id, minhash(body) AS m, simhash(body) AS s, shingles(body) AS t, shingle_hashes(body) AS h, winnow(body, 3, 10) AS w
 FROM long;
@@ -22,7 +22,7 @@ SELECT l.id, count(*) FILTER (WHERE minhash(l.body) = e.m) AS m,
 FROM (TABLE long OFFSET 0) l JOIN expected e USING (id), generate_series(1, 5)
 GROUP BY l.id ORDER BY l.id;
 
--- One call site, other documents and other options in between, in runs of every length.
+-- One call site, with other documents and other options in between, in runs of every length.
 DO $$
 DECLARE
     doc text;

@@ -1,8 +1,8 @@
--- What runs with other rights than the caller's, as SECURITY.md says.
+-- Code that runs with other rights than the caller's, as described in SECURITY.md.
 SELECT count(*) AS security_definers FROM pg_depend d JOIN pg_extension e ON d.refobjid = e.oid JOIN pg_proc p ON p.oid = d.objid
 WHERE e.extname = 'pg_neardup' AND d.classid = 'pg_proc'::regclass AND p.prosecdef;
 
--- A role that may make temporary tables, and nothing else.
+-- A role that can create temporary tables, and nothing else.
 CREATE ROLE regress_owner;
 CREATE ROLE regress_stranger;
 CREATE SCHEMA owned AUTHORIZATION regress_owner;
@@ -21,7 +21,7 @@ SELECT near_dup_index_check('owned.docs_sig');
 SELECT near_dup_protect('owned.docs', 'sig', 0.8);
 SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM owned.docs', 0.8);
 SELECT * FROM near_dup_tracked;
--- Triggers of a tracker on a table of its own reach no tables of another's.
+-- Triggers of a tracker on a role's own table do not affect another owner's tables.
 CREATE TEMPORARY TABLE mine (id int PRIMARY KEY, body text, sig minhash_signature);
 DO $$
 DECLARE
@@ -45,7 +45,7 @@ DROP TABLE mine;
 RESET ROLE;
 SELECT count(*) FROM owned.docs_clusters_queue;
 
--- Code of the owner's runs with the owner's rights, and finds no functions on another's search_path.
+-- The owner's code runs with the owner's rights, and finds no functions on another's search_path.
 CREATE ROLE regress_monitor IN ROLE pg_stat_scan_tables;
 CREATE SCHEMA trap AUTHORIZATION regress_monitor;
 GRANT USAGE ON SCHEMA trap TO regress_owner;

@@ -2,7 +2,7 @@
 SELECT shingles('to be or not to be, that is the question', 4);
 SELECT resemblance('a rose is red a rose is white', 'a rose is white a rose is red', 4);
 
--- Characters as they are: 17/21, 16/26, and two of a lecture.
+-- Unchanged characters: 17/21, 16/26, and two examples from a lecture.
 SELECT resemblance(a, b, 2, 'char', 'none') AS k2, resemblance(a, b, 5, 'char', 'none') AS k5,
        (SELECT count(*) FILTER (WHERE x = y)::float8 / count(DISTINCT coalesce(x, y))
         FROM (SELECT DISTINCT substr(a, i, 5) AS x FROM generate_series(1, length(a) - 4) i) p
@@ -23,7 +23,7 @@ SELECT bool_and(cardinality(shingle_hashes(s, 5)) = n - 4) AS n_minus_4
 FROM (SELECT n, (SELECT string_agg('w' || i, ' ') FROM generate_series(1, n) i) AS s
       FROM (VALUES (5), (6), (1000), (20000)) v (n)) d;
 
--- Stop words: where all k words are there.
+-- Stop words: if all k words exist.
 SELECT shingles('At a rally to kick off a weeklong campaign for the South Carolina primary', 3, 'stop');
 SELECT shingles('The end', 3, 'stop') AS short, shingles('The end of', 3, 'stop') AS full;
 
@@ -31,7 +31,7 @@ SELECT shingles('The end', 3, 'stop') AS short, shingles('The end of', 3, 'stop'
 SELECT shingles('Only two') AS short, shingles(' -- !') AS no_word, shingles('', 1, 'char') AS empty,
        shingle_hashes('') AS no_hash, resemblance('', '') AS empty_empty, resemblance('', 'a') AS empty_some;
 
--- Spellings that folding makes one; how wide psql shows them depends on its version.
+-- Spellings that folding makes equal; how wide psql shows them depends on its version.
 \pset format unaligned
 SELECT a, b, resemblance(a, b) AS "case", resemblance(a, b, fold => 'marks') AS marks, resemblance(a, b, fold => 'none') AS "none"
 FROM (VALUES ('Café', E'cafe\u0301'), ('１５０６', '1506'), ('ﬁne', 'fine'), ('STRASSE', 'straße'),
@@ -46,7 +46,7 @@ SELECT language, shingles(text, k) FROM (VALUES
     ('Russian', 'Съешь ещё этих мягких булок', 2), ('Turkish', 'İstanbul''da ILIK bir gün', 2),
     ('Korean', '한국어로 쓴 글', 2), ('Emoji', 'so 👩‍👩‍👧 happy ✌🏽️ today', 2)) v (language, text, k);
 
--- Hashes: sorted, distinct, by seed; those of texts by seed too.
+-- Hashes: sorted, distinct, depending on the seed, also for texts.
 SELECT h, h = ARRAY(SELECT DISTINCT unnest(h) ORDER BY 1) AS is_set, shingle_hashes('a b c d a b c') = h AS repeated,
        shingle_hashes('a b c d', seed => 1) && h AS other_seed
 FROM (SELECT shingle_hashes('A b, c: D')) v (h);
@@ -74,7 +74,7 @@ SELECT winnow(a, 3, 4) && winnow(b, 3, 4) AS passage_of_6,
 FROM (VALUES ('it was said that the ships of the harbour sail at dawn or not at all',
               'nobody heard THE SHIPS OF THE HARBOUR SAIL in this town')) v (a, b);
 
--- Reposts of short messages: an inverted index over samples ranks by matched / available shingles.
+-- Reposts of short messages: an inverted index on samples ranks by matched / available shingles.
 CREATE TABLE messages (id int PRIMARY KEY, body text, sample bigint[] GENERATED ALWAYS AS (shingle_sample(shingle_hashes(body, 2), 2)) STORED);
 CREATE INDEX ON messages USING gin (sample);
 INSERT INTO messages

@@ -1,4 +1,4 @@
--- The type minhash_signature: forms, casts, order, and what it rejects.
+-- The type minhash_signature: forms, casts, order, and invalid values.
 
 -- A literal, varchar, char(n) and a domain all reach minhash(text).
 CREATE DOMAIN title AS text;
@@ -13,7 +13,7 @@ SELECT minhash(NULL) IS NULL AS "null";
 SELECT minhash('a b c d', slots => 4);
 SELECT minhash('', slots => 4);
 
--- Empty is similar to nothing, itself included.
+-- An empty document is similar to nothing, not even to itself.
 SELECT minhash_sim(minhash(''), minhash('')) AS empty_empty,
        minhash_sim(minhash(''), minhash('some text')) AS empty_some,
        minhash_sim(minhash('some text'), minhash('some text')) AS some_some,
@@ -69,7 +69,7 @@ SELECT minhash_sim(minhash('some text'), minhash('some text', 5));
 SELECT minhash('some text') <=> minhash('some text', seed => 1);
 \echo :LAST_ERROR_SQLSTATE
 
--- Conditions on them are false, with a warning once a session for each pair of parameters.
+-- Conditions on them are false, with a warning once per session for each pair of parameters.
 SELECT near_dup(minhash('some text'), minhash('some text', n), 0.8) FROM unnest('{5, 5, 4, 3}'::int[]) n;
 SELECT near_dup(minhash('some text', 4), minhash('some text'), 0.8);
 SELECT minhash('', 5) <@ _ball(minhash('some text', 6), 0.8) FROM generate_series(1, 2);

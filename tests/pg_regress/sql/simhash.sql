@@ -12,7 +12,7 @@ SELECT to_hex(simhash(doc, 3)::bigint) AS k3,
        simhash(upper(doc), fold => 'none') <> simhash(doc, fold => 'none') AS case_kept
 FROM fox;
 
--- One term: its own hash, whatever its weight.
+-- One term: the result is its own hash, whatever its weight.
 SELECT simhash('word word', weighting => w)::bigint = (shingle_hashes('word', 1))[1] AS own_hash
 FROM unnest('{tf,log,set}'::text[]) w;
 
@@ -22,7 +22,7 @@ SELECT simhash('') IS NULL, simhash(' ... ') IS NULL, simhash(NULL) IS NULL,
        simhash('{a,NULL}'::text[], '{NULL,1}') IS NULL,
        simhash(''::tsvector) IS NULL;
 
--- Documents are their terms with their weights.
+-- Documents equal their terms with their weights.
 WITH terms AS (
     SELECT word, count(*)::float8 AS tf FROM fox, regexp_split_to_table(lower(doc), '\W+') word
     WHERE word <> '' GROUP BY word
