@@ -1,6 +1,6 @@
 -- COMMENTs on functions that Rust declares and that no other SQL object needs.
 COMMENT ON FUNCTION pg_neardup_version() IS
-    'version of the loaded library; that of the SQL objects is in pg_extension';
+    'version of the loaded library; the version of the SQL objects is in pg_extension';
 
 COMMENT ON FUNCTION shingles(text, integer, text, text) IS
     'distinct shingles of a document in order of first appearance; k units (1-256), unit word|char|stop, fold none|case|marks';

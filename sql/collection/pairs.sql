@@ -8,7 +8,7 @@ CREATE FUNCTION near_dup_pairs(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_pairs_wrapper';
 COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision, integer, text, text, integer, bigint, text, text, integer, record) IS
-    'all pairs of similar rows of a query for (key, signature [, document or set]), (key, document), (key, set) or (key, bit string). With a document or set the similarity is the true one, and a pair of different ones is missed with a probability of at most 1e-9. For bit strings the threshold is the greatest Hamming distance, and the similarity the share of equal bits. k, unit, fold, slots, seed as for minhash, for the signatures that the search makes; slots (NULL: chosen for the threshold) and seed change no answer, but for that probability. measure resemblance, or containment: every ordered pair of (key, document or set) such that b contains that share of a. exceptions: a query for pairs of keys that count as not similar. most: instead of all pairs, at most this number of partners of each row (1-1000), identical ones first, in linear time even for copies';
+    'all pairs of similar rows of a query for (key, signature [, document or set]), (key, document), (key, set) or (key, bit string). With a document or set, the similarity is exact, and a pair of different ones is missed with a probability of at most 1e-9. For bit strings the threshold is the greatest Hamming distance, and the similarity the share of equal bits. k, unit, fold, slots, seed as for minhash, for the signatures that the search makes; slots (NULL: chosen for the threshold) and seed do not change the result, except for that probability. measure resemblance, or containment: every ordered pair of (key, document or set) such that b contains that share of a. exceptions: a query for pairs of keys that count as not similar. most: instead of all pairs, at most this number of partners of each row (1-1000), identical ones first, in linear time even for copies';
 
 CREATE FUNCTION near_dup_join(
     key anyelement, query_a text, query_b text, threshold double precision,
@@ -20,7 +20,7 @@ CREATE FUNCTION near_dup_join(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_join_wrapper';
 COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision, integer, text, text, integer, bigint, text, record) IS
-    'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs, slots (NULL) as for minhash, or more for a threshold that they would not serve';
+    'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs, slots (NULL) as for minhash, or more if the threshold requires it';
 
 CREATE FUNCTION near_dup_clusters(
     key anyelement, query text, threshold double precision, method text DEFAULT 'star',
@@ -50,4 +50,4 @@ CREATE FUNCTION star_clusters(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'star_clusters_wrapper';
 COMMENT ON FUNCTION star_clusters(anyelement, text, text, record) IS
-    'star clusters of the rows of a query for the key, in its order, from the pairs of a query for (key, key, similarity); as near_dup_clusters, without a search';
+    'star clusters of the rows of a query for the key, in its order, from the pairs of a query for (key, key, similarity); like near_dup_clusters, but without a search';

@@ -7,7 +7,7 @@ CREATE FUNCTION copied_passages(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'copied_passages_wrapper';
 COMMENT ON FUNCTION copied_passages(anyelement, text, integer, text, record) IS
-    'every passage of at least min_words words that is a copy of an earlier one in the documents of a query for (key, document), with its source: places in characters from 1';
+    'every passage of at least min_words words that is a copy of an earlier one in the documents of a query for (key, document), with its source: positions in characters, counted from 1';
 
 CREATE FUNCTION frequent_passages(
     query text, min_words integer DEFAULT 50, fold text DEFAULT 'case', most integer DEFAULT 100,
@@ -17,4 +17,4 @@ CREATE FUNCTION frequent_passages(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100
 AS 'MODULE_PATHNAME', 'frequent_passages_wrapper';
 COMMENT ON FUNCTION frequent_passages(text, integer, text, integer, record) IS
-    'the passages of at least min_words words that most documents of a query (one column of text) share, at most that many, as written in the first document';
+    'the passages of at least min_words words that the most documents of a query (one column of text) share, at most the number most of them, as written in the first document';

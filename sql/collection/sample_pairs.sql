@@ -8,4 +8,4 @@ CREATE FUNCTION near_dup_sample_pairs(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100
 AS 'MODULE_PATHNAME', 'near_dup_sample_pairs_wrapper';
 COMMENT ON FUNCTION near_dup_sample_pairs(anyelement, text, integer, integer, text, text, integer, bigint, record) IS
-    'pairs of documents to label, from sampled rows of a query for (key, document), spread over all similarities, the most similar first; weight is the number of pairs of those rows that a pair stands for; n 1-10000, sample_rows 2-1000000';
+    'pairs of documents to label, from sampled rows of a query for (key, document), spread over all similarities, the most similar first; weight is the number of pairs of those rows that a pair represents; n 1-10000, sample_rows 2-1000000';
