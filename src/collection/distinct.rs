@@ -255,6 +255,6 @@ fn check_columns(
     (key, value, measure)
 }
 
-const VALID: &str = "Valid are the key and the value to compare: a document (text), a signature (minhash_signature), a bit string, or a set (text[] or bigint[]).";
+const VALID: &str = "Select the key and the value to compare: a document (text), a signature (minhash_signature), a bit string, or a set (text[] or bigint[]).";
 
 pgrx::extension_sql_file!("../../sql/collection/distinct.sql", name = "distinct");

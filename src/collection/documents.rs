@@ -28,7 +28,7 @@ pub enum DocumentKind {
 /// # Errors
 /// ERROR `datatype_mismatch` for columns of other types.
 pub fn keyed_documents(query: &Query, key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
-    let [key, document] = query.exactly("Valid are two columns: the key and the document (text).");
+    let [key, document] = query.exactly("Select two columns: the key and the document (text).");
     let key = key.of_type(key_type, "first", "key");
     [key, document.of_documents("second")]
 }

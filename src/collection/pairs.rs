@@ -28,7 +28,7 @@ fn near_dup_pairs(call: Call) {
     let most = options::within("most", most, 1, MOST) as u32;
     if measure == PairMeasure::Containment {
         invalid(
-            "most does not go with measure containment",
+            "most cannot be combined with measure containment",
             "Use measure resemblance, or leave out most.",
         );
     }

@@ -436,10 +436,10 @@ impl Collection {
     /// Returns the columns that a query can have, for the hint of an error.
     fn valid_columns(&self) -> String {
         if self.measure == PairMeasure::Containment {
-            return "Valid for containment are the key and the document (text), or its shingles as text[] or bigint[].".into();
+            return "For containment, select the key and the document (text), or its shingles as text[] or bigint[].".into();
         }
         format!(
-            "Valid are the key and the value to compare: a document (text), a set (text[] or bigint[]), a signature ({}), \
+            "Select the key and the value to compare: a document (text), a set (text[] or bigint[]), a signature ({}), \
              or, except in near_dup_join, a bit string; after a signature, optionally the document or the set that decides.",
             names::type_(self.signature_type)
         )

@@ -140,7 +140,7 @@ fn connected_components(call: Call) {
 /// Puts the ends of all edges into `ends`, numbered 2e and 2e + 1 for edge e, and returns the number of edges.
 fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
     let query = Query::open(call, 1, "query");
-    let [a, b] = query.exactly("Valid are two columns: the keys at the two ends of an edge.");
+    let [a, b] = query.exactly("Select two columns: the keys at the two ends of an edge.");
     let columns = [
         a.of_type(key_type, "first", "key at one end of the edge"),
         b.of_type(key_type, "second", "key at the other end of the edge"),

@@ -53,7 +53,7 @@ pub struct Notes {
     pub most: usize,
 }
 
-const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'key=column', 'most=...' and 'exceptions' of near_dup_protect, and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
+const SHAPE: &str = "Valid arguments are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'key=column', 'most=...' and 'exceptions' of near_dup_protect, and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
 
 /// Upper limit of [`Notes::most`].
 const MOST_NOTES: i32 = 1000;
@@ -160,7 +160,10 @@ impl GuardOptions {
             "scope" => {
                 let names = names::listed(&column(value)).filter(|names| !names.is_empty());
                 self.scope = names.unwrap_or_else(|| {
-                    invalid(&format!("{} is no list of columns", quoted(&word)), SHAPE)
+                    invalid(
+                        &format!("{} is not a list of columns", quoted(&word)),
+                        SHAPE,
+                    )
                 });
             }
             "within" => self.within = Some(column(value)),
@@ -236,7 +239,7 @@ pub fn noting(table: &Relation, notes: pg_sys::Oid, function: pg_sys::Oid) -> Op
 pub fn helped(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOptions> {
     // SAFETY: the trigger is the table's.
     let Some(notes) = (unsafe { GuardOptions::notes_of(trigger) }) else {
-        protocol_violation("near_dup_guard was fired by another event than INSERT or UPDATE");
+        protocol_violation("near_dup_guard was fired by an event other than INSERT or UPDATE");
     };
     noting(table, notes, trigger.tgfoid)
 }

@@ -106,7 +106,7 @@ impl PairTable {
         let created = created(guarded, &columns, Some(&[1, 2]));
         let table = CheckedTable::open(oid, &created, lock).unwrap_or_else(|altered| {
             altered.raise(
-                "Alter it back, or make it anew: near_dup_unprotect, DROP TABLE, near_dup_protect.",
+                "Alter it back, or create it again: near_dup_unprotect, DROP TABLE, near_dup_protect.",
             )
         });
         Self::new(table, key, ["key", "near_key"])
@@ -170,7 +170,7 @@ impl PairTable {
             raise(code, message, hint)
         };
         let [Some(key), Some(near_key)] = keys else {
-            let message = format!("a row that {table} is to name has no key");
+            let message = format!("a row to be noted in {table} has no key");
             raise(PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION, &message)
         };
         // SAFETY: the keys are of that type.

@@ -30,7 +30,7 @@ pub unsafe fn rejection(row: &Row<'_>, similar: &SimilarRow<'_>, has_companion: 
         .as_ref()
         .and_then(|_| similar.table.columns.key_value(there));
     let optional = |text: Option<&CStr>| text.map_or(null_mut(), copy);
-    let hint = has_companion.then_some(c"Write one row of each group: near_dup_distinct and near_dup_clusters find them in a table that the rows are loaded into before.");
+    let hint = has_companion.then_some(c"Write only one row of each group: load the rows into another table first, in which near_dup_distinct and near_dup_clusters find the groups.");
     let name = CStr::from_ptr((*(*table.as_ptr()).rd_rel).relname.data.as_ptr());
     let message = [
         c"near-duplicate row rejected by \"",

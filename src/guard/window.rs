@@ -67,7 +67,7 @@ impl Window {
         {
             raise(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                "near_dup_guard needs a moment in the column of within",
+                "near_dup_guard needs a point in time in the column of within",
                 "within= names a column of type date, timestamp or timestamptz.",
             );
         }
@@ -214,7 +214,7 @@ pub unsafe fn microseconds(interval: pg_sys::Datum) -> i64 {
         Some(most) if month == 0 && most >= 0 => most,
         _ => raise(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            "by is not a length of time from 0 on, without months",
+            "by is not a nonnegative interval without months",
             "Months differ in length: give days, of 24 hours each, as in interval '30 days'.",
         ),
     }

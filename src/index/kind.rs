@@ -48,7 +48,7 @@ pub const BALL: &CStr = c"_ball";
 pub const USUAL_SHARE: f64 = 0.8;
 
 /// The types that [`Kind::of_type`] accepts, as an error hint.
-pub const COLUMN_TYPES: &str = "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[]. A char(n) column becomes one by ALTER COLUMN ... TYPE text.";
+pub const COLUMN_TYPES: &str = "Valid column types are text, minhash_signature, bit, bit varying and bigint[]. A char(n) column can be changed with ALTER COLUMN ... TYPE text.";
 
 /// A kind of values and of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -77,8 +77,8 @@ impl Tracker {
         let name = names::relation(clusters);
         let Some(tracker) = trackers.pop() else {
             not_ready(
-                &format!("{name} is not kept by near_dup_track"),
-                "The view near_dup_tracked lists the tables that are; all tables of a tracker have the owner of the tracked one.",
+                &format!("{name} is not maintained by near_dup_track"),
+                "The view near_dup_tracked lists the tables that are; all tables of a tracker must have the owner of the tracked table.",
             );
         };
         if let Some(other) = trackers

@@ -50,7 +50,7 @@ fn not_our_trigger() -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
         "a function of near_dup_track was not called by its trigger",
-        "near_dup_track makes its triggers itself.",
+        "near_dup_track creates its triggers itself.",
     )
 }
 

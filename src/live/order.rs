@@ -115,7 +115,12 @@ impl Order {
             });
             let mut terms = terms.into_iter().flatten();
             let term = terms.find(|term| term.sort_operator == clause.sortop);
-            term.unwrap_or_else(|| invalid("keep orders by an operator of its own", VALID_KEEP))
+            term.unwrap_or_else(|| {
+                invalid(
+                    "keep uses an operator that is not a default ordering operator",
+                    VALID_KEEP,
+                )
+            })
         });
         Self::new(term, key)
     }

@@ -58,7 +58,7 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
                 "clusters would show rows that row-level security of table {} hides",
                 names::relation(relation)
             ),
-            "Copy keys and signatures by a trigger into a table of their own, track that one, and let a policy look up the rows: CREATE POLICY own_rows ON its_clusters AS RESTRICTIVE USING (EXISTS (SELECT FROM this_table WHERE id = key)).",
+            "Copy keys and signatures into a separate table with a trigger, track that table, and let a policy look up the rows: CREATE POLICY own_rows ON its_clusters AS RESTRICTIVE USING (EXISTS (SELECT FROM this_table WHERE id = key)).",
         );
     }
     let rights = OwnerRights::assume(table.owner());

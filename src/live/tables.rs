@@ -83,9 +83,9 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
             let other = names::relation(other);
             raise(
                 PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
-                &format!("near_dup_track cannot make {other}, which exists already"),
+                &format!("near_dup_track cannot create {other}, which already exists"),
                 &format!(
-                    "If a table that was tracked has left it: DROP TABLE {other}; if a tracker keeps it, end that by near_dup_untrack before. Or name other clusters: clusters => 'other_clusters'."
+                    "If it remains from a table that was tracked before: DROP TABLE {other}; if a tracker uses it, call near_dup_untrack first. Or choose another name for the clusters: clusters => 'other_clusters'."
                 ),
             );
         }
@@ -168,6 +168,6 @@ pub fn altered_hint(tables: &Tables) -> String {
     let clusters = names::find_relation(tables.get(TrackerTable::Clusters)).unwrap_or_default();
     let clusters = names::literal(&clusters);
     format!(
-        "Undo the change, or make the tracker anew: SELECT near_dup_untrack({clusters}); then near_dup_track."
+        "Undo the change, or create the tracker again: SELECT near_dup_untrack({clusters}); then near_dup_track."
     )
 }

@@ -112,7 +112,7 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
     rule.tables(relation, Span::ALWAYS, "near_dup_track", scope.len());
     if let Some(exceptions) = exceptions {
         if exceptions == relation {
-            invalid("exceptions are in a table of their own", VALID_EXCEPTIONS);
+            invalid("exceptions must be in a separate table", VALID_EXCEPTIONS);
         }
         let opened = open_exceptions(exceptions, &table, tracker.key.type_);
         opened.unwrap_or_else(|altered| altered.raise(VALID_EXCEPTIONS));

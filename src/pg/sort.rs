@@ -343,7 +343,7 @@ fn order_of(value_type: pg_sys::Oid) -> *mut pg_sys::TypeCacheEntry {
         raise(
             PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
             "keys of this type have no order",
-            "Valid are types with a default B-tree operator class.",
+            "Valid types have a default B-tree operator class.",
         );
     }
     order

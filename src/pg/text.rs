@@ -47,7 +47,7 @@ fn from_utf8(bytes: &[u8]) -> Option<Converted> {
                 "the database's encoding {encoding} has no character U+{:04X}",
                 u32::from(c)
             ),
-            "Folding may have made it of another character; with fold => 'none' characters stay as they are.",
+            "Folding may have produced it from another character; with fold => 'none', characters stay unchanged.",
         ),
         None => error.rethrow(),
     })

@@ -75,7 +75,7 @@ fn known_answers_are_frozen() {
         let bytes = header(10, slot_bits).encode(&slots);
         let signature = Signature::from_bytes(&bytes).unwrap();
         let keys: Vec<i64> = band_keys(&signature, &bands).collect();
-        assert_eq!(keys, expected, "{slot_bits} bits a slot");
+        assert_eq!(keys, expected, "{slot_bits} bits per slot");
     }
     let bits = BitVec::<u8, Msb0>::from_vec(b"near duplicate".to_vec());
     let blocks = HammingBlocks::new(1, 3).unwrap();

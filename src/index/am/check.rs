@@ -71,7 +71,7 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
     let end = log::end(&index, &Meta::read(&index));
     let meta = Meta::read(&index);
     if end > RowTable::new(index, &meta).places(&meta).end * ROWS_PER_PAGE {
-        raise_corrupted(&index, meta.tail(), "rows behind the end of its row table");
+        raise_corrupted(&index, meta.tail(), "rows after the end of its row table");
     }
     let mut rows = 0..end;
     loop {
@@ -349,7 +349,7 @@ impl TableComparison<'_> {
         };
         let (number, said) = (row.number, row.size);
         if digest(size) != said {
-            let message = format!("the row at {} of the table has another size", at(&tid));
+            let message = format!("the row at {} of the table has a different size", at(&tid));
             raise_corrupted(&self.index, None, &message);
         }
         self.seen.add(number);
@@ -475,7 +475,7 @@ fn raise_different(index: &Index, sums: &KeySums) -> ! {
         named.extend(table.live_entry(row).map(|entry| at(&entry.tid)));
     }
     let reason = format!(
-        "rows of the table have other keys in the index, at {}",
+        "rows of the table have different keys in the index, at {}",
         named.join(", ")
     );
     raise_corrupted(index, None, &reason);

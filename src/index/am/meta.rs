@@ -175,7 +175,7 @@ impl Meta {
             _ => ([0; 4], [0; 4]),
         };
         if u32::from_ne_bytes(magic) != MAGIC {
-            raise_corrupted(index, Some(META_BLOCK), "it is no metapage");
+            raise_corrupted(index, Some(META_BLOCK), "it is not a metapage");
         }
         let version = u32::from_ne_bytes(version);
         if version != VERSION {
@@ -188,7 +188,11 @@ impl Meta {
             );
         }
         if payload.len() != size_of::<Self>() {
-            raise_corrupted(index, Some(META_BLOCK), "the metapage has another length");
+            raise_corrupted(
+                index,
+                Some(META_BLOCK),
+                "the metapage has a different length",
+            );
         }
         // SAFETY: the length is the size of `Self`, for which any bytes are valid.
         let meta = unsafe { payload.as_ptr().cast::<Self>().read_unaligned() };

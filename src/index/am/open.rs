@@ -68,6 +68,6 @@ fn reject(oid: pg_sys::Oid) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
         &format!("\"{name}\" is not a neardup index"),
-        "Name an index made with USING neardup; of a partitioned one, an index of a partition.",
+        "Name an index created with USING neardup; for a partitioned index, name an index of a partition.",
     )
 }

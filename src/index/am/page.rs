@@ -251,7 +251,7 @@ impl<'a> Index<'a> {
         // Beyond the relation's first file, PostgreSQL would report a missing file.
         let is_beyond = block >= pg_sys::RELSEG_SIZE && block >= self.blocks();
         if block == NEW_BLOCK || is_beyond {
-            raise_corrupted(self, None, "it refers to no block");
+            raise_corrupted(self, None, "it refers to an invalid block");
         }
         // SAFETY: the relation is open; a block beyond its end is an ERROR.
         unsafe {

@@ -151,7 +151,11 @@ impl<'a> RowTable<'a> {
         }
         self.table_blocks = self.index.table().blocks();
         if block >= self.table_blocks {
-            raise_corrupted(&self.index, None, "a row refers to no block of the table");
+            raise_corrupted(
+                &self.index,
+                None,
+                "a row refers to a block outside the table",
+            );
         }
     }
 
@@ -410,7 +414,7 @@ fn ensure_directory(index: &Index, page: &Page, kind: PageType, number: u64) {
         raise_corrupted(
             index,
             Some(page.block()),
-            "it is no page of the row table's directory",
+            "it is not a page of the row table's directory",
         );
     }
 }

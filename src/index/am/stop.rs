@@ -41,7 +41,7 @@ impl Stop {
     pub fn raise(self, index: &Index) -> ! {
         match self {
             Self::Restart(block) => {
-                let reason = "another page is where this one should be";
+                let reason = "another page is in the place of this one";
                 raise_corrupted(index, Some(block), reason)
             }
             Self::Damaged(block, reason) => raise_corrupted(index, block, reason),

@@ -34,7 +34,7 @@ impl KeyClass {
                         &format!(
                             "an index cannot find a Hamming distance of {distance} by its keys"
                         ),
-                        &format!("Valid are distances from 0 to {}.", MAX_BLOCKS - 1),
+                        &format!("Valid distances are 0 to {}.", MAX_BLOCKS - 1),
                     )
                 }))
             }
@@ -103,7 +103,7 @@ fn stated_bound(column: &IndexColumn) -> Bound {
     stated.unwrap_or_else(|| {
         raise(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-            "an index of constraint keys needs constants that near_dup_key takes",
+            "an index on constraint keys needs constants that near_dup_key accepts",
             "Index an expression with a constant bound, such as near_dup_key(body, 0.85).",
         )
     })

@@ -40,7 +40,7 @@ impl RowKeys {
             raise(
                 PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
                 "the options of a neardup index are out of range",
-                "Drop the index and create it anew.",
+                "Drop the index and create it again.",
             )
         });
         Self { scope, class }
@@ -218,7 +218,7 @@ impl RowKeys {
     /// Describes `parameters` in words.
     pub fn describe(&self, parameters: &ValueParameters) -> String {
         if *parameters == OF_OTHER_KIND {
-            return String::from("values of another kind");
+            return String::from("values of a different kind");
         }
         self.class.describe(parameters)
     }
@@ -288,7 +288,7 @@ fn reject_columns(index: pg_sys::Relation, count: i16) -> ! {
     let (problem, hint) = if count == 1 {
         (
             "has no column that is compared",
-            "Index text, a minhash_signature, a bit string, a bigint[], or near_dup_key(sig, 0.85); of char(n) the text, as in (body::text).",
+            "Index text, a minhash_signature, a bit string, a bigint[], or near_dup_key(sig, 0.85); for char(n), index the text, as in (body::text).",
         )
     } else {
         (

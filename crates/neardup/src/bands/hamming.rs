@@ -48,7 +48,7 @@ impl HammingBlocks {
             _ => Err(Error::invalid(
                 format!("{blocks} blocks cannot serve a Hamming distance of {distance}"),
                 format!(
-                    "Valid are distances from 0 to {} and more blocks than the distance, at most \
+                    "Valid distances are 0 to {}; there must be more blocks than the distance, and at most \
                      {MAX_BLOCKS}.",
                     MAX_BLOCKS - 1
                 ),

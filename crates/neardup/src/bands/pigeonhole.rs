@@ -42,7 +42,7 @@ impl Bands {
             _ => Err(Error::invalid(
                 format!("{bands} bands of {rows} rows do not fit into {slots} slots"),
                 format!(
-                    "Valid are at least 1 band and 1 row whose product is at most the number \
+                    "There must be at least 1 band and 1 row, and their product can be at most the number \
                      of slots, {slots}."
                 ),
             )),

@@ -33,10 +33,10 @@ pub fn check_full_width(signature: &Signature<'_>) -> Result<()> {
     }
     Err(Error::invalid(
         format!(
-            "a signature packed to {} bits a slot is too coarse for this function",
+            "a signature packed to {} bits per slot is too coarse for this function",
             signature.header.slot_bits
         ),
-        "Only signatures of 32 bits a slot have a union, a containment and a cardinality: pack last.",
+        "Only signatures of 32 bits per slot have a union, a containment and a cardinality: pack last.",
     ))
 }
 

@@ -240,7 +240,7 @@ fn check_ranges(k: u16, slots: u16, slot_bits: u8) -> Result<()> {
     }
     if !is_slot_bits(slot_bits) {
         return Err(Error::corrupt(format!(
-            "{slot_bits} bits a slot are not 1, 2, 4, 8, 16 or 32"
+            "{slot_bits} bits per slot are not 1, 2, 4, 8, 16 or 32"
         )));
     }
     Ok(())
@@ -299,7 +299,7 @@ impl<'a> Signature<'a> {
             (used, Some(last)) => last >> used,
         };
         if padding != 0 {
-            return Err(Error::corrupt("bits are set behind the last slot"));
+            return Err(Error::corrupt("bits are set after the last slot"));
         }
         if self.header.empty {
             let unfilled = UNFILLED >> (32 - u32::from(self.header.slot_bits));

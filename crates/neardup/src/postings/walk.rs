@@ -128,7 +128,7 @@ pub(super) fn read_directory<P: Pages, R>(
     pages.read(segment, PageKind::Directory, page.block, |payload| {
         let directory = Directory::parse(payload)?;
         if directory.level() != level {
-            return Err(Damaged("directory page of another level").into());
+            return Err(Damaged("directory page of a different level").into());
         }
         let begins = directory.get(0).map(|entry| entry.first);
         if level < segment.depth && begins != Some(page.first) {

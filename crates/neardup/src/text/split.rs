@@ -22,7 +22,7 @@ pub enum SplitBy {
 fn unknown_part(name: &str) -> Error {
     Error::invalid(
         format!("cannot split by {}", quoted(name)),
-        format!("Valid are {}.", listed(SplitBy::VARIANTS)),
+        format!("Valid values are {}.", listed(SplitBy::VARIANTS)),
     )
 }
 

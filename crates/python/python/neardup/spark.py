@@ -202,7 +202,7 @@ def _rows(docs: DataFrame, name: str, key: str, text: str) -> DataFrame:
     if not isinstance(types[text], StringType):
         raise ValueError(f"column {text!r} of {name} is of type {types[text].simpleString()}, not string")
     if isinstance(types[key], (ArrayType, MapType, StructType)):
-        raise ValueError(f"a key cannot be of type {types[key].simpleString()}\nHINT:  Valid are numbers, texts and times.")
+        raise ValueError(f"a key cannot be of type {types[key].simpleString()}\nHINT:  Valid types are numbers, texts and times.")
     rows = docs.select(_column(key).alias("key"), _column(text).alias("text"))
     odd = rows.groupBy("key").count().where("key IS NULL OR count > 1").head(1)
     if odd and odd[0].key is None:
@@ -214,7 +214,7 @@ def _rows(docs: DataFrame, name: str, key: str, text: str) -> DataFrame:
 
 def _excepted(exceptions: DataFrame) -> DataFrame:
     if len(exceptions.columns) != 2:
-        raise ValueError(f"exceptions has {len(exceptions.columns)} columns\nHINT:  Valid are two: pairs of keys.")
+        raise ValueError(f"exceptions has {len(exceptions.columns)} columns\nHINT:  It must have two: pairs of keys.")
     return exceptions.toDF("x", "y")
 
 

@@ -132,7 +132,7 @@ impl Pages {
     /// Causes some damage. Returns the texts that the error must contain.
     fn damage(&mut self, damage: Damage) -> Result<String> {
         const PLACE: usize = 40;
-        let different = |ctid: String| format!("other keys in the index, at {ctid}");
+        let different = |ctid: String| format!("different keys in the index, at {ctid}");
         Ok(match damage {
             Damage::Zeroed(kind) | Damage::ZeroedLast(kind) => {
                 let blocks = self.of_kind(kind);
@@ -171,7 +171,7 @@ impl Pages {
             Damage::ChangedInLog => {
                 let page = self.first(LOG)?;
                 self.0[page][PAYLOAD_AT + 4 + 2] ^= 1;
-                "other keys in the index, at (".to_owned()
+                "different keys in the index, at (".to_owned()
             }
             Damage::Blank => {
                 let ctid = self.ctid(PLACE)?;
@@ -190,7 +190,7 @@ impl Pages {
             Damage::Miscounted => {
                 let ctid = self.ctid(PLACE)?;
                 self.entry(PLACE)?[6] ^= 1;
-                format!("the row at {ctid} of the table has another size")
+                format!("the row at {ctid} of the table has a different size")
             }
         })
     }

@@ -38,7 +38,7 @@ PERIODS = 50
 SIZES = ((2, "2"), (3, "3"), (4, "4"), (9, "5–9"), (19, "10–19"), (49, "20–49"), (99, "50–99"), (999, "100–999"))
 
 COLUMNS = (
-    "Valid are the key, perhaps the signature (minhash_signature), the document (text), and columns named source and"
+    "Select the key, optionally the signature (minhash_signature), the document (text), and columns named source and"
     " day (date), and of known clusters canonical (of the key's type) and similarity."
 )
 
