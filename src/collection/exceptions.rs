@@ -25,7 +25,7 @@ impl Exceptions {
         call.optional_argument(number)?;
         let key_type = call.argument_type(0);
         let query = Query::open(call, number, "exceptions");
-        let [a, b] = query.exactly("Valid for exceptions are two columns: the keys of a pair.");
+        let [a, b] = query.exactly("Select two columns for exceptions: the keys of a pair.");
         let columns = [
             a.of_type(key_type, "first", "key"),
             b.of_type(key_type, "second", "key"),

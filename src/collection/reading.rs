@@ -454,7 +454,7 @@ impl Collection {
 fn outlining_of(header: &Header, threshold: f64, documents: Option<DocumentKind>) -> Outlining {
     if documents == Some(DocumentKind::Text) && shingling(header).is_none() {
         invalid(
-            "signatures of sets cannot be verified by the text of documents",
+            "signatures of sets cannot be verified with the text of documents",
             "Let the third column of the query be the set itself, as text[] or bigint[].",
         );
     }

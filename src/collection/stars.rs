@@ -52,7 +52,7 @@ fn star_clusters(call: Call) {
 /// Puts the keys of the rows into `ends`, each with the number of its row, and returns the number of rows.
 fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
     let query = Query::open(call, 1, "rows");
-    let [key] = query.exactly("Valid for rows is one column: the key, in order.");
+    let [key] = query.exactly("Select one column for rows: the key, in order.");
     let key = key.of_type(call.argument_type(0), "only", "key");
     let mut rows = 0;
     query.for_each("reading rows", &mut |row| {
@@ -71,7 +71,7 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
 fn read_pairs(call: &Call, ends: &mut ValueSort, first: usize) -> Vec<f64> {
     let query = Query::open(call, 2, "pairs");
     const VALID: &str =
-        "Valid for pairs are three columns: the two keys of a pair and their similarity.";
+        "Select three columns for pairs: the two keys of a pair and their similarity.";
     let [a, b, similarity] = query.exactly(VALID);
     let key_type = call.argument_type(0);
     let keys = [

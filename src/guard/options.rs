@@ -79,10 +79,7 @@ impl GuardOptions {
             options.add(option.as_ref());
         }
         if options.within.is_some() != options.by.is_some() {
-            invalid(
-                "near_dup_guard got one of within and by without the other",
-                SHAPE,
-            );
+            invalid("near_dup_guard got only one of within and by", SHAPE);
         }
         options
     }
@@ -191,8 +188,8 @@ impl GuardOptions {
     pub fn bound(&self, kind: Kind) -> Bound {
         if kind != Kind::Documents && self.shingling.is_some() {
             invalid(
-                "k, unit and fold do not fit a column that is not of type text",
-                "They say how documents are cut into shingles.",
+                "k, unit and fold require a column of type text",
+                "They specify how documents are cut into shingles.",
             );
         }
         let bound = match kind {

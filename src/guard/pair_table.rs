@@ -177,8 +177,7 @@ impl PairTable {
         unsafe {
             if are_same(type_, key, near_key) {
                 let key = utf8(as_text(type_, key));
-                let message =
-                    format!("two similar rows that {table} is to name have the key {key}");
+                let message = format!("two similar rows to be noted in {table} have the key {key}");
                 raise(PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION, &message)
             }
         }

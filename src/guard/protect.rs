@@ -57,7 +57,7 @@ fn near_dup_protect(call: Call) {
 }
 
 const ACTIONS: &str =
-    "Valid actions are reject and note; notes names the table that action => 'note' makes.";
+    "Valid actions are reject and note; notes names the table that action => 'note' creates.";
 
 /// Returns the arguments of the main trigger.
 ///

@@ -178,7 +178,7 @@ impl Rule {
         columns.push(value.clone());
         not_ready(
             &format!(
-                "{caller} needs an index of ({}) on table {table} that serves threshold {}",
+                "{caller} needs an index on ({}) of table {table} that supports threshold {}",
                 columns.join(", "),
                 self.options.bound
             ),

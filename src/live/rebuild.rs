@@ -108,7 +108,7 @@ fn null_key() -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
         "the key of a row of the tracked table is NULL",
-        "The key of a tracker names each row: give the row a key.",
+        "The key of a tracker must not be NULL: give the row a key.",
     )
 }
 

@@ -171,8 +171,11 @@ impl TrackedRow {
 pub fn duplicate_key(key: &[u8]) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
-        &format!("key {} names two rows of the tracked table", in_utf8(key)),
-        "The key of a tracker names each row: delete or change one of the two, or track by another key.",
+        &format!(
+            "key {} identifies two rows of the tracked table",
+            in_utf8(key)
+        ),
+        "The key of a tracker must be unique: delete or change one of the two rows, or track with another key.",
     )
 }
 

@@ -87,7 +87,7 @@ fn occurrence(bands: &Bands, bits: u32, index_threshold: f64, threshold: f64) ->
             format!(
                 "band keys for threshold {index_threshold} miss answers at threshold {threshold}"
             ),
-            "Ask for a higher threshold, or store the band keys of the lowest threshold to be asked for.",
+            "Use a higher threshold, or store the band keys for the lowest threshold to be used.",
         )
     };
     found.ok_or_else(too_low).or_raise()

@@ -20,7 +20,7 @@ pub fn never_near(a: &Header, b: &Header) -> bool {
             PgLogLevel::WARNING,
             "signatures made with different parameters are never near-duplicates",
             &format!(
-                "One is {a}, the other {b} (unit:k:fold:slots x bits:seed id); make both with the same."
+                "One is {a}, the other {b} (unit:k:fold:slots x bits:seed id); make both with the same parameters."
             ),
         );
     }

@@ -27,7 +27,7 @@ pub fn lsh_probability(similarity: f64, bands: i64, rows: i64) -> Result<f64> {
     if bands < 1 || rows < 1 {
         return Err(Error::invalid(
             format!("{bands} bands of {rows} rows are out of range"),
-            "Valid numbers of bands and rows begin with 1.",
+            "Valid numbers of bands and rows are 1 and above.",
         ));
     }
     Ok(s_curve(similarity, bands as f64, rows as f64))

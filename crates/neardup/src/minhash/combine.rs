@@ -80,7 +80,7 @@ pub fn import(slots: &[i64], source: &[u8]) -> Result<Vec<u8>> {
         u32::try_from(*slot).map_err(|_| {
             Error::invalid(
                 format!("slot {slot} is out of range"),
-                "Valid slots are 0 to 4294967295; of hashes of 64 bits keep the upper 32, as in (hash >> 32) & 4294967295.",
+                "Valid slots are 0 to 4294967295; of 64-bit hashes, keep the upper 32 bits, as in (hash >> 32) & 4294967295.",
             )
         })
     };

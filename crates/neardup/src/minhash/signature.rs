@@ -130,7 +130,7 @@ impl Header {
         Err(Error::Incomparable {
             message: "signatures made with different parameters cannot be compared".to_owned(),
             hint: format!(
-                "One is {self}, the other {other} (unit:k:fold:slots x bits:seed id); make both with the same."
+                "One is {self}, the other {other} (unit:k:fold:slots x bits:seed id); make both with the same parameters."
             ),
         })
     }

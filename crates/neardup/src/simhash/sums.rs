@@ -222,7 +222,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
         let magnitude = magnitude.and_then(|more| self.numbers[0].checked_add(more));
         self.numbers[0] = magnitude.ok_or_else(|| {
             Error::invalid(
-                "the weights sum up to 2147483648 or more",
+                "the weights add up to 2147483648 or more",
                 "Only the ratios of weights matter: divide all of them by the same number.",
             )
         })?;
