@@ -13,7 +13,7 @@ RUN version="$(sed --quiet 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml | sort 
     && rustup toolchain install --profile minimal "$version" && rustup default "$version" \
     && cargo xtask package --pg ${PG}
 
-# The extension alone, to be mounted where extension_control_path and dynamic_library_path lead:
+# The extension alone, to be mounted at the paths in extension_control_path and dynamic_library_path:
 # docker build --target extension
 FROM scratch AS extension
 COPY --from=build /source/target/image/ /

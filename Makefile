@@ -1,4 +1,4 @@
-# `make` and `make install` as `pgxn install` calls them; everything else is done by `cargo xtask`.
+# `make` and `make install`, which `pgxn install` calls; `cargo xtask` does everything else.
 
 PG_CONFIG ?= pg_config
 CARGO ?= cargo

@@ -1,4 +1,4 @@
-"""Clusters documents on Spark, by neardup.spark or by the steps of a peer.
+"""Clusters documents on Spark, with neardup.spark or with the steps of a peer.
 
 python spark.py WHO DOCUMENTS INTO: DOCUMENTS is a directory of JSON lines with `id` and `text`, INTO one that is
 emptied. The clusters go to INTO/clusters.csv as `id,cluster`, or the pairs as `a,b`; a JSON object on standard output has
@@ -41,7 +41,7 @@ def our_pairs(docs, into):
 
 
 def text_dedup(docs, into):
-    """Signatures, groups by band, and edges, by the functions of its program for Spark, in its order.
+    """Makes signatures, groups by band, and edges, with the functions of its program for Spark, in its order.
 
     Its program has GraphFrames connect the edges, which needs a jar. Here they are connected without Spark, in a moment.
     """
@@ -102,7 +102,7 @@ def shuffled(spark):
 
 
 def processor():
-    """Return the seconds of processor time of this process and of all that it started."""
+    """Return the seconds of processor time of this process and of all processes that it started."""
     children, times = {}, {}
     for status in glob.glob("/proc/[0-9]*/stat"):
         try:

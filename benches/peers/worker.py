@@ -1,4 +1,4 @@
-"""The peers that run in Python, asked by `cargo xtask bench` one question a line.
+"""The peers that run in Python. `cargo xtask bench` sends them one request per line.
 
 A request is a JSON object on standard input: {"task": "sign", "peer": ..., "documents": file} or
 {"task": "pairs", ..., "threshold": ..., "into": file} or {"task": "containment", "documents": file,
@@ -21,7 +21,7 @@ WORD = re.compile(r"[^\W_]+")
 
 
 def shingles(text):
-    """The distinct shingles of three words, as people write it in Python."""
+    """Return the distinct shingles of three words, as users write it in Python."""
     words = WORD.findall(text.lower())
     return list({" ".join(three) for three in zip(words, words[1:], words[2:])} or {" ".join(words)})
 
@@ -60,7 +60,7 @@ def clickhouse():
 
 @functools.cache
 def clickhouse_table(file):
-    """A table in memory; a process has one server, so that every file has a table of its own there."""
+    """A table in memory; a process has only one server, so that every file has its own table there."""
     table = f"bench.documents_{clickhouse_table.cache_info().misses}"
     clickhouse().query(f"CREATE TABLE {table} (id UInt32, body String) ENGINE = Memory")
     clickhouse().query(
@@ -94,7 +94,7 @@ def ask_clickhouse(expression, table):
 
 
 def ask_duckdb(connection):
-    """MinHash as one writes it where SQL has lists."""
+    """MinHash as users write it in an SQL dialect with lists."""
     connection.execute(
         "WITH words AS (SELECT regexp_extract_all(lower(body), '[\\p{L}\\p{N}]+') AS w FROM documents),"
         " sets AS (SELECT list_distinct(list_transform(range(1, greatest(len(w) - 1, 2)),"
@@ -112,7 +112,7 @@ def rensa(sets, sparse=False):
 
 
 def neardup_on_one(texts):
-    """Our signatures with one processor, as the others have."""
+    """Our signatures on one processor, like the others."""
     import neardup
 
     processors = os.sched_getaffinity(0)
@@ -130,7 +130,7 @@ def neardup_on_all(texts):
 
 
 def prepared(prepare, sign):
-    """A signing whose preparation is not timed."""
+    """A signing function whose preparation is not timed."""
     return lambda file: functools.partial(sign, prepare(file))
 
 
@@ -166,7 +166,7 @@ SIGN = {
 
 
 def datasketch_pairs(file, threshold):
-    """Every pair that MinHashLSH proposes, with its estimate."""
+    """Return every pair that MinHashLSH proposes, with its estimate."""
     from datasketch import MinHashLSH
 
     index, sketches = MinHashLSH(threshold=threshold, num_perm=SLOTS), []
@@ -179,7 +179,7 @@ def datasketch_pairs(file, threshold):
 
 
 def rensa_pairs(file, threshold):
-    """Every pair that RMinHashLSH proposes with 16 bands of 8 (32 of 4 below 0.7), with its estimate."""
+    """Return every pair that RMinHashLSH proposes with 16 bands of 8 (32 of 4 below 0.7), with its estimate."""
     from rensa import RMinHash, RMinHashLSH
 
     index = RMinHashLSH(threshold=threshold, num_perm=SLOTS, num_bands=16 if threshold >= 0.7 else 32)
@@ -194,7 +194,7 @@ def rensa_pairs(file, threshold):
 
 
 def clickhouse_pairs(file, _threshold):
-    """Pairs that agree in the least or in the greatest hashes of six shingles."""
+    """Return pairs that agree in the smallest or in the greatest hashes of six shingles."""
     agreeing = "SELECT a.id, b.id FROM signed AS a JOIN signed AS b ON a.h.{0} = b.h.{0} WHERE a.id < b.id"
     answer = clickhouse().query(
         f"WITH signed AS (SELECT id, wordShingleMinHashCaseInsensitiveUTF8(body, 3, 6) AS h FROM {clickhouse_table(file)})"
@@ -216,7 +216,7 @@ def prepare_pairs(peer, file):
 
 
 def ensemble(file, queries, threshold):
-    """Documents that LSH Ensemble says contain each of the queries: seconds to sign and index them, median
+    """Find the documents that contain each of the queries according to LSH Ensemble: seconds to sign and index them, median
     milliseconds to sign and look one up, and the pairs of lines."""
     from datasketch import MinHashLSHEnsemble
 

@@ -1,4 +1,4 @@
-//! The peer gaoya, asked by `cargo xtask bench` one question a line, as `worker.py` is.
+//! The peer gaoya. `cargo xtask bench` sends it one request per line, like `worker.py`.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ fn answer(line: &str) -> Result<Value, Box<dyn Error>> {
     Ok(json!({ "seconds": sign(&documents, request.peer.ends_with("with shingling")) }))
 }
 
-/// Seconds of signing all documents, from their text or from their shingles.
+/// Returns the seconds of signing all documents, from their text or from their shingles.
 fn sign(documents: &[&str], with_shingling: bool) -> f64 {
     let hasher = MinHasher32::new(SLOTS);
     if with_shingling {
@@ -63,7 +63,7 @@ fn sign(documents: &[&str], with_shingling: bool) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Shingles of three words; an element that is there twice changes no minimum.
+/// Returns the shingles of three words; a repeated element changes no minimum.
 fn shingles(text: &str) -> Vec<String> {
     let lower = text.to_lowercase();
     let words: Vec<&str> = lower

@@ -1,4 +1,4 @@
-//! The way from a text to its words, shingles, sketch and bits.
+//! The path from a text to its words, shingles, sketch and bits.
 
 #![no_main]
 

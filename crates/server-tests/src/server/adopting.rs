@@ -20,7 +20,7 @@ use crate::harness::{Outcome, figure};
 struct Writers<'a> {
     database: &'a Database<'a>,
     stop: AtomicBool,
-    /// The longest statement since the last call of [`Writers::longest`]: its duration and its text.
+    /// The longest statement since the last call of [`Writers::take_longest`]: its duration and its text.
     longest: Mutex<(Duration, String)>,
 }
 

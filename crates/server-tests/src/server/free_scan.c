@@ -1,4 +1,4 @@
-/* Another extension: it adds a sequential scan without cost to every table, before it calls the hooks of those that were
+/* Another extension: it adds a sequential scan without cost to every table, before it calls the hooks of extensions that were
  * loaded earlier. */
 #include "postgres.h"
 #include "fmgr.h"

@@ -1,6 +1,6 @@
 // Stands between a server and its data files, loaded before the C library: a page that is read takes some time, pages
-// that have been asked for by posix_fadvise take it together. Every process writes what it reads, and how many times
-// it has waited so far, to a file with its number.
+// that have been requested with posix_fadvise take it together. Every process writes the pages that it reads, and how
+// many times it has waited so far, to a file with its number.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static double delay(void) {
     return microseconds ? atof(microseconds) / 1e6 : 0;
 }
 
-// The place of a page among those asked for; of two pages with the same place the later one counts.
+// The place of a page among the requested pages; of two pages with the same place, the later one counts.
 static struct asked *place(ino_t file, long block) {
     return &asked[((unsigned long)file * 2654435761u + block) % ASKED];
 }
