@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Maximum number of bytes of a string that the prefilter tests.
 const TESTED_BYTES: usize = 32;
 
-/// Bytes of a record before the bits.
+/// Number of bytes of a record before the bits.
 const LENGTH_LEN: usize = size_of::<i32>();
 
 /// Splits a record into the length in bits and the bytes.

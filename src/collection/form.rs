@@ -12,7 +12,7 @@ pub struct Form {
     pub test: Option<Test>,
 }
 
-/// Bytes of a record that hold the item.
+/// Number of bytes of a record that hold the item.
 pub const ITEM: usize = size_of::<u32>();
 
 impl Form {

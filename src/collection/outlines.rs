@@ -11,7 +11,7 @@ use std::ops::Range;
 /// A 128-bit hash of a record. Two different records share it with a probability of 2^-128.
 pub type Digest = (u64, u64);
 
-/// Bytes of a digest.
+/// Number of bytes of a digest.
 const DIGEST_LEN: usize = 16;
 
 /// Returns the digest of a record.

@@ -84,13 +84,13 @@ fn frequent_passages(call: Call) {
     }
 }
 
-/// Attempts before `copied_passages` gives up.
+/// Number of attempts before `copied_passages` gives up.
 const ATTEMPTS: usize = 8;
 
 /// Rough upper limit of the memory for a document's windows, as a multiple of its bytes.
 const WINDOWS: usize = 8;
 
-/// Bytes of a short word, for an upper estimate of the number of words.
+/// Number of bytes of a short word, for an upper estimate of the number of words.
 const BYTES_A_WORD: usize = 4;
 
 /// Divisors of work_mem, for shares that add up to less than all of it. In memory at the same time are the documents;
@@ -101,7 +101,7 @@ const ENTRIES: usize = 4;
 const LEFT: usize = 8;
 const ROWS: usize = 4;
 
-/// Bytes of work_mem per class of a large part. The classes' table takes a quarter of them while it grows.
+/// Number of bytes of work_mem per class of a large part. The classes' table takes a quarter of them while it grows.
 const BYTES_FOR_A_CLASS: usize = 512;
 
 /// Returns a reader with the `min_words` and `fold` given by arguments `first` and `first + 1` of `call`. Its hash

@@ -461,8 +461,8 @@ fn outlining_of(header: &Header, threshold: f64, documents: Option<DocumentKind>
     Outlining::new(header, threshold, documents.is_some())
 }
 
-/// Tokens that the filter has room for, per byte of the stored tokens. The filter takes about as many bytes as these.
-/// One in 200 other tokens passes it.
+/// Number of tokens that the filter has room for, per byte of the stored tokens. The filter takes about as many bytes
+/// as these. One in 200 other tokens passes it.
 const TOKEN_ROOM: usize = 2;
 
 /// Approximate bytes per row outside work_mem: its key, numbers and, if it may have partners, a few bits of its bands

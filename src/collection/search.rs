@@ -13,7 +13,7 @@ use neardup::memory::with_room;
 use neardup::set::{sort, sort_distinct};
 use std::ops::Range;
 
-/// Bits of each token that are compared before rows are linked.
+/// Number of bits of each token that are compared before rows are linked.
 const LINK_BITS: u32 = 4;
 
 /// Parts of records that hold the tokens of items and, optionally, the fields of a test.

@@ -171,7 +171,7 @@ fn minhash_agg_combine(state: Internal, other: Internal, call: Call) -> Internal
     internal(Some(state))
 }
 
-/// Bytes of the seed in a serialized state, before the signature.
+/// Number of bytes of the seed in a serialized state, before the signature.
 const SEED_LEN: usize = size_of::<i64>();
 
 #[pg_extern(immutable, parallel_safe, strict)]

@@ -11,7 +11,7 @@ use pgrx::datum::{Array, UnboxDatum};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
-/// Elements between two checks for interrupts.
+/// Number of elements between two checks for interrupts.
 pub const HEARTBEAT: usize = 1 << 16;
 
 /// A `bigint[]` argument of any dimension.

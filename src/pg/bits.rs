@@ -7,7 +7,7 @@ use bitvec::prelude::*;
 use neardup::memory::joined;
 use pgrx::pg_sys;
 
-/// Bytes before the bits, which hold the number of bits as an int4.
+/// Number of bytes before the bits, which hold the number of bits as an int4.
 const COUNT_LEN: usize = size_of::<i32>();
 
 /// A `bit` or `varbit` argument.

@@ -61,7 +61,7 @@ pub struct Partitions<const N: usize = 1> {
 }
 
 impl<const N: usize> Partitions<N> {
-    /// Bytes of an entry.
+    /// Number of bytes of an entry.
     const ENTRY: usize = size_of::<[u64; N]>();
 
     /// Returns partitions for about `entries` entries. Keeps up to half of work_mem in memory.

@@ -11,7 +11,7 @@ static PROGRESS: GucSetting<bool> = GucSetting::<bool>::new(false);
 /// Time between two reports to other sessions.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Reports to other sessions per NOTICE.
+/// Number of reports to other sessions per NOTICE.
 const REPORTS: u64 = 3;
 
 /// Maximum number of steps between two looks at the clock, and the time that the steps in between should take.

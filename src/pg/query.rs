@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-/// Rows per fetch.
+/// Number of rows per fetch.
 const BATCH: i64 = 256;
 
 /// A column of a query's result whose type has not been checked.

@@ -9,7 +9,7 @@ use neardup::memory::{Grow, filled};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::io;
 
-/// Bytes that are written or read ahead at once.
+/// Number of bytes that are written or read ahead at once.
 const BLOCK: usize = 1 << 15;
 
 /// Minimum size of an addition that is written directly instead of being collected with others.

@@ -6,8 +6,8 @@ use neardup::memory::Grow;
 use neardup::postings::PageAhead;
 use std::collections::VecDeque;
 
-/// Pages pinned at a time, to be fetched while earlier ones are read. A backend that pins more than 8 tracks them in a
-/// hash table.
+/// Number of pages pinned at a time, to be fetched while earlier ones are read. A backend that pins more than 8 tracks
+/// them in a hash table.
 const PINNED: usize = 6;
 
 /// Reads pages; announced ones are read faster.

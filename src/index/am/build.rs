@@ -16,7 +16,7 @@ use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
 use std::ops::Range;
 
-/// Leaves written between two looks at the list of merges.
+/// Number of leaves written between two looks at the list of merges.
 const LEAVES_AT_ONCE: usize = 1024;
 
 /// The phases of a build, by the numbers that [`phase_name`] takes.

@@ -13,8 +13,8 @@ use crate::pg::nodes::{self, constant, elements};
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
-/// Operators that PostgreSQL's own access methods charge for descending to a page, like `DEFAULT_PAGE_CPU_MULTIPLIER`
-/// in selfuncs.c.
+/// Number of operators that PostgreSQL's own access methods charge for descending to a page, like
+/// `DEFAULT_PAGE_CPU_MULTIPLIER` in selfuncs.c.
 const OPERATORS_PER_PAGE: f64 = 50.0;
 
 /// How an index answers a path.

@@ -20,7 +20,7 @@ const HEADER_LEN: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
 const SPECIAL_LEN: usize = size_of::<Special>();
 const SPECIAL_START: usize = BLOCK_LEN - SPECIAL_LEN;
 
-/// Bytes of a page that its user can fill.
+/// Number of bytes of a page that its user can fill.
 pub const PAYLOAD_LEN: usize = SPECIAL_START - HEADER_LEN;
 
 /// Distinguishes our pages from pages of other access methods.
@@ -296,14 +296,15 @@ pub struct Pinned<'a> {
 }
 
 impl<'a> Pinned<'a> {
-    /// Bytes at the beginning of a page that every reader looks at: its header, and the heads of a leaf's blocks.
+    /// Number of bytes at the beginning of a page that every reader looks at: its header, and the heads of a leaf's
+    /// blocks.
     const HEADS: usize = 320;
 
-    /// Bytes to prefetch before the estimated position: it may be at the end of a block, which is read from its
-    /// beginning.
+    /// Number of bytes to prefetch before the estimated position: it may be at the end of a block, which is read from
+    /// its beginning.
     const BEFORE: usize = 320;
 
-    /// Bytes to prefetch after the estimated position.
+    /// Number of bytes to prefetch after the estimated position.
     const BEHIND: usize = 128;
 
     pub fn block(&self) -> u32 {

@@ -18,10 +18,10 @@ use pgrx::pg_sys;
 
 const ENTRY_LEN: usize = size_of::<RowEntry>();
 
-/// Rows on one page.
+/// Number of rows on one page.
 pub const ROWS_PER_PAGE: u64 = (PAYLOAD_LEN / ENTRY_LEN) as u64;
 
-/// Block numbers on one page of the directory.
+/// Number of block numbers on one page of the directory.
 const FANOUT: u64 = (PAYLOAD_LEN / size_of::<u32>()) as u64;
 
 /// Returns the place of a row's page in the table.

@@ -15,7 +15,7 @@ use pgrx::prelude::*;
 use std::collections::HashSet;
 use std::ffi::c_void;
 
-/// Pages looked at between two calls of [`vacuum_delay`].
+/// Number of pages looked at between two calls of [`vacuum_delay`].
 const PAGES_AT_ONCE: u32 = 256;
 
 /// Implements `ambulkdelete`.

@@ -14,10 +14,10 @@ use testbed::{shell, workspace};
 
 use super::dir;
 
-/// Parts of a suffix array that are made at the same time, like in the tool's own script above 10 MB.
+/// Number of parts of a suffix array that are made at the same time, as in the tool's own script above 10 MB.
 const PARTS: usize = 4;
 
-/// Bytes that a part shares with the next part.
+/// Number of bytes that a part shares with the next part.
 const OVERLAP: usize = 100_000;
 
 /// The tool.

@@ -22,7 +22,7 @@ const SIZES: [usize; 4] = [1, 10, 50, 500];
 /// The share of rows that are copies of recent ones, in percent.
 const COPIES: u32 = 30;
 
-/// Days; in partitioned tables each has its own partition.
+/// Number of days; in partitioned tables, each has its own partition.
 const DAYS: u64 = 60;
 
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1)";

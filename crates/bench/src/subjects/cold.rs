@@ -16,7 +16,7 @@ use crate::measure::race::quantile;
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// Lookups that fill the memory with the pages that all lookups read, and lookups that are measured.
+/// The number of lookups that fill the memory with the pages that all lookups read, and the number of measured lookups.
 const WARMING: usize = 100;
 const LOOKUPS: usize = 100;
 

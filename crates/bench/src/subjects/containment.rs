@@ -21,7 +21,7 @@ const PEER: &str = "datasketch LSH Ensemble";
 const THRESHOLD: f64 = 0.8;
 const QUERIES: u32 = 200;
 
-/// The most documents that the sketches can handle.
+/// Maximum number of documents that the sketches can handle.
 const MOST: u64 = 20_000;
 
 /// Passages of forty words, a tenth of them lost.

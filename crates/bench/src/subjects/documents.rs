@@ -17,10 +17,10 @@ use crate::subjects::lookup::plan;
 /// One in this many documents is inserted after the indexes have been built.
 const PARTS: u64 = 10;
 
-/// Rows of a statement.
+/// Number of rows of a statement.
 const CHUNK: usize = 1000;
 
-/// Documents that are looked up, with the same number of near-duplicates if it is known.
+/// Number of documents that are looked up, with the same number of near-duplicates if it is known.
 const LOOKUPS: usize = 200;
 
 /// With fewer documents, the figures say nothing about an index.

@@ -23,7 +23,7 @@ const NEAREST: &str =
     "SELECT count(*) FROM (SELECT b FROM strings ORDER BY b <~> query.b LIMIT 40) n
     WHERE bit_hamming(b, query.b) <= 3";
 
-/// The most rows that a graph is built over.
+/// Maximum number of rows on which a graph is built.
 const HNSW_ROWS: u64 = 100_000;
 
 /// A way to look up.

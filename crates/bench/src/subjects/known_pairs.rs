@@ -15,7 +15,7 @@ use crate::score::Pair;
 pub const THRESHOLD: f64 = 0.8;
 /// The name of the generated documents.
 pub const GENERATED: &str = "generated";
-/// The most generated documents that the slowest peer can handle.
+/// Maximum number of generated documents that the slowest peer can handle.
 pub const DOCUMENTS: u64 = 20_000;
 
 /// Loads a corpus, or up to `documents` generated documents, as `docs`, with ids from 0, and the true pairs as

@@ -33,7 +33,7 @@ const INDEXES: &[(&str, &str, &str)] = &[
 ];
 const PLAIN: &str = "GIN, the same keys as bigint[]";
 
-/// Turns of each index; a build over a million rows takes a minute.
+/// Number of turns of each index; a build on a million rows takes a minute.
 const BUILDS: usize = 2;
 
 /// Returns all tables of this subject.

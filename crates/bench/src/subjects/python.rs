@@ -11,7 +11,7 @@ use crate::report::table::Table;
 
 const OURS: &str = "neardup";
 
-/// The fewest documents, so that a call takes longer than starting its threads.
+/// Minimum number of documents, so that a call takes longer than starting its threads.
 const LEAST: usize = 60_000;
 
 /// Ways to call ours.

@@ -35,7 +35,8 @@ const CORPORA: &[(&str, &str)] = &[
     ("Chinese poems", "song_zh"),
 ];
 
-/// Bytes of a document, the most documents of a language, and the fewest worth measuring.
+/// The number of bytes of a document, the maximum number of documents of a language, and the minimum number worth
+/// measuring.
 const BYTES: usize = 1500;
 const MOST: usize = 2000;
 const FEWEST: usize = 50;

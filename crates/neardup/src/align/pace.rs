@@ -1,6 +1,6 @@
 //! Interrupt checks at bounded intervals.
 
-/// Steps between two checks: a step costs 1 to 100 ns, so a cancel is noticed within a millisecond.
+/// Number of steps between two checks: a step costs 1 to 100 ns, so a cancel is noticed within a millisecond.
 pub(super) const STEPS: u32 = 8192;
 
 /// Counts the steps of long loops, and calls `check` after every [`STEPS`] of them. It may unwind.

@@ -51,10 +51,10 @@ const AT_ONCE: usize = 6;
 /// Number of steps between the shares of the query's elements for which a level stores the number of shared keys.
 const STEPS: usize = 6;
 
-/// The probability that a row is missed at one level. Hardly any row can be of more than two.
+/// The probability that a row is missed at one level. Hardly any row can have one of more than two levels.
 pub(super) const MISSED_AT_LEVEL: f64 = MISSED / 4.0;
 
-/// A probability that is taken as 0.
+/// A probability that is treated as 0.
 const NEVER: f64 = 1e-12;
 
 /// How many of a query's keys rows share, by their levels and sizes.

@@ -5,7 +5,7 @@ use super::hot::{Prefixes, meetings};
 use crate::Result;
 use crate::memory::{Grow, collected, with_room};
 
-/// Bits of a token. Bit 31 marks a token under which to look for partners, bit 30 a hot token.
+/// Number of bits of a token. Bit 31 marks a token under which to look for partners, bit 30 a hot token.
 const TOKEN_BITS: u32 = 30;
 const TOKEN: u32 = HOT - 1;
 const HOT: u32 = 1 << TOKEN_BITS;

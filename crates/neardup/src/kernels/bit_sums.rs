@@ -1,6 +1,6 @@
 //! Weighted sums of bit positions.
 
-/// Bit planes of a count: plane p holds bit p of the counts of all 64 positions.
+/// Number of bit planes of a count: plane p holds bit p of the counts of all 64 positions.
 const PLANES: usize = 13;
 
 /// Maximum number of words that [`count`] takes.

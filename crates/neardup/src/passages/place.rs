@@ -19,7 +19,7 @@ pub trait Texts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub u64);
 
-/// Bits for the number of earlier words. A code point folds to at most 18 (Unicode 17), so to fewer words.
+/// Number of bits for the number of earlier words. A code point folds to at most 18 (Unicode 17), so to fewer words.
 const BITS: u32 = 5;
 
 impl Place {

@@ -3,7 +3,7 @@
 /// Maximum number of numbers packed at once: one block.
 pub const BLOCK: usize = 64;
 
-/// Bytes of a block of 32-bit numbers, the widest.
+/// Number of bytes of a block of 32-bit numbers, the widest.
 const LONGEST: usize = BLOCK * 32 / 8;
 
 /// Room for a 64-bit word that begins at any of these bytes.

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 const HEADER: usize = 4;
 
-/// Bytes of a block's head: its first key, and the rest.
+/// Number of bytes of a block's head: its first key, and the rest.
 const HEAD: usize = KEY + REST;
 const KEY: usize = 4;
 const REST: usize = 8;

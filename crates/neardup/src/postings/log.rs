@@ -216,7 +216,7 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Bits of the table per key.
+    /// Number of bits of the table per key.
     const BITS_PER_KEY: usize = 16;
 
     fn new(keys: &[u32]) -> crate::Result<Self> {

@@ -233,7 +233,7 @@ mod tests {
     /// Grows a table from 10^5 rows to 10^6, with a VACUUM after each `share` of inserts. Returns how many times the
     /// inserted data VACUUM writes, and how many segments it leaves on average.
     fn grow(share: f64) -> (f64, f64) {
-        /// Rows of 30 keys that [`FLUSHED_PAGES`] hold.
+        /// Number of rows of 30 keys that [`FLUSHED_PAGES`] pages hold.
         const FLUSHED: u64 = 3000;
         let (start, end) = (100_000, 1_000_000);
         let mut segments = segments(&[start], start);

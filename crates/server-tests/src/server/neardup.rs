@@ -140,8 +140,8 @@ const WORK: &[&str] = &[
     "DROP INDEX IF EXISTS built; CREATE INDEX built ON sigs USING neardup (sig)",
 ];
 
-/// Statements of a session that a replica replays while it answers: its comparisons with a scan take time in proportion
-/// to the square of the number of rows.
+/// Number of statements per session that a replica replays while it answers: its comparisons with a scan take time in
+/// proportion to the square of the number of rows.
 const REPLAYED: usize = 40;
 
 /// Runs each statement in a separate session, up to `most` times or until it fails, while `end` runs.

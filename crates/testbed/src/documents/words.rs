@@ -11,7 +11,7 @@ pub struct Words {
     occurrences: Vec<u32>,
 }
 
-/// Occurrences that fit into a processor's cache, which makes drawing ten times faster.
+/// Number of occurrences that fit into a processor's cache, which makes drawing ten times faster.
 const ENOUGH: usize = 300_000;
 
 impl Words {

@@ -152,7 +152,7 @@ pub fn row_by_row(server: &Server) -> Result<Outcome> {
 /// deadlock.
 pub fn bursts(server: &Server) -> Result<Outcome> {
     const STATEMENTS: u64 = 20;
-    /// In a fresh session, each row passes by itself.
+    /// Number of statements of fresh sessions, in which each row passes by itself.
     const FRESH: u64 = 6;
     for (table, is_fresh) in tables() {
         let statements = if is_fresh { FRESH } else { STATEMENTS };
