@@ -31,7 +31,7 @@ pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) 
     }
 }
 
-/// The names of the arguments that say how to cut documents.
+/// The names of the arguments that specify how to cut documents.
 pub const CUT: [&str; 3] = ["k", "unit", "fold"];
 
 /// Reads k, unit and fold from three arguments of `call`, starting with number `first`.

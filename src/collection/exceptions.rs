@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// Pairs of keys. Takes 8 bytes per pair, plus the keys.
 pub struct Exceptions {
-    /// The distinct keys, ascending.
+    /// The distinct keys, in ascending order.
     keys: Keys,
     order: ValueOrder,
     /// The pairs in ascending order, as places in `keys`, the smaller place first.

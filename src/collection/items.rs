@@ -81,12 +81,12 @@ impl Items {
         self.of_row[row as usize]
     }
 
-    /// Returns the rows of an item, ascending.
+    /// Returns the rows of an item, in ascending order.
     pub fn rows(&self, item: u32) -> impl Iterator<Item = u32> + Clone + '_ {
         self.rows_from(self.first_row(item))
     }
 
-    /// Returns the rows of `items`, ascending, each with the place of its item in `items`.
+    /// Returns the rows of `items`, in ascending order, each with the place of its item in `items`.
     pub fn rows_of(&self, items: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
         let mut rows = Vec::new();
         for (item, place) in items.zip(0..) {

@@ -211,7 +211,7 @@ impl<'p> Passing<'p> {
         sources.find(|source| source.trigger == place.trigger)
     }
 
-    /// Adds the row at place `number` to those that have to pass, unless it is gone, cannot be near any row, or is
+    /// Adds the row at place `number` to those that must pass, unless it is gone, cannot be near any row, or is
     /// unchanged in everything that the guard reads. Returns whether the statement deleted it or changed anything that
     /// the guard reads.
     ///

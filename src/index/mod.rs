@@ -1,7 +1,7 @@
 //! The index access method, its operator classes, and planner support.
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "pages, scans and nodes are PostgreSQL's; `# Safety` says what a caller owes"
+    reason = "pages, scans and nodes are PostgreSQL's; the `# Safety` sections name the callers' obligations"
 )]
 
 pub mod am;

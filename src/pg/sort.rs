@@ -48,7 +48,7 @@ impl BigintSort {
     }
 }
 
-/// The numbers of a sort, ascending.
+/// The numbers of a sort, in ascending order.
 pub struct SortedBigints(BigintSort);
 
 impl Iterator for SortedBigints {
@@ -296,7 +296,8 @@ impl ValueSort {
         self.sort.put(value, number as i64);
     }
 
-    /// Returns the distinct values, ascending, and for each number below `count` the place of its value among them.
+    /// Returns the distinct values, in ascending order, and for each number below `count` the place of its value among
+    /// them.
     pub fn places(mut self, count: usize) -> (Keys, Vec<u32>) {
         let (mut keys, mut places) = (
             Keys::new(self.value_type),

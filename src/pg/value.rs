@@ -72,7 +72,7 @@ pub struct Keys {
 }
 
 enum Values {
-    /// Values passed by value, and the numbers of the NULLs, ascending.
+    /// Values passed by value, and the numbers of the NULLs, in ascending order.
     Direct(Vec<u64>, Vec<usize>),
     /// Values passed by reference. A NULL has no bytes. The last two values read are held.
     Stored(RefCell<(Records, [Vec<u64>; 2])>),

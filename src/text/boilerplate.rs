@@ -118,7 +118,7 @@ impl Boilerplate<'_> {
     }
 }
 
-/// Returns the hashes that occur at least `least` times, ascending, with their counts. Runs in any thread.
+/// Returns the hashes that occur at least `least` times, in ascending order, with their counts. Runs in any thread.
 fn count_common(
     mut hashes: Vec<u64>,
     least: usize,

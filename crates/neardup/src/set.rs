@@ -250,7 +250,7 @@ pub fn shingle_sample(set: &[i64], modulus: i32, check: &mut dyn FnMut()) -> Res
     collected(set.iter().filter(is_sampled).copied())
 }
 
-/// Returns the minimum of every residue class modulo `buckets`, ascending.
+/// Returns the minimum of every residue class modulo `buckets`, in ascending order.
 ///
 /// # Errors
 /// `OutOfMemory`.

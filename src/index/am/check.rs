@@ -160,7 +160,7 @@ fn hash(key: u32, row: u64) -> u128 {
 /// One bit for each row of the row table that still has a page, set if the scan of the table has seen the row.
 #[derive(Default)]
 struct Seen {
-    /// The places of the pages, ascending.
+    /// The places of the pages, in ascending order.
     pages: Vec<u64>,
     bits: Vec<[u64; ROWS_PER_PAGE.div_ceil(64) as usize]>,
 }

@@ -17,7 +17,7 @@ use neardup::postings::{Posting, sort_distinct};
 /// Maximum number of attempts to switch in a segment. An attempt fails if others fill another page of the log first.
 const TRIES: usize = SEGMENTS_WITH_ROW - 2;
 
-/// Inserts a row, and does the share of merging due for the leaves of its segment.
+/// Inserts a row, and does the share of merging that is due for the leaves of its segment.
 pub fn insert(index: &Index, entry: &RowEntry, keys: &[u32]) {
     while !try_insert(index, entry, keys) {
         check_interrupts();

@@ -60,7 +60,7 @@ impl Drop for Merging<'_> {
     }
 }
 
-/// Does the share of merging due for one filled page of the log, unless another session is merging.
+/// Does the share of merging that is due for one filled page of the log, unless another session is merging.
 pub fn help(index: &Index) {
     if let Some(merging) = Merging::attempt(index) {
         merging.share(1);
@@ -81,7 +81,7 @@ pub fn wait_for_room(index: &Index) {
 }
 
 impl Merging<'_> {
-    /// Does the share of merging due for `pages` filled pages of the log. Releases the right after every
+    /// Does the share of merging that is due for `pages` filled pages of the log. Releases the right after every
     /// [`LEAVES_AT_ONCE`] leaves, for sessions that wait for it.
     pub fn share(self, pages: usize) {
         let index = self.index;

@@ -4,7 +4,7 @@
 //! ([`log`]). Pages of the log become segments, which are sorted postings (key, row), and adjacent segments are merged
 //! ([`merge`]). A row too large for the log becomes a segment at once ([`large`]). A scan ([`scan`]) looks up its keys
 //! in the log and in all segments, and then the places of the rows found. VACUUM ([`vacuum`]) blanks dead rows in the
-//! row table, and drops their postings when there are many. The metapage ([`meta`]) says where everything begins.
+//! row table, and drops their postings when there are many. The metapage ([`meta`]) records where everything begins.
 //! `neardup::postings` defines the payloads of the log's and the segments' pages.
 #![allow(
     clippy::disallowed_methods,

@@ -144,7 +144,7 @@ impl<'a> Index<'a> {
     /// Returns how many bytes of a payload are in use after an append with the result `appended`.
     ///
     /// # Errors
-    /// ERROR `index_corrupted` if the page is damaged, or has less room than it says.
+    /// ERROR `index_corrupted` if the page is damaged, or has less room than it declares.
     pub fn used(&self, block: u32, appended: Result<Option<usize>, Damaged>) -> usize {
         const FULL: Damaged = Damaged("page fuller than it says");
         self.sound(block, appended.and_then(|used| used.ok_or(FULL)))

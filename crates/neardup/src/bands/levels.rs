@@ -51,7 +51,7 @@ const AT_ONCE: usize = 6;
 /// Number of steps between the shares of the query's elements for which a level stores the number of shared keys.
 const STEPS: usize = 6;
 
-/// The probability that a row is missed at one level. Hardly any row can have one of more than two levels.
+/// The probability that a row is missed at one level. For hardly any row, more than two levels are possible.
 pub(super) const MISSED_AT_LEVEL: f64 = MISSED / 4.0;
 
 /// A probability that is treated as 0.

@@ -122,7 +122,7 @@ impl RowTally {
         Ok(())
     }
 
-    /// Returns the rows that occur at least `least` (1 or more) times, ascending.
+    /// Returns the rows that occur at least `least` (1 or more) times, in ascending order.
     pub fn candidates<E: From<Error>>(
         mut self,
         least: u32,
@@ -219,7 +219,7 @@ impl RowTally {
 pub(super) enum RowCounts {
     /// For all rows.
     All(RowTally),
-    /// For some rows, ascending.
+    /// For some rows, in ascending order.
     Of(Vec<CountedRow>),
 }
 
@@ -259,7 +259,7 @@ impl RowCounts {
         }
     }
 
-    /// Removes and returns the rows that have at least `least` (1 or more) keys, ascending.
+    /// Removes and returns the rows that have at least `least` (1 or more) keys, in ascending order.
     pub fn candidates<E: From<Error>>(
         &mut self,
         least: u32,

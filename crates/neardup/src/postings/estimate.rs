@@ -145,8 +145,8 @@ impl Estimate {
         compared.map(|compared| postings / compared.max(1) as f64)
     }
 
-    /// Returns the known rows, ascending, each with the number of looked up keys that it has, if `is_wanted` holds for
-    /// that number.
+    /// Returns the known rows, in ascending order, each with the number of looked up keys that it has, if `is_wanted`
+    /// holds for that number.
     pub fn sharing(&self, is_wanted: impl Fn(u32) -> bool) -> impl Iterator<Item = (u64, u32)> {
         let rows = self.shared.iter();
         let rows = rows.map(|row| (self.lo + u64::from(row.offset), row.short + row.long));

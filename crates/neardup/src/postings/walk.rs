@@ -260,8 +260,8 @@ pub type KeyAndRow = (u32, u64);
 /// Greater than any posting: row numbers are far below.
 const END: KeyAndRow = (u32::MAX, u64::MAX);
 
-/// Calls `take` with every posting of `groups` at or after `from`, ascending, until it returns false. Returns the
-/// posting that was not taken, or `None` at the end. A later sweep can continue there, even after merges.
+/// Calls `take` with every posting of `groups` at or after `from`, in ascending order, until it returns false. Returns
+/// the posting that was not taken, or `None` at the end. A later sweep can continue there, even after merges.
 ///
 /// # Errors
 /// The errors of `pages`; `Damaged` if pages or postings are out of order.

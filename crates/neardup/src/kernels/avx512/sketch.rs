@@ -75,7 +75,7 @@ fn many(
     }
 }
 
-/// Does several rounds of few shingles, with eight rounds at a time in the lanes.
+/// Performs several rounds for a few shingles, with eight rounds at a time in the lanes.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
 fn few(
