@@ -51,7 +51,7 @@ impl EarlierRow {
     /// Locks the row FOR SHARE. Returns whether it is unchanged since it was found.
     ///
     /// # Safety
-    /// As for [`Self::fetch`].
+    /// The same as for [`Self::fetch`].
     pub unsafe fn lock(&self, tables: &[SearchedTable]) -> bool {
         self.fetch(tables).is_some_and(|(searched, slot)| {
             is_own(slot.as_ptr()) || slot.lock(searched.table.as_ptr(), self.place.1)

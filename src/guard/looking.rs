@@ -16,7 +16,7 @@ impl Passing<'_> {
     /// with it.
     ///
     /// # Safety
-    /// As for [`pass`](crate::guard::passing::pass).
+    /// The same as for [`pass`](crate::guard::passing::pass).
     pub unsafe fn look_at_all(&self, attempt: &mut Attempt, number: usize) -> Option<Rejection> {
         attempt.rows[number].earlier.clear();
         let mut duplicate = None;
@@ -57,7 +57,7 @@ impl Passing<'_> {
     /// whether there are any.
     ///
     /// # Safety
-    /// As for [`pass`](crate::guard::passing::pass).
+    /// The same as for [`pass`](crate::guard::passing::pass).
     pub unsafe fn look_at_added(&self, attempt: &mut Attempt) -> bool {
         let mut has_found = false;
         let mut open = |row: usize| {
@@ -107,7 +107,7 @@ impl Passing<'_> {
     /// Calls `work` with the row at place `number` and its newest version, if that can be near others.
     ///
     /// # Safety
-    /// As for [`pass`](crate::guard::passing::pass).
+    /// The same as for [`pass`](crate::guard::passing::pass).
     unsafe fn with_version(&self, number: usize, work: impl FnOnce(&Row<'_>, &RowVersion<'_>)) {
         let place = &self.places[number];
         let Some(source) = self.source(place) else {
@@ -161,7 +161,7 @@ impl Passing<'_> {
     /// keep a near pair.
     ///
     /// # Safety
-    /// As for [`pass`](crate::guard::passing::pass).
+    /// The same as for [`pass`](crate::guard::passing::pass).
     unsafe fn is_obstacle(
         &self,
         attempt: &mut Attempt,
@@ -185,7 +185,7 @@ impl Passing<'_> {
     /// if that changed it, too.
     ///
     /// # Safety
-    /// As for [`pass`](crate::guard::passing::pass).
+    /// The same as for [`pass`](crate::guard::passing::pass).
     unsafe fn is_kept_pair(&self, old: &RowVersion<'_>, similar: &SimilarRow<'_>) -> bool {
         let columns = &similar.table.columns;
         let is_near = |slot| {

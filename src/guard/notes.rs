@@ -61,7 +61,7 @@ impl Passing<'_> {
     /// Removes the notes about the rows with the place numbers `replaced`, which were deleted or changed.
     ///
     /// # Safety
-    /// As for [`Self::lock_earlier`].
+    /// The same as for [`Self::lock_earlier`].
     pub unsafe fn remove_notes(&self, replaced: &[usize]) {
         self.write_notes(replaced, &|table, connection, source, row| {
             // Holds the version while its key is used.
@@ -76,7 +76,7 @@ impl Passing<'_> {
     /// Adds the notes of `rows`.
     ///
     /// # Safety
-    /// As for [`Self::lock_earlier`]; the earlier rows are locked.
+    /// The same as for [`Self::lock_earlier`]; the earlier rows are locked.
     pub unsafe fn add_notes(&self, rows: &[RowState]) {
         let noted = (0..rows.len()).filter(|row| !rows[*row].earlier.is_empty());
         let noted = collected(noted).or_raise();

@@ -216,7 +216,7 @@ impl<'p> Passing<'p> {
     /// the guard reads.
     ///
     /// # Safety
-    /// As for [`pass`].
+    /// The same as for [`pass`].
     unsafe fn add_row(&mut self, number: usize) -> bool {
         let place = &self.places[number];
         let Some(source) = self.source(place) else {
@@ -288,7 +288,7 @@ impl<'p> Passing<'p> {
     /// Searches and waits until the rows have passed. Returns the first rejection.
     ///
     /// # Safety
-    /// As for [`pass`].
+    /// The same as for [`pass`].
     unsafe fn pass(mut self) -> Option<Rejection> {
         let mut replaced = Vec::new();
         for number in 0..self.places.len() {
@@ -329,7 +329,7 @@ impl<'p> Passing<'p> {
     /// succeed once [`Attempt::wait`], if set, has ended.
     ///
     /// # Safety
-    /// As for [`pass`].
+    /// The same as for [`pass`].
     unsafe fn try_to_pass(&self, attempt: &mut Attempt) -> Result<bool, Box<Rejection>> {
         attempt.later.clear();
         for row in &mut attempt.rows {
@@ -369,7 +369,7 @@ impl<'p> Passing<'p> {
     /// Returns whether the rows pass. The caller has closed the gate.
     ///
     /// # Safety
-    /// As for [`pass`].
+    /// The same as for [`pass`].
     unsafe fn passes(&self, attempt: &mut Attempt) -> bool {
         let has_moved = |other: &&Pending| {
             let state = pass_state(self.root, other.transaction);

@@ -143,7 +143,7 @@ unsafe fn end(frames: usize) {
 /// Lets the rows of the innermost statement pass, and raises the ERROR if one is rejected.
 ///
 /// # Safety
-/// As for [`end`].
+/// The same as for [`end`].
 unsafe fn pass_or_raise() {
     // Nothing is left to be dropped when the rejection is raised.
     let rejection = pgrx_extern_c_guard(|| {
@@ -205,7 +205,7 @@ finfo!(pg_finfo_near_dup_guard);
 /// own if no hook sees the end. Returns the trigger's result, and whether the row has to pass now.
 ///
 /// # Safety
-/// As for [`near_dup_guard`].
+/// The same as for [`near_dup_guard`].
 unsafe fn fire(fcinfo: pg_sys::FunctionCallInfo) -> (pg_sys::Datum, bool) {
     const BEFORE_ROW: u32 = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
     const AFTER_ROW: u32 = pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW;

@@ -61,7 +61,7 @@ pub unsafe fn rejection(row: &Row<'_>, similar: &SimilarRow<'_>, has_companion: 
 /// with the found row if the checked row `is_first`.
 ///
 /// # Safety
-/// As for [`rejection`].
+/// The same as for [`rejection`].
 unsafe fn detail(
     row: &Row<'_>,
     similar: &SimilarRow<'_>,

@@ -68,7 +68,7 @@ impl Source {
     /// rewritten since then: the statement has it open, or pending triggers forbid it.
     ///
     /// # Safety
-    /// As for [`Self::with_row`].
+    /// The same as for [`Self::with_row`].
     pub unsafe fn version(&self, tid: Option<Tid>) -> Option<Slot> {
         let (table, tid) = (self.table.as_ptr(), tid?);
         let slot = Slot::new(table);

@@ -38,7 +38,7 @@ impl RowCondition {
     pub fn over_new(table: &Relation, condition: &str) -> String {
         let connection = Connection::open();
         let expression = parsed_condition(&connection, table.oid(), condition);
-        // SAFETY: the expression is over the table alone.
+        // SAFETY: the expression is only over the table.
         let text = unsafe { names::expression(expression, table.oid(), c"new", true) };
         connection.close();
         text

@@ -89,7 +89,7 @@ impl Window {
     /// Returns whether the row in `slot` is in `span`.
     ///
     /// # Safety
-    /// As for [`Self::around`].
+    /// The same as for [`Self::around`].
     pub unsafe fn is_in(&self, slot: *mut pg_sys::TupleTableSlot, span: Span) -> bool {
         let moment = self.of_row(slot);
         moment.is_some_and(|moment| (span.first..=span.last).contains(&moment))
@@ -98,7 +98,7 @@ impl Window {
     /// Returns the time of the row in `slot`, or None if it is NULL or infinite.
     ///
     /// # Safety
-    /// As for [`Self::around`].
+    /// The same as for [`Self::around`].
     unsafe fn of_row(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<i64> {
         let moment = self.moment(get(slot, self.number)?);
         (![i64::MIN, i64::MAX].contains(&moment)).then_some(moment)

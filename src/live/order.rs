@@ -43,7 +43,7 @@ impl Expression {
     /// Returns the expression in `node`.
     ///
     /// # Safety
-    /// The node is an expression over the table alone.
+    /// The node is an expression over only the table.
     pub unsafe fn new(node: *mut pg_sys::Node, table: pg_sys::Oid) -> Self {
         let deparsed =
             |alias: &CStr, is_prefixed| names::expression(node, table, alias, is_prefixed);
@@ -108,7 +108,7 @@ impl Order {
                 connection.prepare(&format!("SELECT FROM {name} ORDER BY {keep}\n"), &[]);
             let (node, clause) = parsed(&statement, "keep", VALID_KEEP);
             let clause = clause.expect("the statement has an order");
-            // SAFETY: the expression is over the table alone.
+            // SAFETY: the expression is only over the table.
             let expression = unsafe { Expression::new(node, table) };
             let terms = [false, true].map(|is_descending| {
                 Term::new(expression.clone(), is_descending, clause.nulls_first)

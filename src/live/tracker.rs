@@ -100,7 +100,7 @@ impl Tracker {
         ) {
             return None;
         }
-        // SAFETY: the table is open, and the trigger one of its own; the arguments are NUL-terminated.
+        // SAFETY: the table is open, and the trigger belongs to it; the arguments are NUL-terminated.
         unsafe {
             let arguments = relation::trigger_arguments(trigger).into_iter();
             let arguments: Vec<String> = arguments.map(utf8).collect();

@@ -219,7 +219,7 @@ impl RowTally {
 pub(super) enum RowCounts {
     /// For all rows.
     All(RowTally),
-    /// For some rows, in ascending order.
+    /// For some rows, which are in ascending order.
     Of(Vec<CountedRow>),
 }
 
