@@ -11,7 +11,7 @@ use crate::pg::catalog::type_named;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::prelude::*;
 use crate::pg::progress::notice;
-use crate::pg::query::Column;
+use crate::pg::query::{Column, wrong_columns};
 use neardup::bands::plan::VerifiedPlan;
 use neardup::candidates::{GroupSizes, Sides, TokenCounts};
 use neardup::minhash::{Header, SignatureUnit, Signing};
@@ -402,10 +402,7 @@ impl Collection {
             [key, second, third] if self.measure == PairMeasure::Resemblance => {
                 (key, second, Some(third))
             }
-            _ => wrong_type(
-                &format!("the query yields {} columns", columns.len()),
-                &valid(),
-            ),
+            _ => wrong_columns(columns, &valid()),
         };
         let key = key.of_type(self.key_type, "first", "key");
         let found = RowKind::of_column(second, self.signature_type);

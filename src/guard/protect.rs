@@ -73,6 +73,12 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     let scope = call.names(3).into_iter();
     let scope: Vec<_> = scope.map(|name| names::identifier(&name)).collect();
     let by = call.optional_argument(6).map(|by| microseconds(by));
+    if call.name(5).is_some() != by.is_some() {
+        invalid(
+            "near_dup_protect got only one of within and by",
+            "Pass both: within is a column of dates or timestamps, and by is the length of the window.",
+        );
+    }
     // Independent of IntervalStyle.
     let by = by.map(|by| {
         let seconds = (by % DAY) as f64 / 1e6;
@@ -139,6 +145,16 @@ unsafe fn create_triggers(
     let literals: Vec<_> = arguments.iter().map(|text| names::literal(text)).collect();
     let arguments = &*literals.join(", ");
     let table = names::relation(relation);
+    if pg_sys::get_trigger_oid(relation, server_text(&main).as_ptr(), true) != pg_sys::InvalidOid {
+        raise(
+            PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
+            &format!(
+                "table {table} already has a trigger named {}",
+                quoted(&main)
+            ),
+            "Drop the guard with near_dup_unprotect first, or choose another trigger_name.",
+        );
+    }
     let function = names::qualified(call.schema(), "near_dup_guard");
     let connection = Connection::open();
     let create = |create: &str, name: &str, event: &str, arguments: &str| {

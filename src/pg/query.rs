@@ -26,6 +26,13 @@ pub struct Column {
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedColumn(i32);
 
+/// Rejects a query for the number of its columns, with the hint `valid`.
+pub fn wrong_columns(columns: &[Column], valid: &str) -> ! {
+    let count = columns.len();
+    let s = if count == 1 { "" } else { "s" };
+    wrong_type(&format!("the query yields {count} column{s}"), valid)
+}
+
 impl Column {
     pub fn type_name(&self) -> String {
         names::type_(self.column_type)
@@ -166,10 +173,8 @@ impl Query {
     /// # Errors
     /// ERROR `datatype_mismatch` with the hint `valid` for another number of columns.
     pub fn exactly<const N: usize>(&self, valid: &str) -> [Column; N] {
-        self.columns().try_into().unwrap_or_else(|columns: Vec<_>| {
-            let message = format!("the query yields {} columns", columns.len());
-            wrong_type(&message, valid)
-        })
+        let columns = self.columns().try_into();
+        columns.unwrap_or_else(|columns: Vec<_>| wrong_columns(&columns, valid))
     }
 
     /// Returns the planner's estimates of the number of rows and of the bytes of each.

@@ -288,7 +288,7 @@ fn reject_columns(index: pg_sys::Relation, count: i16) -> ! {
     let (problem, hint) = if count == 1 {
         (
             "has no column that is compared",
-            "Index text, a minhash_signature, a bit string, a bigint[], or near_dup_key(sig, 0.85); for char(n), index the text, as in (body::text).",
+            "Index text, a minhash_signature, a bit string, a bigint[], or near_dup_key(sig, 0.85); for char(n), index the text, as in ((body::text)).",
         )
     } else {
         (

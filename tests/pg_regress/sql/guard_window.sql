@@ -10,6 +10,7 @@ SELECT near_dup_protect('news', 'sig', 0.8, within => 'gone', by => '1 day');
 SET timezone = 'America/New_York';
 SET intervalstyle = 'sql_standard';
 SELECT near_dup_protect('news', 'sig', 0.8, within => 'published', by => '1 day 0.5 seconds');
+SELECT near_dup_protect('news', 'sig', 0.9);
 RESET intervalstyle;
 SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'news_guard';
 INSERT INTO news VALUES (1, '2024-03-09 12:00', minhash('some news')), (2, NULL, minhash('some news')), (3, NULL, minhash('some news'));
