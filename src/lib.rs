@@ -4,6 +4,13 @@
 //! The modules follow the pipeline: text, signatures, indexes, collections, guards of tables, and the upkeep of their
 //! clusters. Each imports only from modules above it in this list.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
+#![cfg_attr(
+    feature = "pg19",
+    allow(
+        clippy::unnecessary_cast,
+        reason = "identifiers of caches are i32 since PostgreSQL 19"
+    )
+)]
 
 mod pg;
 
