@@ -9,31 +9,25 @@ COMMENT ON FUNCTION _near_dup_sel(internal, oid, internal, smallint, internal) I
     'planner support for <@ and @>: share of pairs';
 COMMENT ON FUNCTION _within(minhash_signature, _ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION _contains(_ball, minhash_signature) IS
-    'implementation of @> operator';
 COMMENT ON FUNCTION _within(bit, _ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION _contains(_ball, bit) IS
-    'implementation of @> operator';
 
 COMMENT ON FUNCTION _contains(bigint[], _ball) IS
     'implementation of %> operator';
-COMMENT ON FUNCTION _within(_ball, bigint[]) IS
-    'implementation of <% operator';
 COMMENT ON FUNCTION _within(bigint[], _ball) IS
     'implementation of <% operator';
-COMMENT ON FUNCTION _contains(_ball, bigint[]) IS
-    'implementation of %> operator';
 
 COMMENT ON FUNCTION _near(bigint[], _ball) IS
-    'implementation of <%> operator';
-COMMENT ON FUNCTION _near(_ball, bigint[]) IS
     'implementation of <%> operator';
 
 CREATE OPERATOR <@ (
     LEFTARG = minhash_signature, RIGHTARG = _ball, FUNCTION = _within,
     COMMUTATOR = @>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
+CREATE FUNCTION _contains(ball _ball, m minhash_signature) RETURNS boolean
+    IMMUTABLE STRICT PARALLEL SAFE COST 10 RETURN m <@ ball;
+COMMENT ON FUNCTION _contains(_ball, minhash_signature) IS
+    'implementation of @> operator';
 CREATE OPERATOR @> (
     LEFTARG = _ball, RIGHTARG = minhash_signature, FUNCTION = _contains,
     COMMUTATOR = <@, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
@@ -42,6 +36,10 @@ CREATE OPERATOR <@ (
     LEFTARG = bit, RIGHTARG = _ball, FUNCTION = _within,
     COMMUTATOR = @>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
+CREATE FUNCTION _contains(ball _ball, b bit) RETURNS boolean
+    IMMUTABLE STRICT PARALLEL SAFE COST 10 RETURN b <@ ball;
+COMMENT ON FUNCTION _contains(_ball, bit) IS
+    'implementation of @> operator';
 CREATE OPERATOR @> (
     LEFTARG = _ball, RIGHTARG = bit, FUNCTION = _contains,
     COMMUTATOR = <@, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
@@ -55,6 +53,10 @@ CREATE OPERATOR %> (
     LEFTARG = bigint[], RIGHTARG = _ball, FUNCTION = _contains,
     COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
+CREATE FUNCTION _within(part _ball, whole bigint[]) RETURNS boolean
+    IMMUTABLE STRICT PARALLEL SAFE COST 500 RETURN whole %> part;
+COMMENT ON FUNCTION _within(_ball, bigint[]) IS
+    'implementation of <% operator';
 CREATE OPERATOR <% (
     LEFTARG = _ball, RIGHTARG = bigint[], FUNCTION = _within,
     COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
@@ -63,6 +65,10 @@ CREATE OPERATOR <% (
     LEFTARG = bigint[], RIGHTARG = _ball, FUNCTION = _within,
     COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
+CREATE FUNCTION _contains(whole _ball, part bigint[]) RETURNS boolean
+    IMMUTABLE STRICT PARALLEL SAFE COST 500 RETURN part <% whole;
+COMMENT ON FUNCTION _contains(_ball, bigint[]) IS
+    'implementation of %> operator';
 CREATE OPERATOR %> (
     LEFTARG = _ball, RIGHTARG = bigint[], FUNCTION = _contains,
     COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
@@ -71,6 +77,10 @@ CREATE OPERATOR <%> (
     LEFTARG = bigint[], RIGHTARG = _ball, FUNCTION = _near,
     COMMUTATOR = <%>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
+CREATE FUNCTION _near(b _ball, a bigint[]) RETURNS boolean
+    IMMUTABLE STRICT PARALLEL SAFE COST 500 RETURN a <%> b;
+COMMENT ON FUNCTION _near(_ball, bigint[]) IS
+    'implementation of <%> operator';
 CREATE OPERATOR <%> (
     LEFTARG = _ball, RIGHTARG = bigint[], FUNCTION = _near,
     COMMUTATOR = <%>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
@@ -83,21 +93,19 @@ COMMENT ON OPERATOR <% (bigint[], _ball) IS 'has the share of its elements in th
 COMMENT ON OPERATOR %> (_ball, bigint[]) IS 'contains the share of the elements';
 COMMENT ON FUNCTION _within(text, _ball) IS
     'implementation of <@ operator';
-COMMENT ON FUNCTION _contains(_ball, text) IS
-    'implementation of @> operator';
 COMMENT ON FUNCTION _contains(text, _ball) IS
     'implementation of %> operator';
-COMMENT ON FUNCTION _within(_ball, text) IS
-    'implementation of <% operator';
 COMMENT ON FUNCTION _part(text, _ball) IS
     'implementation of <% operator';
-COMMENT ON FUNCTION _whole(_ball, text) IS
-    'implementation of %> operator';
 
 CREATE OPERATOR <@ (
     LEFTARG = text, RIGHTARG = _ball, FUNCTION = _within,
     COMMUTATOR = @>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
+CREATE FUNCTION _contains(ball _ball, doc text) RETURNS boolean
+    IMMUTABLE STRICT PARALLEL SAFE COST 1000 RETURN doc <@ ball;
+COMMENT ON FUNCTION _contains(_ball, text) IS
+    'implementation of @> operator';
 CREATE OPERATOR @> (
     LEFTARG = _ball, RIGHTARG = text, FUNCTION = _contains,
     COMMUTATOR = <@, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
@@ -106,6 +114,10 @@ CREATE OPERATOR %> (
     LEFTARG = text, RIGHTARG = _ball, FUNCTION = _contains,
     COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
+CREATE FUNCTION _within(part _ball, whole text) RETURNS boolean
+    IMMUTABLE STRICT PARALLEL SAFE COST 1000 RETURN whole %> part;
+COMMENT ON FUNCTION _within(_ball, text) IS
+    'implementation of <% operator';
 CREATE OPERATOR <% (
     LEFTARG = _ball, RIGHTARG = text, FUNCTION = _within,
     COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
@@ -114,6 +126,10 @@ CREATE OPERATOR <% (
     LEFTARG = text, RIGHTARG = _ball, FUNCTION = _part,
     COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
+CREATE FUNCTION _whole(whole _ball, part text) RETURNS boolean
+    IMMUTABLE STRICT PARALLEL SAFE COST 1000 RETURN part <% whole;
+COMMENT ON FUNCTION _whole(_ball, text) IS
+    'implementation of %> operator';
 CREATE OPERATOR %> (
     LEFTARG = _ball, RIGHTARG = text, FUNCTION = _whole,
     COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel

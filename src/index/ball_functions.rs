@@ -77,12 +77,6 @@ pub fn minhash_in_ball(m: StoredSignature<'_>, ball: Ball<'_>) -> bool {
             .unwrap_or_else(|| never_near(&m.read().header, &center.header))
 }
 
-/// Calls [`minhash_in_ball`] with the arguments swapped.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_contains")]
-pub fn minhash_ball_contains(ball: Ball<'_>, m: StoredSignature<'_>) -> bool {
-    minhash_in_ball(m, ball)
-}
-
 /// Returns whether the bit string is in the ball. Returns false if its length differs from the center's, and for a ball
 /// of another kind.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_within")]
@@ -91,12 +85,6 @@ pub fn bit_in_ball(b: Bits<'_>, ball: Ball<'_>) -> bool {
         return false;
     };
     b.len() == center.len && neardup::hamming::distance(b.bytes(), center.bytes) <= distance
-}
-
-/// Calls [`bit_in_ball`] with the arguments swapped.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_contains")]
-pub fn bit_ball_contains(ball: Ball<'_>, b: Bits<'_>) -> bool {
-    bit_in_ball(b, ball)
 }
 
 /// Returns whether the array contains the ball's share of the center. Returns false for a ball of another kind.
@@ -116,24 +104,6 @@ pub fn set_contained(part: Bigints<'_>, whole: Ball<'_>) -> bool {
 #[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_near")]
 pub fn set_resembles(a: Bigints<'_>, b: Ball<'_>) -> bool {
     matches!(b.read(), Within::Set(b, share) if is_resembling(&a.set(), &b, share))
-}
-
-/// Calls [`set_contains`] with the arguments swapped.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_within")]
-pub fn set_ball_contained(part: Ball<'_>, whole: Bigints<'_>) -> bool {
-    set_contains(whole, part)
-}
-
-/// Calls [`set_contained`] with the arguments swapped.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_contains")]
-pub fn set_ball_contains(whole: Ball<'_>, part: Bigints<'_>) -> bool {
-    set_contained(part, whole)
-}
-
-/// Calls [`set_resembles`] with the arguments swapped.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_near")]
-pub fn set_ball_resembles(b: Ball<'_>, a: Bigints<'_>) -> bool {
-    set_resembles(a, b)
 }
 
 /// Returns the ball of a document and a threshold. The operator decides whether the threshold is for the resemblance,
@@ -170,12 +140,6 @@ pub fn document_in_ball(doc: Text<'_>, ball: Ball<'_>) -> bool {
     is_resembling(&set, &center.set, center.threshold)
 }
 
-/// Calls [`document_in_ball`] with the arguments swapped.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_contains")]
-pub fn document_ball_contains(ball: Ball<'_>, doc: Text<'_>) -> bool {
-    document_in_ball(doc, ball)
-}
-
 /// Returns whether the document contains the ball's share of the center. Returns false for a ball of another kind.
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_contains")]
 pub fn document_contains(whole: Text<'_>, part: Ball<'_>) -> bool {
@@ -184,12 +148,6 @@ pub fn document_contains(whole: Text<'_>, part: Ball<'_>) -> bool {
     };
     let whole = shingle_set(&whole, &part.shingling);
     is_contained(&part.set, &whole, part.threshold)
-}
-
-/// Calls [`document_contains`] with the arguments swapped.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_within")]
-pub fn document_ball_contained(part: Ball<'_>, whole: Text<'_>) -> bool {
-    document_contains(whole, part)
 }
 
 /// Returns whether the center contains the ball's share of the document. Returns false for a ball of another kind.
@@ -202,12 +160,6 @@ pub fn document_contained(part: Text<'_>, whole: Ball<'_>) -> bool {
     is_contained(&part, &whole.set, whole.threshold)
 }
 
-/// Calls [`document_contained`] with the arguments swapped.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_whole")]
-pub fn document_ball_has(whole: Ball<'_>, part: Text<'_>) -> bool {
-    document_contained(part, whole)
-}
-
 pgrx::extension_sql_file!(
     "../../sql/index/ball.sql",
     name = "ball",
@@ -217,20 +169,12 @@ pgrx::extension_sql_file!(
         near_dup_ballsel,
         near_dup_balljoinsel,
         minhash_in_ball,
-        minhash_ball_contains,
         bit_in_ball,
-        bit_ball_contains,
         set_contains,
         set_contained,
-        set_ball_contained,
-        set_ball_contains,
         set_resembles,
-        set_ball_resembles,
         document_in_ball,
-        document_ball_contains,
         document_contains,
-        document_ball_contained,
-        document_contained,
-        document_ball_has
+        document_contained
     ]
 );

@@ -4,11 +4,9 @@
 
 use crate::index::ball::{Ball, NewBall, Within};
 use crate::index::ball_functions::{
-    bit_ball_contains_wrapper, bit_in_ball_wrapper, document_ball_contained_wrapper,
-    document_ball_contains_wrapper, document_ball_has_wrapper, document_contained_wrapper,
-    document_contains_wrapper, document_in_ball_wrapper, minhash_ball_contains_wrapper,
-    minhash_in_ball_wrapper, set_ball_contained_wrapper, set_ball_contains_wrapper,
-    set_ball_resembles_wrapper, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
+    bit_in_ball_wrapper, document_contained_wrapper, document_contains_wrapper,
+    document_in_ball_wrapper, minhash_in_ball_wrapper, set_contained_wrapper, set_contains_wrapper,
+    set_resembles_wrapper,
 };
 use crate::index::classes::{
     CONTAINED, CONTAINS, ComparedClass, DocumentClass, HammingClass, MinhashClass,
@@ -81,62 +79,28 @@ pub enum Bound {
 #[derive(Debug, Clone, Copy)]
 pub struct Containment {
     pub kind: Kind,
-    pub ball_on_left: bool,
-    /// The strategy of the operator with the value on the left, which is this one or its commutator.
     pub strategy: u16,
 }
 
 impl Containment {
     /// Returns the meaning of the operator with this `function`, whatever its name and schema. Returns None if it is
-    /// not one of ours.
+    /// not one of ours. PostgreSQL inlines the functions of operators with the ball on the left.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
         use Kind::{Containing, ContainingDocuments, Documents, Hamming, Minhash, Resembling};
-        let ours: [(CFunction, Kind, bool, u16); 16] = [
-            (minhash_in_ball_wrapper, Minhash, false, CONTAINED),
-            (minhash_ball_contains_wrapper, Minhash, true, CONTAINED),
-            (bit_in_ball_wrapper, Hamming, false, CONTAINED),
-            (bit_ball_contains_wrapper, Hamming, true, CONTAINED),
-            (set_contained_wrapper, Containing, false, CONTAINED),
-            (set_ball_contains_wrapper, Containing, true, CONTAINED),
-            (set_contains_wrapper, Containing, false, CONTAINS),
-            (set_ball_contained_wrapper, Containing, true, CONTAINS),
-            (document_in_ball_wrapper, Documents, false, RESEMBLES),
-            (document_ball_contains_wrapper, Documents, true, RESEMBLES),
-            (
-                document_contained_wrapper,
-                ContainingDocuments,
-                false,
-                CONTAINED,
-            ),
-            (
-                document_ball_has_wrapper,
-                ContainingDocuments,
-                true,
-                CONTAINED,
-            ),
-            (
-                document_contains_wrapper,
-                ContainingDocuments,
-                false,
-                CONTAINS,
-            ),
-            (
-                document_ball_contained_wrapper,
-                ContainingDocuments,
-                true,
-                CONTAINS,
-            ),
-            (set_resembles_wrapper, Resembling, false, RESEMBLES),
-            (set_ball_resembles_wrapper, Resembling, true, RESEMBLES),
+        let ours: [(CFunction, Kind, u16); 8] = [
+            (minhash_in_ball_wrapper, Minhash, CONTAINED),
+            (bit_in_ball_wrapper, Hamming, CONTAINED),
+            (set_contained_wrapper, Containing, CONTAINED),
+            (set_contains_wrapper, Containing, CONTAINS),
+            (set_resembles_wrapper, Resembling, RESEMBLES),
+            (document_in_ball_wrapper, Documents, RESEMBLES),
+            (document_contained_wrapper, ContainingDocuments, CONTAINED),
+            (document_contains_wrapper, ContainingDocuments, CONTAINS),
         ];
         let address = address_of(function);
-        ours.into_iter()
-            .find(|(own, ..)| is_at(&address, *own))
-            .map(|(_, kind, ball_on_left, strategy)| Self {
-                kind,
-                ball_on_left,
-                strategy,
-            })
+        let mut ours = ours.into_iter();
+        let (_, kind, strategy) = ours.find(|(own, ..)| is_at(&address, *own))?;
+        Some(Self { kind, strategy })
     }
 }
 

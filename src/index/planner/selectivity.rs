@@ -90,11 +90,7 @@ impl TableMatches {
     ) -> Option<Self> {
         let (function, args) = as_containment(root, args).unwrap_or((function, args));
         let containment = Containment::of(function)?;
-        let [left, right] = elements(args)?;
-        let (value, ball) = match containment.ball_on_left {
-            true => (right, left),
-            false => (left, right),
-        };
+        let [value, ball] = elements(args)?;
         let ball = pg_sys::estimate_expression_value(root, ball);
         if is_null(ball) {
             let mean = Mean::default();
@@ -177,7 +173,7 @@ impl BallOperand {
     /// # Safety
     /// `node` is the operand that is a ball.
     unsafe fn of(containment: Containment, node: *mut pg_sys::Node) -> Self {
-        let Containment { kind, strategy, .. } = containment;
+        let Containment { kind, strategy } = containment;
         let datum = constant(node);
         let called = match datum {
             Some(_) => None,
