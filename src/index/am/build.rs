@@ -6,12 +6,11 @@ use super::merge::{Merging, store, write_segment};
 use super::meta::Meta;
 use super::page::{Index, META_BLOCK, PageChanges, PageType};
 use super::rows::{self, ROWS_PER_PAGE, RowEntry};
-use super::segment::plain;
 use super::table::TableScan;
 use crate::index::classes::{RowKeys, ValueParameters};
 use crate::pg::error::{OrRaise, raise};
 use neardup::bands::RowSize;
-use neardup::postings::{self, MAX_ROWS, Posting, policy};
+use neardup::postings::{MAX_ROWS, Posting, Segment, policy};
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
 use std::ops::Range;
@@ -203,8 +202,8 @@ impl<'a> Build<'a> {
     }
 
     /// Merges the segments that `choose` returns until it returns None.
-    fn merge(&self, choose: impl Fn(&[postings::Segment]) -> Option<Range<usize>>) {
-        while let Some(range) = choose(&plain(Meta::read(&self.index).segments())) {
+    fn merge(&self, choose: impl Fn(&[Segment]) -> Option<Range<usize>>) {
+        while let Some(range) = choose(Meta::read(&self.index).segments()) {
             report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, MERGE);
             let merging = Merging::wait(&self.index);
             merging.begin_merge(range, false);

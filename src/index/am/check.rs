@@ -447,11 +447,8 @@ fn read_part(
     seen: &Seen,
 ) -> Result<(Vec<KeyAndRow>, Option<KeyAndRow>), Stop> {
     let mut places = with_room(POSTINGS_AT_ONCE)?;
-    let searched = groups(index, meta);
-    let of_rows = searched.iter().map(|searched| searched.group());
-    let groups: Vec<_> = of_rows
-        .filter(|group| group.inputs.first().is_some_and(|first| first.lo < end))
-        .collect();
+    let mut groups = groups(index, meta);
+    groups.retain(|group| group.inputs.first().is_some_and(|first| first.lo < end));
     let mut left = POSTINGS_AT_ONCE;
     let mut pages = SearchPages::new(*index, meta);
     let next = sweep(&mut pages, &groups, from, &mut |(key, row)| {

@@ -6,7 +6,7 @@ use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, RowEntry, RowTable};
-use super::segment::{SearchPages, SearchedGroup, groups};
+use super::segment::{SearchPages, groups};
 use super::stop::Stop;
 use crate::index::classes::KeySearch;
 use crate::pg::error::{OrRaise, check_interrupts};
@@ -134,11 +134,11 @@ fn candidates(
     let mut found = SearchCandidates::new();
     let mut pages = SearchPages::new(*index, meta);
     let most = (work_mem_bytes() / COUNTED).clamp(LEAST_COUNTED, u32::MAX as usize) as u32;
-    let mut searched = groups(index, meta);
-    if from >= meta.log_start {
-        searched.clear();
-    }
-    let groups: Vec<_> = searched.iter().rev().map(SearchedGroup::group).collect();
+    let mut groups = match from >= meta.log_start {
+        true => Vec::new(),
+        false => groups(index, meta),
+    };
+    groups.reverse();
     let query = KeyQuery {
         keys,
         needed: needed.least(),

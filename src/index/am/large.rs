@@ -6,13 +6,13 @@
 use super::hold;
 use super::log;
 use super::merge::{Merging, add_leaf, for_each_leaf, write_segment};
-use super::meta::{self, Meta, StoredSegment};
+use super::meta::{self, Meta};
 use super::page::{Index, Page, PageChanges, PageType};
 use super::rows::{self, RowEntry};
 use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::memory::collected;
 use neardup::postings::policy::{MAX_SEGMENTS, SEGMENTS_WITH_ROW};
-use neardup::postings::{Posting, sort_distinct};
+use neardup::postings::{Posting, Segment, sort_distinct};
 
 /// Maximum number of attempts to switch in a segment. An attempt fails if others fill another page of the log first.
 const TRIES: usize = SEGMENTS_WITH_ROW - 2;
@@ -44,7 +44,7 @@ fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
 }
 
 /// Writes the segment of one row, whose number is not known yet.
-fn write(index: &Index, keys: &[u32]) -> StoredSegment {
+fn write(index: &Index, keys: &[u32]) -> Segment {
     let posting = |&key: &u32| u64::from(Posting { key, offset: 0 });
     let mut postings = collected(keys.iter().map(posting)).or_raise();
     write_segment(index, 0..1, 1, &mut postings).2
@@ -52,7 +52,7 @@ fn write(index: &Index, keys: &[u32]) -> StoredSegment {
 
 /// Assigns the row's number, makes it visible together with its segment, and ends the log's tail. Returns false if the
 /// log has full pages before the tail.
-fn switch_in(index: &Index, entry: &RowEntry, own: StoredSegment) -> bool {
+fn switch_in(index: &Index, entry: &RowEntry, own: Segment) -> bool {
     let (mut meta_page, mut meta) = Meta::lock(index);
     if meta.log().len() > 1 {
         return false;
@@ -69,7 +69,7 @@ fn switch_in(index: &Index, entry: &RowEntry, own: StoredSegment) -> bool {
     if let Some(before) = before.filter(|before| before.postings > 0) {
         meta.push_segment(index, before);
     }
-    let own = StoredSegment {
+    let own = Segment {
         lo: row,
         hi: row + 1,
         ..own
@@ -95,7 +95,7 @@ fn tail_segment(
     meta_page: &mut Page,
     meta: &mut Meta,
     tail: &Page,
-) -> StoredSegment {
+) -> Segment {
     let (end, _) = log::next_row(index, tail, 0);
     let mut postings = Vec::new();
     let rows = log::add_postings(&log::parse(index, tail), 0, &mut postings);

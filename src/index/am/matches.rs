@@ -72,13 +72,13 @@ fn means(
 ) -> Result<Option<[Mean; SHARES.len()]>, Stop> {
     let mut groups = by_size(index, meta);
     let all_rows = rows_of(&groups).max(1.0);
-    groups.retain(|group| group.rows >= SEARCHED * all_rows);
+    groups.retain(|group| group.rows() >= SEARCHED * all_rows);
     let searched_rows = rows_of(&groups).max(1.0);
     let mut pages = SearchPages::new(*index, meta);
     let mut drawn = Vec::new();
     for group in &groups {
-        let share = group.rows / searched_rows;
-        let mut of_group = draw(&mut pages, &group.group(), part(HALF, share))?;
+        let share = group.rows() / searched_rows;
+        let mut of_group = draw(&mut pages, group, part(HALF, share))?;
         of_group.iter_mut().for_each(|drawn| drawn.weight *= share);
         drawn.try_extend(of_group)?;
     }
@@ -96,8 +96,8 @@ fn means(
         seen += weight;
         let mut found = [0.0; SHARES.len()];
         for group in &groups {
-            let most = part(PAGES, group.rows / searched_rows);
-            let estimate = Estimate::new(&mut pages, &group.group(), keys, most, COMPARED)?;
+            let most = part(PAGES, group.rows() / searched_rows);
+            let estimate = Estimate::new(&mut pages, group, keys, most, COMPARED)?;
             for (found, share) in found.iter_mut().zip(SHARES) {
                 *found += estimate.rows(share, 1.0);
             }

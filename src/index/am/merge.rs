@@ -8,9 +8,9 @@
 use super::hold;
 use super::log;
 use super::matches;
-use super::meta::{self, MAX_LOG_PAGES, Meta, StoredMerge, StoredSegment};
+use super::meta::{self, MAX_LOG_PAGES, Meta, StoredMerge};
 use super::page::{Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
-use super::segment::{SearchPages, first_posting, plain};
+use super::segment::{SearchPages, first_posting};
 use super::stop::Stop;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::settings::Settings;
@@ -19,7 +19,7 @@ use neardup::postings::policy::{
     self, FLUSHED_PAGES, LEAVES_AT_ONCE, LEAVES_PER_PAGE, MANY_SEGMENTS, MAX_MERGES, MAX_SEGMENTS,
     MOST_WITHOUT_VACUUM, SEGMENTS_WITH_ROW,
 };
-use neardup::postings::{self, Damaged, Directory, LeafBuilder, Posting};
+use neardup::postings::{self, Damaged, Directory, LeafBuilder, Posting, Segment};
 use pgrx::pg_sys;
 
 /// The right to change segments, until it is dropped or the transaction ends.
@@ -206,15 +206,15 @@ impl Merging<'_> {
         let meta = Meta::read(index);
         let mut state = meta.merges[place];
         let range = meta.inputs(index, &state);
-        let inputs = plain(&meta.segments[range.clone()]);
+        let inputs = &meta.segments[range.clone()];
         let mut pages = SearchPages::new(*index, &meta);
-        let mut merge = postings::Merge::new(&inputs, state.output.lo, state.split.into())?;
+        let mut merge = postings::Merge::new(inputs, state.output.lo, state.split.into())?;
         let mut leaf = LeafBuilder::new(PAYLOAD_LEN)?;
         for left in (0..leaves).rev() {
             check_interrupts();
             let next = merge.fill(&mut pages, &mut leaf, keep)?;
             let mut freed = Vec::new();
-            for input in &inputs {
+            for input in inputs {
                 let shift = input.lo - state.output.lo;
                 let from = postings::split_of_input(Posting::from(state.split), shift);
                 let to = next.map(|next| postings::split_of_input(next, shift));
@@ -284,7 +284,7 @@ fn finish_merge(
     meta: &mut Meta,
     place: usize,
     inputs: std::ops::Range<usize>,
-    output: &StoredSegment,
+    output: &Segment,
 ) {
     let kept = usize::from(output.postings > 0);
     if kept == 1 {
@@ -304,7 +304,7 @@ fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
     if meta.merges().len() == MAX_MERGES {
         return None;
     }
-    let segments = plain(meta.segments());
+    let segments = meta.segments();
     let mut free = vec![true; segments.len()];
     for merge in meta.merges() {
         free[meta.inputs(index, merge)].fill(false);
@@ -336,7 +336,7 @@ pub fn write_segment<'a>(
     rows: std::ops::Range<u64>,
     with_keys: u64,
     postings: &mut Vec<u64>,
-) -> (Page<'a>, Meta, StoredSegment) {
+) -> (Page<'a>, Meta, Segment) {
     postings::sort_distinct(postings, &mut check_interrupts);
     let (mut page, mut meta) = Meta::lock(index);
     let mut segment = meta.new_segment(rows.start, rows.end, with_keys);
@@ -371,9 +371,9 @@ pub(super) fn add_leaf(
     index: &Index,
     meta_page: &mut Page,
     meta: &mut Meta,
-    segment: &mut StoredSegment,
+    segment: &mut Segment,
     leaf: &mut LeafBuilder,
-    change: impl FnOnce(&mut Meta, &StoredSegment),
+    change: impl FnOnce(&mut Meta, &Segment),
 ) {
     let first = leaf.first().expect("the leaf is not empty");
     let postings = leaf.len() as u64;
@@ -382,7 +382,6 @@ pub(super) fn add_leaf(
         first,
         block: page.block(),
     };
-    let mut grown = postings::Segment::from(&*segment);
     let mut tree = SegmentTree {
         index,
         meta,
@@ -390,12 +389,10 @@ pub(super) fn add_leaf(
         appended: None,
         created: 0,
     };
-    directory::add_leaf(&mut tree, &mut grown, entry).unwrap_or_else(|stop| stop.raise(index));
+    directory::add_leaf(&mut tree, segment, entry).unwrap_or_else(|stop| stop.raise(index));
     let SegmentTree {
         appended, created, ..
     } = tree;
-    segment.root = grown.root;
-    segment.depth = u32::from(grown.depth);
     segment.postings += postings;
     segment.leaves += 1;
     segment.directory_pages += created;

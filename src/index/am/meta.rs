@@ -4,7 +4,7 @@ use super::page::raise_corrupted;
 use super::page::{Image, Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
 use crate::index::classes::ValueParameters;
 use crate::pg::error::{too_large, unsupported};
-use neardup::postings::log;
+use neardup::postings::{Segment, log};
 use neardup::postings::policy::{MAX_MERGES, MAX_SEGMENTS};
 use pgrx::pg_sys;
 use std::mem::offset_of;
@@ -19,30 +19,12 @@ pub const MAX_LOG_PAGES: usize = 80;
 pub const MAX_FREE: usize = 128;
 pub const MAX_PARAMETERS: usize = 64;
 
-/// Sorted postings of the rows `lo..hi`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StoredSegment {
-    /// Never reused, and stored on every page of the segment.
-    pub number: u64,
-    pub lo: u64,
-    pub hi: u64,
-    pub postings: u64,
-    /// Rows that have postings here.
-    pub rows: u64,
-    pub root: u32,
-    /// Levels of directory pages above the leaves. Without postings, `root` and `depth` have no meaning.
-    pub depth: u32,
-    pub leaves: u32,
-    pub directory_pages: u32,
-}
-
 /// Adjacent segments that are being replaced by one. Postings before `split` are in the output, all others in the
 /// inputs.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoredMerge {
-    pub output: StoredSegment,
+    pub output: Segment,
     /// The number of the first input.
     pub first_input: u64,
     /// The first posting that is not in the output. Its offset counts from the output's `lo`.
@@ -134,7 +116,7 @@ pub struct Meta {
     pub row_tops: [u32; TOPS],
     /// Blocks of the log, oldest first. The last one is the tail.
     pub log: [u32; MAX_LOG_PAGES],
-    pub segments: [StoredSegment; MAX_SEGMENTS],
+    pub segments: [Segment; MAX_SEGMENTS],
     pub merges: [StoredMerge; MAX_MERGES],
     /// Blocks that are free for reuse. Their pages still have their old contents.
     pub free: [u32; MAX_FREE],
@@ -233,7 +215,7 @@ impl Meta {
     }
 
     /// Returns the segments, in the order of their rows.
-    pub fn segments(&self) -> &[StoredSegment] {
+    pub fn segments(&self) -> &[Segment] {
         &self.segments[..self.segment_count as usize]
     }
 
@@ -247,7 +229,7 @@ impl Meta {
 
     /// Returns the mean number of keys of rows that have any, or a typical number if there are no segments.
     pub fn keys_per_row(&self) -> f64 {
-        let sum = |of: fn(&StoredSegment) -> u64| self.segments().iter().map(of).sum::<u64>();
+        let sum = |of: fn(&Segment) -> u64| self.segments().iter().map(of).sum::<u64>();
         match sum(|segment| segment.rows) {
             0 => 30.0,
             rows => sum(|segment| segment.postings) as f64 / rows as f64,
@@ -274,18 +256,18 @@ impl Meta {
     }
 
     /// Returns a new segment, without postings, for the rows `lo..hi`. `rows` is the number of rows with keys.
-    pub fn new_segment(&mut self, lo: u64, hi: u64, rows: u64) -> StoredSegment {
+    pub fn new_segment(&mut self, lo: u64, hi: u64, rows: u64) -> Segment {
         self.next_segment += 1;
-        StoredSegment {
+        Segment {
             number: self.next_segment - 1,
             lo,
             hi,
             rows,
-            ..StoredSegment::default()
+            ..Segment::default()
         }
     }
 
-    pub fn push_segment(&mut self, index: &Index, segment: StoredSegment) {
+    pub fn push_segment(&mut self, index: &Index, segment: Segment) {
         if self.segments().len() == MAX_SEGMENTS {
             raise_full(index);
         }
@@ -304,7 +286,7 @@ impl Meta {
     /// # Errors
     /// ERROR `index_corrupted` if they are not there.
     pub fn inputs(&self, index: &Index, merge: &StoredMerge) -> std::ops::Range<usize> {
-        let is_first = |segment: &StoredSegment| segment.number == merge.first_input;
+        let is_first = |segment: &Segment| segment.number == merge.first_input;
         let first = self.segments().iter().position(is_first);
         let range = first.map(|first| first..first.saturating_add(merge.inputs as usize));
         range

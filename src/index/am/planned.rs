@@ -336,10 +336,10 @@ fn of_levels(
     let pages = (TO_LEVELS * (largest.depth() + 1)).min(most_pages);
     let share = 1.0 / levels.len() as f64;
     let mut reader = SearchPages::new(*index, meta);
-    let estimate = Estimate::new(&mut reader, &largest.group(), levels, pages, share).ok();
+    let estimate = Estimate::new(&mut reader, largest, levels, pages, share).ok();
     let all = meta.rows_in_log() + rows_of(&groups);
     // Each document has one level, so there are as many documents as postings.
-    let in_all = |estimate: Estimate| estimate.rows(0.0, 0.0) * all / largest.rows.max(1.0);
+    let in_all = |estimate: Estimate| estimate.rows(0.0, 0.0) * all / largest.rows().max(1.0);
     let found = estimate.map(in_all);
     (found, pages)
 }
@@ -381,7 +381,7 @@ fn rows(
     let mut fitting = 1.0;
     // The largest group gets the remaining pages, which are at least half of all.
     for (place, group) in largest.iter().enumerate().rev() {
-        let in_proportion = (pages_of(group.rows) as usize).max(group.depth() + LEAVES);
+        let in_proportion = (pages_of(group.rows()) as usize).max(group.depth() + LEAVES);
         let pages = if place == 0 {
             left
         } else {
@@ -391,8 +391,8 @@ fn rows(
             continue;
         }
         let mut reader = SearchPages::new(*index, meta);
-        let estimate = Estimate::new(&mut reader, &group.group(), keys, pages, share).ok()?;
-        seen += group.rows;
+        let estimate = Estimate::new(&mut reader, group, keys, pages, share).ok()?;
+        seen += group.rows();
         left -= pages;
         if !is_by_size {
             found += estimate.rows(share, greatest);

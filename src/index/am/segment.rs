@@ -1,14 +1,14 @@
 //! Reading the pages of segments, and grouping segments that are searched as one.
 
 use super::ahead::PageReader;
-use super::meta::{Meta, StoredMerge, StoredSegment};
+use super::meta::{Meta, StoredMerge};
 use super::page::{Index, PageType};
 use super::rows::{self, RowTable};
 use super::stop::Stop;
 use crate::pg::error::check_interrupts;
 use neardup::bands::RowSize;
 use neardup::postings::{
-    self, Damaged, Directory, Leaf, MergeOutput, PageAhead, PageKind, Pages, Posting, RowSizes,
+    Damaged, Directory, Leaf, MergeOutput, PageAhead, PageKind, Pages, Posting, RowSizes, Segment,
     SegmentGroup,
 };
 
@@ -40,7 +40,7 @@ impl Pages for SearchPages<'_> {
 
     fn read<R>(
         &mut self,
-        segment: &postings::Segment,
+        segment: &Segment,
         kind: PageKind,
         block: u32,
         look: impl FnOnce(&[u8]) -> Result<R, Stop>,
@@ -95,66 +95,20 @@ pub fn first_posting(kind: PageType, payload: &[u8]) -> Result<Option<Posting>, 
     })
 }
 
-impl From<&StoredSegment> for postings::Segment {
-    fn from(segment: &StoredSegment) -> Self {
-        Self {
-            number: segment.number,
-            lo: segment.lo,
-            hi: segment.hi,
-            postings: segment.postings,
-            root: segment.root,
-            depth: segment.depth as u8,
-        }
-    }
-}
-
-/// Returns `segments` without the fields that only the access method needs.
-pub fn plain(segments: &[StoredSegment]) -> Vec<postings::Segment> {
-    segments.iter().map(Into::into).collect()
-}
-
-/// Segments that are searched as one.
-pub struct SearchedGroup {
-    /// The number of rows in its ranges, including dead ones.
-    pub rows: f64,
-    inputs: Vec<postings::Segment>,
-    output: Option<MergeOutput>,
-}
-
-impl SearchedGroup {
-    /// Returns the number of directory levels of the deepest tree.
-    pub fn depth(&self) -> usize {
-        let output = self.output.map(|output| output.segment);
-        let depth = self
-            .inputs
-            .iter()
-            .chain(&output)
-            .map(|segment| segment.depth);
-        depth.max().map_or(0, usize::from)
-    }
-
-    pub fn group(&self) -> SegmentGroup<'_> {
-        SegmentGroup {
-            inputs: &self.inputs,
-            output: self.output,
-        }
-    }
-}
-
 /// Returns the groups of an index, in descending order of rows.
-pub fn by_size(index: &Index, meta: &Meta) -> Vec<SearchedGroup> {
+pub fn by_size<'m>(index: &Index, meta: &'m Meta) -> Vec<SegmentGroup<'m>> {
     let mut groups = groups(index, meta);
-    groups.sort_unstable_by(|a, b| b.rows.total_cmp(&a.rows));
+    groups.sort_unstable_by(|a, b| b.rows().total_cmp(&a.rows()));
     groups
 }
 
 /// Returns the total number of rows of `groups`.
-pub fn rows_of(groups: &[SearchedGroup]) -> f64 {
-    groups.iter().map(|group| group.rows).sum()
+pub fn rows_of(groups: &[SegmentGroup]) -> f64 {
+    groups.iter().map(SegmentGroup::rows).sum()
 }
 
 /// Returns the groups of an index, from the newest to the oldest.
-pub fn groups(index: &Index, meta: &Meta) -> Vec<SearchedGroup> {
+pub fn groups<'m>(index: &Index, meta: &'m Meta) -> Vec<SegmentGroup<'m>> {
     let segments = meta.segments();
     let mut output_of = vec![None; segments.len()];
     for merge in meta.merges() {
@@ -165,14 +119,10 @@ pub fn groups(index: &Index, meta: &Meta) -> Vec<SearchedGroup> {
     while end > 0 {
         let merge: Option<&StoredMerge> = output_of[end - 1];
         let start = end - merge.map_or(1, |merge| (merge.inputs as usize).clamp(1, end));
-        let rows = segments[start..end]
-            .iter()
-            .map(|input| input.hi.saturating_sub(input.lo));
-        groups.push(SearchedGroup {
-            rows: rows.map(|rows| rows as f64).sum(),
-            inputs: plain(&segments[start..end]),
+        groups.push(SegmentGroup {
+            inputs: &segments[start..end],
             output: merge.map(|merge| MergeOutput {
-                segment: (&merge.output).into(),
+                segment: merge.output,
                 split: merge.split.into(),
             }),
         });

@@ -5,7 +5,6 @@ use super::meta::Meta;
 use super::open::Opened;
 use super::page::{BLOCK_LEN, Index};
 use super::rows::RowTable;
-use super::segment::plain;
 use super::vacuum::Dead;
 use crate::pg::call::Call;
 use crate::pg::error::check_interrupts;
@@ -56,7 +55,7 @@ fn live_rows(index: &Index, meta: &Meta) -> u64 {
 }
 
 fn next_vacuum(meta: &Meta, purges: usize) -> String {
-    let crowded = policy::crowded(&plain(meta.segments()), policy::VACUUM_TIMES);
+    let crowded = policy::crowded(meta.segments(), policy::VACUUM_TIMES);
     let steps = [
         ("write", purges, "segments anew"),
         ("end", meta.merges().len(), "merges"),

@@ -4,12 +4,12 @@
 use super::hold;
 use super::matches;
 use super::merge::Merging;
-use super::meta::{self, Meta, StoredMerge, StoredSegment};
+use super::meta::{self, Meta, StoredMerge};
 use super::page::{Index, META_BLOCK, Page, PageChanges, PageType};
 use super::rows::{self, RowTable};
-use super::segment::plain;
 use crate::pg::error::{OrRaise, vacuum_delay};
 use neardup::memory::filled;
+use neardup::postings::Segment;
 use neardup::postings::policy::{self, LEAVES_AT_ONCE, MAX_MERGES, VACUUM_TIMES};
 use pgrx::prelude::*;
 use std::collections::HashSet;
@@ -135,7 +135,7 @@ pub struct Dead {
 impl Dead {
     /// Reads the row table for the rows of `segment`, and returns how many live ones have keys. Uses at most
     /// maintenance_work_mem, so in a very large range only groups of dead rows are known.
-    pub fn read(index: &Index, meta: &Meta, segment: &StoredSegment) -> (Self, u64) {
+    pub fn read(index: &Index, meta: &Meta, segment: &Segment) -> (Self, u64) {
         // SAFETY: reads a setting of the backend.
         let most_bits = unsafe { pg_sys::maintenance_work_mem } as u64 * 1024 * 8;
         let rows = segment.hi - segment.lo;
@@ -187,15 +187,14 @@ fn tidy(index: &Index) {
         }
         let old = meta.segments().partition_point(|segment| segment.hi <= end);
         let segments = &meta.segments()[..old];
-        let known = plain(segments);
-        let range = policy::crowded(&known, VACUUM_TIMES).or_else(|| {
+        let range = policy::crowded(segments, VACUUM_TIMES).or_else(|| {
             let place = segments.iter().position(|segment| {
                 looked_at.insert(segment.number) && {
                     let (_, live) = Dead::read(index, &meta, segment);
                     policy::is_to_be_purged(segment.rows, live)
                 }
             })?;
-            Some(policy::with_later(&known, place))
+            Some(policy::with_later(segments, place))
         });
         let Some(range) = range else {
             return;
@@ -206,7 +205,7 @@ fn tidy(index: &Index) {
 }
 
 /// Begins a merge that inserting sessions leave to VACUUM, unless `inputs` are already being merged.
-fn begin(index: &Index, inputs: &[StoredSegment]) {
+fn begin(index: &Index, inputs: &[Segment]) {
     let merging = Merging::wait(index);
     let meta = Meta::read(index);
     let first = meta.segments().iter().position(|s| *s == inputs[0]);

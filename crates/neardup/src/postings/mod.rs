@@ -101,24 +101,30 @@ pub const MAX_ROWS: u64 = u32::MAX as u64;
 /// Maximum number of levels of directory pages of a segment. Even 2^32 pages need fewer.
 pub const MAX_DEPTH: u8 = 8;
 
-/// The location of the postings of a range of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Sorted postings of a range of rows, as the metapage of an index stores them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Written on each of its pages, and never given to another segment.
     pub number: u64,
     /// Its rows are `lo..hi`, at most [`MAX_ROWS`].
     pub lo: u64,
     pub hi: u64,
-    /// If 0, it has no pages, and `root` has no meaning.
+    /// If 0, it has no pages, and `root` and `depth` have no meaning.
     pub postings: u64,
+    /// Rows that have postings here.
+    pub rows: u64,
     pub root: u32,
     /// Levels of directory pages above the leaves; if 0, the root is a leaf.
     pub depth: u8,
+    pub unused: [u8; 3],
+    pub leaves: u32,
+    pub directory_pages: u32,
 }
 
 impl Segment {
-    /// Returns the number of rows, or an error if no segment can have this range.
-    fn rows(&self) -> Result<u64, Damaged> {
+    /// Returns the number of rows in the range, or an error if no segment can have this range.
+    fn range(&self) -> Result<u64, Damaged> {
         match self.hi.checked_sub(self.lo) {
             Some(rows) if rows <= MAX_ROWS && self.depth <= MAX_DEPTH => Ok(rows),
             _ => Err(Damaged("impossible range of rows or depth of a segment")),
@@ -148,6 +154,19 @@ impl<'a> SegmentGroup<'a> {
             inputs: std::slice::from_ref(segment),
             output: None,
         }
+    }
+
+    /// Returns the number of rows in the ranges of the inputs, including dead ones.
+    pub fn rows(&self) -> f64 {
+        let rows = |input: &Segment| input.hi.saturating_sub(input.lo) as f64;
+        self.inputs.iter().map(rows).sum()
+    }
+
+    /// Returns the number of directory levels of the deepest tree.
+    pub fn depth(&self) -> usize {
+        let output = self.output.iter().map(|output| &output.segment);
+        let depths = self.inputs.iter().chain(output).map(|segment| segment.depth);
+        depths.max().map_or(0, usize::from)
     }
 }
 

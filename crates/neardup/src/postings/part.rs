@@ -21,7 +21,7 @@ pub(super) struct SegmentPart<'g> {
 impl<'g> SegmentPart<'g> {
     /// Returns the part of `segment` with the postings from `first` to `last`, if there can be any.
     fn new(segment: &'g Segment, lo: u64, first: u64, last: u64) -> Result<Option<Self>, Damaged> {
-        let rows = segment.rows()?;
+        let rows = segment.range()?;
         let shift = segment.lo.checked_sub(lo);
         let shift = shift.filter(|shift| shift.saturating_add(rows) <= MAX_ROWS);
         let shift = shift.ok_or(Damaged("segments too far apart to be merged"))?;

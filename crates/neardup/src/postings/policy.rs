@@ -161,8 +161,7 @@ mod tests {
             lo,
             hi: lo + rows,
             postings,
-            root: 0,
-            depth: 0,
+            ..Segment::default()
         }
     }
 

@@ -24,7 +24,7 @@ impl Leaves {
         segment: &Segment,
         from: Posting,
     ) -> Result<Self, P::Error> {
-        segment.rows()?;
+        segment.range()?;
         let root = DirectoryEntry::of_root(segment);
         let mut leaves = Self {
             segment: *segment,
@@ -225,7 +225,7 @@ impl SegmentWalk {
                 .leaves
                 .insert(Leaves::seek(pages, &self.segment, self.from)?),
         };
-        let rows = self.segment.rows()?;
+        let rows = self.segment.range()?;
         let (postings, last) = (&mut self.postings, &mut self.last);
         postings.clear();
         postings.try_reserve(LOADED + BLOCK).map_err(Error::from)?;

@@ -198,9 +198,7 @@ pub fn empty(number: u64, lo: u64, hi: u64) -> Segment {
         number,
         lo,
         hi,
-        postings: 0,
-        root: 0,
-        depth: 0,
+        ..Segment::default()
     }
 }
 
