@@ -10,18 +10,16 @@ use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::arrays::Bigints;
 use crate::pg::bits::Bits;
-use crate::pg::error::{OrRaise, check_interrupts, raise, unsupported};
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use crate::pg::varlena::{Varlena, argument, result};
 use crate::text::measures::shingle_set;
 use bitvec::prelude::*;
 use neardup::hash::split_mix;
-use neardup::memory::{Grow, collected, filled, joined, with_room};
+use neardup::memory::{joined, with_room};
 use neardup::minhash::{Signature, estimate};
 use neardup::set::jaccard_at_least;
 use neardup::shingle::{Key, Shingling};
 use neardup::text::{Fold, Unit};
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 
@@ -143,7 +141,7 @@ impl Ball<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type _ball that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        Self(Varlena::detoast(datum))
+        Self(Varlena::from_raw(datum))
     }
 
     /// Returns the center and the bound.

@@ -9,13 +9,11 @@ use crate::index::ball::{self, NewBall, Within, corrupt};
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::bits::Bits;
-use crate::pg::error::OrRaise;
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use crate::pg::varlena::{Varlena, argument, new_varlena, result};
 use crate::text::measures::is_resembling;
-use neardup::memory::{copied, joined};
+use neardup::memory::joined;
 use neardup::minhash::near_duplicates;
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 
@@ -33,7 +31,7 @@ impl ConstraintKey<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type near_dup_key that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        Self(Varlena::detoast(datum))
+        Self(Varlena::from_raw(datum))
     }
 
     /// Returns the ball and the label.
@@ -58,27 +56,6 @@ impl ConstraintKey<'_> {
     }
 }
 
-/// A label, in the database's encoding.
-pub struct Label<'a>(Varlena<'a>);
-
-impl Label<'_> {
-    /// # Safety
-    /// `datum` is a non-null datum of type text that outlives the value.
-    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        Self(Varlena::detoast(datum))
-    }
-
-    /// Returns the label, truncated to [`LONGEST_LABEL`] bytes at a character boundary.
-    fn clipped(&self) -> &[u8] {
-        let length = self.0.len().min(i32::MAX as usize) as i32;
-        let start = self.0.as_ptr().cast();
-        // SAFETY: reads `length` bytes of text in the database's encoding.
-        let kept = unsafe { pg_sys::pg_mbcliplen(start, length, LONGEST_LABEL as i32) };
-        &self.0[..kept as usize]
-    }
-}
-
-argument!(Label, "text");
 argument!(ConstraintKey, "near_dup_key");
 
 /// A new `near_dup_key`, in its stored form.
@@ -87,8 +64,15 @@ pub struct NewConstraintKey(Vec<u8>);
 result!(NewConstraintKey, "near_dup_key");
 
 impl NewConstraintKey {
-    fn new(ball: NewBall, label: Option<Label<'_>>) -> Self {
-        let label = label.as_ref().map_or(&b""[..], Label::clipped);
+    /// Returns the key with a label in the database's encoding, truncated to [`LONGEST_LABEL`] bytes at a character
+    /// boundary.
+    fn new(ball: NewBall, label: Option<Varlena<'_>>) -> Self {
+        let label = label.as_deref().unwrap_or_default();
+        let length = label.len().min(i32::MAX as usize) as i32;
+        // SAFETY: reads `length` bytes of text in the database's encoding.
+        let kept =
+            unsafe { pg_sys::pg_mbcliplen(label.as_ptr().cast(), length, LONGEST_LABEL as i32) };
+        let label = &label[..kept as usize];
         Self(joined(&[&ball.0, label, &[label.len() as u8]]).or_raise())
     }
 }
@@ -104,7 +88,7 @@ impl NewConstraintKey {
 pub fn near_dup_key(
     sig: Option<StoredSignature<'_>>,
     threshold: Option<f64>,
-    label: default!(Option<Label<'_>>, "NULL"),
+    label: default!(Option<Varlena<'_>>, "NULL"),
 ) -> Option<NewConstraintKey> {
     let (sig, threshold) = (sig?, options::threshold(threshold?));
     sig.read();
@@ -121,7 +105,7 @@ pub fn near_dup_key(
 pub fn near_dup_key_of_bits(
     bits: Option<Bits<'_>>,
     distance: Option<i32>,
-    label: default!(Option<Label<'_>>, "NULL"),
+    label: default!(Option<Varlena<'_>>, "NULL"),
 ) -> Option<NewConstraintKey> {
     let (bits, distance) = (bits?, options::distance(distance?));
     let ball = NewBall::of_bits(bits.bytes(), bits.len(), distance);
@@ -140,7 +124,7 @@ pub fn near_dup_key_of_document(
     k: default!(Option<i32>, 3),
     unit: default!(Option<Text<'_>>, "'word'"),
     fold: default!(Option<Text<'_>>, "'case'"),
-    label: default!(Option<Label<'_>>, "NULL"),
+    label: default!(Option<Varlena<'_>>, "NULL"),
 ) -> Option<NewConstraintKey> {
     let shingling = options::shingling(k?, &unit?, &fold?);
     let ball = NewBall::of_document(&doc?, options::threshold(threshold?), &shingling);

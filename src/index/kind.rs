@@ -24,9 +24,8 @@ use crate::pg::catalog::{
     CFunction, address_of, function_beside, is_at, is_function, operator_beside, support_function,
     type_named,
 };
-use crate::pg::names;
 use crate::pg::nodes;
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use crate::pg::varlena::new_varlena;
 use crate::simhash::hamming::hamming_within_wrapper;
 use crate::text::measures::{
@@ -36,7 +35,7 @@ use crate::text::measures::{
 use neardup::bands::Occurrence;
 use neardup::minhash::Header;
 use neardup::shingle::Shingling;
-use pgrx::{FromDatum, IntoDatum, pg_sys};
+use pgrx::FromDatum;
 use std::ffi::CStr;
 
 /// The name of the query type, and of the functions (value, bound...) that make it.
@@ -139,15 +138,6 @@ impl Kind {
             pg_sys::INT8ARRAYOID => Some(Self::Resembling),
             base if base == type_named(schema, c"minhash_signature") => Some(Self::Minhash),
             _ => None,
-        }
-    }
-
-    fn value_type(self, schema: pg_sys::Oid) -> pg_sys::Oid {
-        match self {
-            Self::Minhash => type_named(schema, c"minhash_signature"),
-            Self::Hamming => pg_sys::BITOID,
-            Self::Containing | Self::Resembling => pg_sys::INT8ARRAYOID,
-            Self::Documents | Self::ContainingDocuments => pg_sys::TEXTOID,
         }
     }
 
@@ -308,7 +298,13 @@ impl Kind {
 
     /// Returns the types of values and of balls. The extension is in `schema`.
     pub fn types(self, schema: pg_sys::Oid) -> [pg_sys::Oid; 2] {
-        [self.value_type(schema), type_named(schema, BALL)]
+        let value_type = match self {
+            Self::Minhash => type_named(schema, c"minhash_signature"),
+            Self::Hamming => pg_sys::BITOID,
+            Self::Containing | Self::Resembling => pg_sys::INT8ARRAYOID,
+            Self::Documents | Self::ContainingDocuments => pg_sys::TEXTOID,
+        };
+        [value_type, type_named(schema, BALL)]
     }
 
     /// Returns the operator that tests whether `value` is in the ball made from the arguments `ball`, and its operands.
@@ -337,8 +333,7 @@ impl Kind {
     pub fn objects(self, function: pg_sys::Oid) -> Objects {
         // SAFETY: plain catalog lookup.
         let schema = unsafe { pg_sys::get_func_namespace(function) };
-        let value_type = self.value_type(schema);
-        let ball_type = type_named(schema, BALL);
+        let [value_type, ball_type] = self.types(schema);
         Objects {
             schema,
             value_type,

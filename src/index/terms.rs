@@ -3,9 +3,8 @@
 use crate::index::kind::{Bound, Kind};
 use crate::pg::catalog::function_beside;
 use crate::pg::nodes::{self, all_elements, call, constant};
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use neardup::shingle::Shingling;
-use pgrx::pg_sys;
 
 /// The bound and, for documents, how they are cut into shingles: k, unit and fold.
 #[derive(Clone, Copy)]
@@ -18,12 +17,9 @@ pub struct Terms {
 impl Terms {
     /// Returns the terms of `kind`, or None if it does not take the arguments `cut` after the bound.
     pub fn new(kind: Kind, bound: *mut pg_sys::Node, cut: &[*mut pg_sys::Node]) -> Option<Self> {
-        let cut = match (kind, cut) {
-            (Kind::Documents | Kind::ContainingDocuments, &[k, unit, fold]) => {
-                Some([k, unit, fold])
-            }
-            (Kind::Documents | Kind::ContainingDocuments, _) => return None,
-            (_, []) => None,
+        let cut = match (kind.cut_types().len(), cut) {
+            (0, []) => None,
+            (3, &[k, unit, fold]) => Some([k, unit, fold]),
             _ => return None,
         };
         Some(Self { kind, bound, cut })

@@ -18,7 +18,7 @@ impl StoredSignature<'_> {
     #[inline]
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
         // SAFETY: passed on to the caller.
-        Self(unsafe { Varlena::detoast(datum) })
+        Self(unsafe { Varlena::from_raw(datum) })
     }
 
     /// Reads the signature.

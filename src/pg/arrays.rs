@@ -25,7 +25,7 @@ impl Bigints<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type bigint[] that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        Self(Varlena::detoast(datum))
+        Self(Varlena::from_raw(datum))
     }
 
     /// Returns the elements that are not NULL, in order.

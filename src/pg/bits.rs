@@ -22,7 +22,7 @@ impl Bits<'_> {
     /// # Errors
     /// ERROR `data_corrupted` if the number of bits does not match the number of bytes.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        let bits = Self(Varlena::detoast(datum));
+        let bits = Self(Varlena::from_raw(datum));
         let bytes = bits.0.len().checked_sub(COUNT_LEN);
         if bytes.is_none_or(|bytes| bytes != bits.len().div_ceil(8)) {
             corrupted("invalid bit string: its length does not match its bytes");

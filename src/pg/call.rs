@@ -108,7 +108,7 @@ impl Call {
     pub fn text(&self, number: usize) -> Option<String> {
         let text = self.optional_argument(number)?;
         // SAFETY: the argument is declared as text.
-        Some(in_utf8(&unsafe { Varlena::detoast(text) }))
+        Some(in_utf8(&unsafe { Varlena::from_raw(text) }))
     }
 
     fn arguments(&self) -> usize {

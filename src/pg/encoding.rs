@@ -1,43 +1,22 @@
 //! Conversion between UTF-8 and the database's encoding.
 
+use crate::pg::error::OrRaise;
+use neardup::memory::copied;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ops::Deref;
-use std::ptr::NonNull;
 use std::sync::OnceLock;
-
-/// Bytes converted to another encoding.
-pub struct Converted {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-impl Deref for Converted {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is valid for `len` bytes while `self` lives.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Converted {
-    fn drop(&mut self) {
-        // SAFETY: allocated by the encoding conversion for this value alone.
-        unsafe { pg_sys::pfree(self.start.as_ptr().cast()) };
-    }
-}
 
 /// A text as UTF-8, whatever the database's encoding. In SQL_ASCII, where bytes have no known meaning, the bytes stay
 /// as they are.
 pub struct Utf8<S> {
     stored: S,
-    converted: Option<Converted>,
+    converted: Option<Vec<u8>>,
 }
 
 impl<S: Deref<Target = [u8]>> Utf8<S> {
     pub fn new(stored: S) -> Self {
-        let converted = to_utf8(&stored);
+        let converted = convert(&stored, pg_sys::pg_server_to_any);
         Self { stored, converted }
     }
 }
@@ -50,14 +29,9 @@ impl<S: Deref<Target = [u8]>> Deref for Utf8<S> {
     }
 }
 
-/// Converts bytes to UTF-8. Returns None if that changes nothing.
-pub fn to_utf8(bytes: &[u8]) -> Option<Converted> {
-    convert(bytes, pg_sys::pg_server_to_any)
-}
-
 /// Converts UTF-8 to the database's encoding. Returns None if that changes nothing. PostgreSQL raises an ERROR if the
 /// encoding lacks a character.
-pub fn to_server(bytes: &[u8]) -> Option<Converted> {
+pub fn to_server(bytes: &[u8]) -> Option<Vec<u8>> {
     convert(bytes, pg_sys::pg_any_to_server)
 }
 
@@ -108,7 +82,7 @@ pub fn is_converted() -> bool {
 type Conversion = unsafe fn(*const c_char, c_int, c_int) -> *mut c_char;
 
 /// Converts between UTF-8 and the database's encoding. Returns None if that changes nothing.
-fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
+fn convert(bytes: &[u8], conversion: Conversion) -> Option<Vec<u8>> {
     if !is_converted() || bytes.is_ascii() {
         return None;
     }
@@ -124,8 +98,9 @@ fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
         if start.cast_const() == bytes.as_ptr() {
             return None;
         }
-        let len = CStr::from_ptr(start.cast()).count_bytes();
-        NonNull::new(start).map(|start| Converted { start, len })
+        let converted = copied(CStr::from_ptr(start.cast()).to_bytes()).or_raise();
+        pg_sys::pfree(start.cast());
+        Some(converted)
     }
 }
 

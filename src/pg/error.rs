@@ -50,6 +50,11 @@ pub fn corrupted(message: &str) -> ! {
     raise(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, message, "")
 }
 
+/// Ends the statement with an ERROR `internal_error`.
+pub fn internal(message: &str) -> ! {
+    raise(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message, "")
+}
+
 /// Ends the statement with an ERROR `out_of_memory`.
 pub fn out_of_memory() -> ! {
     let code = PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY;

@@ -4,14 +4,14 @@
 use crate::pg::call::Call;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::text::Text;
-use crate::pg::varlena::{allocate, argument};
+use crate::pg::varlena::{argument, new_value, stored};
 use neardup::memory::copied;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
-use pgrx::varlena::{varatt_is_1b_e, varsize_any, vartag_1b_e};
+use pgrx::varlena::{varatt_is_1b_e, vartag_1b_e};
 use pgrx::{IntoDatum, pg_sys};
 use std::any::Any;
 use std::marker::PhantomData;
@@ -53,8 +53,7 @@ impl Document<'_> {
             {
                 return None;
             }
-            let len = varsize_any(start);
-            Some(std::slice::from_raw_parts(start.cast::<u8>(), len))
+            Some(stored(start))
         }
     }
 }
@@ -142,11 +141,14 @@ pub fn remembered<O: PartialEq + 'static, T: IntoDatum>(
         options,
         |doc, options| compute(doc, options).and_then(T::into_datum),
         |datum, most_bytes| match datum {
-            // SAFETY: the result is a new varlena.
-            Some(datum) => kept_bytes(unsafe { varlena_bytes(*datum) }, most_bytes).map(Some),
+            Some(datum) => {
+                // SAFETY: the result is a new varlena.
+                let bytes = unsafe { stored(datum.cast_mut_ptr()) };
+                kept_bytes(bytes, most_bytes).map(Some)
+            }
             None => Some(None),
         },
-        |kept| kept.as_deref().map(palloc_copy),
+        |kept| kept.as_deref().map(new_value),
     );
     Remembered {
         datum,
@@ -200,22 +202,4 @@ impl<O: PartialEq, K> Memo<O, K> {
 pub fn kept_bytes<T: Copy>(result: &[T], most_bytes: usize) -> Option<Vec<T>> {
     let fits = size_of_val(result) <= most_bytes;
     fits.then(|| copied(result).ok()).flatten()
-}
-
-/// Returns the bytes of a varlena, including its header.
-///
-/// # Safety
-/// The datum is a varlena that lives long enough.
-unsafe fn varlena_bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
-    let start = datum.cast_mut_ptr::<pg_sys::varlena>();
-    std::slice::from_raw_parts(start.cast::<u8>(), varsize_any(start))
-}
-
-fn palloc_copy(value: &[u8]) -> pg_sys::Datum {
-    // SAFETY: the allocation has the value's length.
-    unsafe {
-        let copy = allocate(value.len());
-        copy.copy_from_nonoverlapping(value.as_ptr(), value.len());
-        pg_sys::Datum::from(copy)
-    }
 }

@@ -69,11 +69,6 @@ impl<const N: usize> Partitions<N> {
         Self::within(work_mem_bytes() / 2, Some(entries))
     }
 
-    /// Returns partitions for any number of entries. Keeps up to half of work_mem in memory.
-    pub fn of_unknown_size() -> Self {
-        Self::within(work_mem_bytes() / 2, None)
-    }
-
     /// Returns partitions for about `entries` entries, or for any number if it is None. Keeps up to `budget` bytes in
     /// memory, but at least [`LEAST_BUDGET`].
     pub fn within(budget: usize, entries: Option<usize>) -> Self {

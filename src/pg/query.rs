@@ -38,28 +38,17 @@ impl Column {
         names::type_(self.column_type)
     }
 
-    /// Returns the column if `accepts` returns true for its type or, if this is a domain, for the type under it.
-    pub fn if_base_type(&self, accepts: impl FnOnce(pg_sys::Oid) -> bool) -> Option<CheckedColumn> {
-        let accepted = self.kind(|base_type| accepts(base_type).then_some(()));
-        accepted.map(|(_, column)| column)
-    }
-
     /// Returns the column and the result of `of_type` for its type or, if this is a domain, for the type under it.
     pub fn kind<K>(
         &self,
         of_type: impl FnOnce(pg_sys::Oid) -> Option<K>,
     ) -> Option<(K, CheckedColumn)> {
-        // SAFETY: plain catalog lookup.
-        let kind = of_type(unsafe { pg_sys::getBaseType(self.column_type) })?;
-        Some((kind, CheckedColumn(self.number)))
+        Some((of_type(self.base_type())?, CheckedColumn(self.number)))
     }
 
-    /// Returns the column if it is of type `expected` or a domain over it.
-    pub fn if_type(&self, expected: pg_sys::Oid) -> Option<CheckedColumn> {
-        if self.column_type == expected {
-            return Some(CheckedColumn(self.number));
-        }
-        self.if_base_type(|base_type| base_type == expected)
+    fn base_type(&self) -> pg_sys::Oid {
+        // SAFETY: plain catalog lookup.
+        unsafe { pg_sys::getBaseType(self.column_type) }
     }
 
     /// Returns the column after checking that it is of type `expected` or a domain over it.
@@ -67,8 +56,8 @@ impl Column {
     /// # Errors
     /// ERROR `datatype_mismatch` otherwise.
     pub fn of_type(&self, expected: pg_sys::Oid, position: &str, what: &str) -> CheckedColumn {
-        self.if_type(expected)
-            .unwrap_or_else(|| self.mismatch(expected, position, what))
+        let is_expected = self.column_type == expected || self.base_type() == expected;
+        self.checked(is_expected, expected, position, what)
     }
 
     /// Returns the column after checking that it holds documents, which are values of a text type.
@@ -76,8 +65,28 @@ impl Column {
     /// # Errors
     /// ERROR `datatype_mismatch` otherwise.
     pub fn of_documents(&self, position: &str) -> CheckedColumn {
-        self.if_base_type(is_text)
-            .unwrap_or_else(|| self.mismatch(pg_sys::TEXTOID, position, "document"))
+        let is_expected = is_text(self.base_type());
+        self.checked(is_expected, pg_sys::TEXTOID, position, "document")
+    }
+
+    fn checked(
+        &self,
+        is_expected: bool,
+        expected: pg_sys::Oid,
+        position: &str,
+        what: &str,
+    ) -> CheckedColumn {
+        if !is_expected {
+            let expected = names::type_(expected);
+            let given = self.type_name();
+            wrong_type(
+                &format!(
+                    "the {position} column of the query is of type {given} instead of {expected}"
+                ),
+                &format!("The {position} column is the {what}; cast it to {expected}."),
+            );
+        }
+        CheckedColumn(self.number)
     }
 
     /// Raises the error for a column whose type is not among those in the hint `valid`.
@@ -86,21 +95,6 @@ impl Column {
         wrong_type(
             &format!("the {position} column of the query is of type {type_name}"),
             valid,
-        )
-    }
-
-    /// Raises the error for a column that is not of type `expected`.
-    pub fn mismatch(&self, expected: pg_sys::Oid, position: &str, what: &str) -> ! {
-        wrong_type(
-            &format!(
-                "the {position} column of the query is of type {} instead of {}",
-                self.type_name(),
-                names::type_(expected)
-            ),
-            &format!(
-                "The {position} column is the {what}; cast it to {}.",
-                names::type_(expected)
-            ),
         )
     }
 }

@@ -61,15 +61,15 @@ impl OwnerRights {
 /// ERROR `insufficient_privilege` otherwise.
 pub fn check_owner(table: pg_sys::Oid) {
     if !owns(table) {
-        // SAFETY: raises the ERROR; the name is NUL-terminated.
-        unsafe {
-            pg_sys::aclcheck_error(
-                pg_sys::AclResult::ACLCHECK_NOT_OWNER,
-                pg_sys::ObjectType::OBJECT_TABLE,
-                pg_sys::get_rel_name(table),
-            );
-        }
+        raise_not_owner(pg_sys::ObjectType::OBJECT_TABLE, table);
     }
+}
+
+/// Raises ERROR `insufficient_privilege` for a relation of a `kind` that the current role does not own.
+pub fn raise_not_owner(kind: pg_sys::ObjectType::Type, relation: pg_sys::Oid) {
+    let result = pg_sys::AclResult::ACLCHECK_NOT_OWNER;
+    // SAFETY: raises the ERROR; the name is NUL-terminated.
+    unsafe { pg_sys::aclcheck_error(result, kind, pg_sys::get_rel_name(relation)) };
 }
 
 /// Returns whether `role` has USAGE on `schema`.

@@ -239,10 +239,7 @@ impl ValueOrder {
     /// # Errors
     /// ERROR `undefined_function` if values of that type have no order.
     pub fn of(value_type: pg_sys::Oid) -> Self {
-        let type_ = order_of(value_type);
-        // SAFETY: cache entries are never freed.
-        let collation = unsafe { (*type_).typcollation };
-        Self { type_, collation }
+        Self::of_column(ColumnType::plain(value_type))
     }
 
     /// Returns the order of the values of a column.

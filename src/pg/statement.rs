@@ -1,12 +1,12 @@
 //! The extension's own statements, prepared once and run under a snapshot.
 
 use crate::pg::encoding::{before_nul, in_utf8};
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, internal};
 use crate::pg::progress::Progress;
 use crate::pg::text::to_server_encoding;
 use crate::pg::varlena::Varlena;
 use neardup::memory::{Grow, collected, copied};
-use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
+use pgrx::{FromDatum, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CString, c_char};
@@ -26,8 +26,7 @@ impl Connection {
     pub fn open() -> Self {
         // SAFETY: closed by `close`, or by PostgreSQL after an ERROR.
         if unsafe { pg_sys::SPI_connect_ext(0) } != pg_sys::SPI_OK_CONNECT as i32 {
-            let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
-            raise(code, "SPI_connect failed", "");
+            internal("SPI_connect failed");
         }
         Self { snapshot: None }
     }
@@ -101,8 +100,7 @@ impl Connection {
             pg_sys::SPI_prepare_cursor(sql.as_ptr(), types.1, types.0, options)
         };
         if plan.is_null() {
-            let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
-            raise(code, "SPI_prepare failed", "");
+            internal("SPI_prepare failed");
         }
         plan
     }
@@ -211,8 +209,7 @@ impl Statement<'_> {
             0,
         );
         if result < 0 {
-            let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
-            raise(code, "SPI_execute_snapshot failed", "");
+            internal("SPI_execute_snapshot failed");
         }
         let visit = &mut |row: &Tuple<'_>| {
             visit(row);
@@ -357,7 +354,7 @@ impl Tuple<'_> {
         // SAFETY: as in `get`.
         let text = self
             .datum(column)
-            .map(|datum| unsafe { Varlena::detoast(datum) });
+            .map(|datum| unsafe { Varlena::from_raw(datum) });
         text.map(|text| copied(&text).or_raise())
     }
 

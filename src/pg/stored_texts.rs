@@ -6,10 +6,10 @@
 use crate::pg::error::OrRaise;
 use crate::pg::spool::Records;
 use crate::pg::text::Text;
-use crate::pg::varlena::allocate;
+use crate::pg::varlena::{new_value, stored};
 use neardup::memory::Grow;
 use pgrx::pg_sys;
-use pgrx::varlena::{varatt_is_1b_e, varatt_is_4b_c, varsize_any, vartag_1b_e};
+use pgrx::varlena::{varatt_is_1b_e, varatt_is_4b_c, vartag_1b_e};
 
 /// The first byte of a record: whether the text follows in UTF-8 or as stored.
 const PLAIN: u8 = 0;
@@ -43,8 +43,7 @@ pub unsafe fn push_record(datum: pg_sys::Datum, record: &mut Vec<u8>) {
     let value = datum.cast_mut_ptr::<pg_sys::varlena>();
     if is_smaller_as_stored(value) {
         record.try_push(STORED).or_raise();
-        let bytes = std::slice::from_raw_parts(value.cast::<u8>(), varsize_any(value));
-        record.try_extend_from_slice(bytes).or_raise();
+        record.try_extend_from_slice(stored(value)).or_raise();
     } else {
         record.try_push(PLAIN).or_raise();
         let text = Text::from_raw(datum);
@@ -75,13 +74,10 @@ pub fn read(records: &mut Records, number: usize, buffer: &mut Vec<u8>, text: &m
 }
 
 fn read_stored(value: &[u8], text: &mut Vec<u8>) {
-    let copy = allocate(value.len());
-    // SAFETY: the copy has room for the value, is aligned as PostgreSQL expects, and is freed when nothing refers to it
-    // anymore.
+    let copy = new_value(value);
+    // SAFETY: the copy is aligned as PostgreSQL expects, and is freed when nothing refers to it anymore.
     unsafe {
-        copy.copy_from_nonoverlapping(value.as_ptr(), value.len());
-        text.try_extend_from_slice(&Text::from_raw(pg_sys::Datum::from(copy)))
-            .or_raise();
-        pg_sys::pfree(copy.cast());
+        text.try_extend_from_slice(&Text::from_raw(copy)).or_raise();
+        pg_sys::pfree(copy.cast_mut_ptr());
     }
 }

@@ -1,9 +1,8 @@
 //! Text arguments as UTF-8, whatever the database's encoding, and results in that encoding.
 
-use crate::pg::encoding::{Converted, Utf8, first_lacking, is_converted, to_server};
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::encoding::{Utf8, first_lacking, is_converted, to_server};
+use crate::pg::error::raise;
 use crate::pg::varlena::{Varlena, argument, datum_result, new_varlena};
-use neardup::memory::copied;
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::borrow::Cow;
@@ -18,7 +17,7 @@ impl Text<'_> {
     /// # Safety
     /// `datum` is a non-null datum of a text type that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        Self::new(Varlena::detoast(datum))
+        Self::new(Varlena::from_raw(datum))
     }
 
     /// Returns the name of an option, such as a unit or a fold. Text outside ASCII is escaped, so that it is never a
@@ -32,7 +31,7 @@ impl Text<'_> {
 }
 
 /// Converts UTF-8 to the database's encoding. Returns None if that changes nothing.
-fn from_utf8(bytes: &[u8]) -> Option<Converted> {
+fn from_utf8(bytes: &[u8]) -> Option<Vec<u8>> {
     if !is_converted() || bytes.is_ascii() {
         return None;
     }
@@ -60,7 +59,7 @@ fn from_utf8(bytes: &[u8]) -> Option<Converted> {
 /// ERROR `untranslatable_character` if the encoding lacks a character.
 pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
     match from_utf8(text.as_bytes()) {
-        Some(converted) => Cow::Owned(copied(&converted).or_raise()),
+        Some(converted) => Cow::Owned(converted),
         None => Cow::Borrowed(text.as_bytes()),
     }
 }

@@ -1,9 +1,8 @@
 //! The lexemes of a `tsvector`, in the order of the document.
 
 use crate::pg::encoding::Utf8;
-use crate::pg::error::{OrRaise, corrupted};
+use crate::pg::error::{OrRaise, corrupted, invalid};
 use crate::pg::varlena::{Varlena, argument};
-use neardup::Error;
 use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
 
@@ -40,7 +39,7 @@ impl TsVector<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type tsvector that outlives the value.
     unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        Self(Varlena::detoast(datum))
+        Self(Varlena::from_raw(datum))
     }
 
     /// Returns the distinct lexemes, in UTF-8.
@@ -76,7 +75,7 @@ impl TsVector<'_> {
     pub fn sequence(&self) -> Vec<Utf8<&[u8]>> {
         let mut occurrences = Vec::new();
         for entry in self.entries() {
-            check_positions(&entry).or_raise();
+            check_positions(&entry);
             let more = entry.positions().map(|(position, _)| LexemeOccurrence {
                 position,
                 lexeme: Utf8::new(entry.lexeme),
@@ -138,7 +137,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-fn check_positions(entry: &Entry<'_>) -> neardup::Result<()> {
+fn check_positions(entry: &Entry<'_>) {
     let mut positions = entry.positions();
     let missing = if positions.len() == 0 {
         "the tsvector has no positions"
@@ -147,12 +146,12 @@ fn check_positions(entry: &Entry<'_>) -> neardup::Result<()> {
     } else if positions.any(|(position, _)| position >= LAST_POSITION) {
         "a tsvector keeps no positions after 16383"
     } else {
-        return Ok(());
+        return;
     };
-    Err(Error::invalid(
+    invalid(
         missing,
         "Use k = 1, which needs no positions, or split the document.",
-    ))
+    )
 }
 
 fn corrupt() -> ! {

@@ -3,6 +3,7 @@
 use crate::pg::error::OrRaise;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
+use crate::pg::varlena::stored;
 use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;
 use std::cell::RefCell;
@@ -149,8 +150,7 @@ unsafe fn push_bytes(records: &mut Records, value: pg_sys::Datum, length: i16) {
     let bytes = match length {
         -1 => {
             let flat = pg_sys::pg_detoast_datum(start.cast());
-            let size = pgrx::varlena::varsize_any(flat);
-            records.push(std::slice::from_raw_parts(flat.cast(), size));
+            records.push(stored(flat));
             if flat.cast() != start {
                 pg_sys::pfree(flat.cast());
             }

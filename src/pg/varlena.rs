@@ -22,7 +22,7 @@ impl Varlena<'_> {
     /// # Safety
     /// `datum` is a non-null datum of a variable-length type that outlives the value.
     #[inline]
-    pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
+    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
         let stored = datum.cast_mut_ptr::<pg_sys::varlena>();
         // Calls PostgreSQL only if there is something to do: the call costs more than comparing two signatures.
         let start = if pgrx::varlena::varatt_is_4b_u(stored)
@@ -100,6 +100,9 @@ macro_rules! argument {
 }
 pub(crate) use argument;
 
+// A text in the database's encoding.
+argument!(Varlena, "text");
+
 /// Allocates `bytes` bytes for a new value in the current memory context.
 ///
 /// # Errors
@@ -119,6 +122,22 @@ pub fn allocate(bytes: usize) -> *mut u8 {
         out_of_memory();
     }
     block.cast()
+}
+
+/// Returns a copy of a value passed by reference, allocated by [`allocate`].
+pub fn new_value(bytes: &[u8]) -> pg_sys::Datum {
+    let block = allocate(bytes.len());
+    // SAFETY: the block has room for the bytes.
+    unsafe { block.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    pg_sys::Datum::from(block)
+}
+
+/// Returns a varlena as stored, including its header.
+///
+/// # Safety
+/// `value` is a varlena that outlives the result.
+pub unsafe fn stored<'a>(value: *const pg_sys::varlena) -> &'a [u8] {
+    std::slice::from_raw_parts(value.cast::<u8>(), pgrx::varlena::varsize_any(value))
 }
 
 /// Returns a new varlena of `bytes`, allocated by [`allocate`].

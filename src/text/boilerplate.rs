@@ -76,7 +76,7 @@ impl Boilerplate<'_> {
 
     /// Returns the hashes of all documents' shingle sets. A hash occurs once for each document that has it.
     fn all_hashes(&self) -> Partitions {
-        let mut hashes = Partitions::of_unknown_size();
+        let mut hashes = Partitions::within(work_mem_bytes() / 2, None);
         let (shingling, key) = (&self.shingling, &self.key);
         let divider = hashes.divider();
         let work = |(_, texts): (Vec<()>, Parts<u8>), check: &mut dyn FnMut()| {

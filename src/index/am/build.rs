@@ -8,7 +8,7 @@ use super::page::{Index, META_BLOCK, PageChanges, PageType};
 use super::rows::{self, ROWS_PER_PAGE, RowEntry};
 use super::table::TableScan;
 use crate::index::classes::{RowKeys, ValueParameters};
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, internal};
 use neardup::bands::RowSize;
 use neardup::postings::{MAX_ROWS, Posting, Segment, policy};
 use pgrx::prelude::*;
@@ -71,11 +71,7 @@ pub unsafe extern "C-unwind" fn build(
     // PostgreSQL calls this with an open table and its new, empty index.
     let index = Index::new(relation).unlogged();
     if index.blocks() != 0 {
-        raise(
-            PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-            &format!("index \"{}\" already contains data", index.name()),
-            "",
-        );
+        internal(&format!("index \"{}\" already contains data", index.name()));
     }
     write_meta(&index, pg_sys::ForkNumber::MAIN_FORKNUM);
     let row_keys = RowKeys::of_index(relation);

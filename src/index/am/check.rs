@@ -19,17 +19,16 @@ use super::segment::{SearchPages, groups};
 use super::stop::Stop;
 use super::table::TableScan;
 use crate::index::classes::RowKeys;
-use crate::pg::call::Call;
-use crate::pg::error::OrRaise;
-use crate::pg::progress::Progress;
+use crate::pg::prelude::*;
 use crate::pg::rights::OwnerRights;
 use crate::pg::sort::PairSort;
 use bitvec::prelude::*;
 use neardup::bands::RowSize;
 use neardup::hash::{GOLDEN, split_mix};
-use neardup::memory::{Grow, filled, with_room};
+use neardup::memory::with_room;
 use neardup::postings::{KeyAndRow, sweep};
 use pgrx::prelude::*;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Number of postings read with one version of the metapage.
@@ -157,42 +156,28 @@ fn hash(key: u32, row: u64) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// One bit for each row of the row table that still has a page, set if the scan of the table has seen the row.
+/// One bit for each row of the row table that still has a page, by the place of that page. Set if the scan of the table
+/// has seen the row.
 #[derive(Default)]
-struct Seen {
-    /// The places of the pages, in ascending order.
-    pages: Vec<u64>,
-    bits: Vec<[u64; ROWS_PER_PAGE.div_ceil(64) as usize]>,
-}
+struct Seen(FxHashMap<u64, [u64; ROWS_PER_PAGE.div_ceil(64) as usize]>);
 
 impl Seen {
     fn push_page(&mut self, place: u64) {
-        self.pages.try_push(place).or_raise();
-        self.bits.try_push([0; _]).or_raise();
-    }
-
-    /// Returns the place in `pages` of a row's page. First guesses that no page is missing before it, which is usually
-    /// true.
-    fn page_of(&self, row: u64) -> Option<usize> {
-        let place = rows::page_of(row);
-        let guess = place.wrapping_sub(*self.pages.first()?) as usize;
-        match self.pages.get(guess) {
-            Some(found) if *found == place => Some(guess),
-            _ => self.pages.binary_search(&place).ok(),
-        }
+        self.0.try_reserve(1).or_raise();
+        self.0.insert(place, [0; _]);
     }
 
     fn add(&mut self, row: u64) {
-        if let Some(page) = self.page_of(row) {
+        if let Some(bits) = self.0.get_mut(&rows::page_of(row)) {
             let place = (row % ROWS_PER_PAGE) as usize;
-            self.bits[page].view_bits_mut::<Lsb0>().set(place, true);
+            bits.view_bits_mut::<Lsb0>().set(place, true);
         }
     }
 
     fn contains(&self, row: u64) -> bool {
+        let bits = self.0.get(&rows::page_of(row));
         let place = (row % ROWS_PER_PAGE) as usize;
-        self.page_of(row)
-            .is_some_and(|page| self.bits[page].view_bits::<Lsb0>()[place])
+        bits.is_some_and(|bits| bits.view_bits::<Lsb0>()[place])
     }
 }
 

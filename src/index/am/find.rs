@@ -9,9 +9,7 @@ use super::rows::{self, ROWS_PER_PAGE, RowEntry, RowTable};
 use super::segment::{SearchPages, groups};
 use super::stop::Stop;
 use crate::index::classes::KeySearch;
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::settings::work_mem_bytes;
-use neardup::memory::Grow;
+use crate::pg::prelude::*;
 use neardup::postings::{self, KeyQuery, Needed};
 
 /// Maximum bytes per row whose keys are counted.

@@ -13,24 +13,17 @@ pub fn point(_name: &str) {}
 mod with_feature {
     use crate::pg::error::check_interrupts;
     use pgrx::pg_sys;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
     use std::sync::LazyLock;
 
-    /// The directory named by `NEARDUP_HOLDS` in the server's environment.
-    static DIRECTORY: LazyLock<Option<PathBuf>> =
-        LazyLock::new(|| std::env::var_os("NEARDUP_HOLDS").map(PathBuf::from));
-
-    /// Waits while a test holds this session at the point `name`. The session must not have any page locked.
+    /// Waits while a test holds this session at the point `name`: while a file `PID.NAME` exists in the directory named
+    /// by `NEARDUP_HOLDS` in the server's environment. Other sessions see the wait event `Extension`, which tells tests
+    /// that the session is held. The session must not have any page locked.
     pub fn point(name: &str) {
-        if let Some(directory) = &*DIRECTORY {
-            wait(directory, name);
-        }
-    }
-
-    /// Waits while a file `PID.NAME` exists. Other sessions see the wait event `Extension`, which tells tests that the
-    /// session is held.
-    fn wait(directory: &Path, name: &str) {
         const MILLISECOND: i64 = 1;
+        static DIRECTORY: LazyLock<Option<PathBuf>> =
+            LazyLock::new(|| std::env::var_os("NEARDUP_HOLDS").map(PathBuf::from));
+        let Some(directory) = &*DIRECTORY else { return };
         let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
         // SAFETY: reads the backend's own state.
         let file = directory.join(format!("{}.{name}", unsafe { pg_sys::MyProcPid }));

@@ -9,8 +9,7 @@ use super::merge::{Merging, add_leaf, for_each_leaf, write_segment};
 use super::meta::{self, Meta};
 use super::page::{Index, Page, PageChanges, PageType};
 use super::rows::{self, RowEntry};
-use crate::pg::error::{OrRaise, check_interrupts};
-use neardup::memory::collected;
+use crate::pg::prelude::*;
 use neardup::postings::policy::{MAX_SEGMENTS, SEGMENTS_WITH_ROW};
 use neardup::postings::{Posting, Segment, sort_distinct};
 
@@ -30,7 +29,10 @@ fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
         merging.share(1);
         return false;
     }
-    let own = write(index, keys);
+    // The row's number is not known yet.
+    let posting = |&key: &u32| u64::from(Posting { key, offset: 0 });
+    let mut postings = collected(keys.iter().map(posting)).or_raise();
+    let (_, _, own) = write_segment(index, 0..1, 1, &mut postings);
     for _ in 0..TRIES {
         merging.flush(1);
         hold::point("large_row_written");
@@ -41,13 +43,6 @@ fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
     }
     // Others kept filling pages. VACUUM frees the pages of the segment.
     false
-}
-
-/// Writes the segment of one row, whose number is not known yet.
-fn write(index: &Index, keys: &[u32]) -> Segment {
-    let posting = |&key: &u32| u64::from(Posting { key, offset: 0 });
-    let mut postings = collected(keys.iter().map(posting)).or_raise();
-    write_segment(index, 0..1, 1, &mut postings).2
 }
 
 /// Assigns the row's number, makes it visible together with its segment, and ends the log's tail. Returns false if the
@@ -90,12 +85,7 @@ fn switch_in(index: &Index, entry: &RowEntry, own: Segment) -> bool {
 }
 
 /// Writes the segment of the tail's rows. The tail and the metapage are locked.
-fn tail_segment(
-    index: &Index,
-    meta_page: &mut Page,
-    meta: &mut Meta,
-    tail: &Page,
-) -> Segment {
+fn tail_segment(index: &Index, meta_page: &mut Page, meta: &mut Meta, tail: &Page) -> Segment {
     let (end, _) = log::next_row(index, tail, 0);
     let mut postings = Vec::new();
     let rows = log::add_postings(&log::parse(index, tail), 0, &mut postings);

@@ -7,10 +7,8 @@ use super::meta::{MAX_LOG_PAGES, Meta};
 use super::page::{Index, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType, raise_corrupted};
 use super::rows::{self, RowEntry};
 use super::stop::Stop;
-use crate::pg::error::{OrRaise, check_interrupts};
-use neardup::memory::Grow;
+use crate::pg::prelude::*;
 use neardup::postings::{Damaged, Log, PageAhead, Posting, log};
-use pgrx::pg_sys;
 
 /// Appends a row. Returns None if `places` are outdated or the tail has no room for it.
 pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]) -> Option<()> {

@@ -54,8 +54,7 @@ pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
 /// `a` and `b` are open indexes of this access method.
 pub unsafe fn make_same_keys(a: pg_sys::Relation, b: pg_sys::Relation) -> bool {
     let [count, other] = [a, b].map(|index| (*(*index).rd_index).indnkeyatts);
-    let column = |index, number| IndexColumn::new(index, number);
-    let is_like = |number| column(a, number).is_like(&column(b, number));
+    let is_like = |number| IndexColumn::new(a, number).is_like(&IndexColumn::new(b, number));
     count == other && (1..=count).all(is_like)
 }
 

@@ -10,17 +10,16 @@ use super::log;
 use super::matches;
 use super::meta::{self, MAX_LOG_PAGES, Meta, StoredMerge};
 use super::page::{Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
-use super::segment::{SearchPages, first_posting};
+use super::segment::SearchPages;
 use super::stop::Stop;
-use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::prelude::*;
 use crate::pg::settings::Settings;
 use neardup::postings::directory::{self, Directories, DirectoryEntry};
 use neardup::postings::policy::{
     self, FLUSHED_PAGES, LEAVES_AT_ONCE, LEAVES_PER_PAGE, MANY_SEGMENTS, MAX_MERGES, MAX_SEGMENTS,
     MOST_WITHOUT_VACUUM, SEGMENTS_WITH_ROW,
 };
-use neardup::postings::{self, Damaged, Directory, LeafBuilder, Posting, Segment};
-use pgrx::pg_sys;
+use neardup::postings::{self, Damaged, Directory, Leaf, LeafBuilder, Posting, Segment};
 
 /// The right to change segments, until it is dropped or the transaction ends.
 pub struct Merging<'a> {
@@ -280,12 +279,7 @@ fn postings_of_inputs(index: &Index, meta: &Meta, merge: &StoredMerge) -> u64 {
 }
 
 /// Replaces the inputs of a finished merge with its output.
-fn finish_merge(
-    meta: &mut Meta,
-    place: usize,
-    inputs: std::ops::Range<usize>,
-    output: &Segment,
-) {
+fn finish_merge(meta: &mut Meta, place: usize, inputs: std::ops::Range<usize>, output: &Segment) {
     let kept = usize::from(output.postings > 0);
     if kept == 1 {
         meta.segments[inputs.start] = *output;
@@ -443,17 +437,18 @@ impl Directories for SegmentTree<'_, '_> {
     type Error = Stop;
 
     fn first(&mut self, level: u8, block: u32) -> Result<Posting, Stop> {
-        let kind = match level {
-            0 => PageType::Leaf,
-            _ => PageType::Directory,
-        };
-        self.read(kind, block, |payload| first_posting(kind, payload))
+        if level == 0 {
+            let first = |payload: &[u8]| Ok(Some(Leaf::parse(payload)?.first()));
+            return self.read(PageType::Leaf, block, first);
+        }
+        self.read(PageType::Directory, block, |payload| {
+            Ok(Directory::parse(payload)?.get(0).map(|entry| entry.first))
+        })
     }
 
     fn last(&mut self, _level: u8, block: u32) -> Result<u32, Stop> {
         self.read(PageType::Directory, block, |payload| {
-            let directory = Directory::parse(payload)?;
-            Ok(directory.last().map(|entry| entry.block))
+            Ok(Directory::parse(payload)?.last().map(|entry| entry.block))
         })
     }
 

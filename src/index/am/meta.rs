@@ -3,10 +3,9 @@
 use super::page::raise_corrupted;
 use super::page::{Image, Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
 use crate::index::classes::ValueParameters;
-use crate::pg::error::{too_large, unsupported};
-use neardup::postings::{Segment, log};
+use crate::pg::prelude::*;
 use neardup::postings::policy::{MAX_MERGES, MAX_SEGMENTS};
-use pgrx::pg_sys;
+use neardup::postings::{Segment, log};
 use std::mem::offset_of;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"ndup");
@@ -45,16 +44,8 @@ pub const SHARES: [f64; 8] = [0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0];
 pub struct RowMatches {
     /// The end of the range of rows from which the last sample was drawn.
     pub end: u64,
-    /// One for each of [`SHARES`].
-    levels: [MatchLevel; SHARES.len()],
-}
-
-/// A [`Mean`], as the bits of two f32, so that it compares as plain bytes.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct MatchLevel {
-    rows: u32,
-    any: u32,
+    /// A [`Mean`] for each of [`SHARES`]: the bits of two f32, so that they compare as plain bytes.
+    levels: [[u32; 2]; SHARES.len()],
 }
 
 /// How many rows match a row, including itself, on average.
@@ -67,11 +58,7 @@ pub struct Mean {
 
 impl RowMatches {
     pub fn set(&mut self, means: [Mean; SHARES.len()]) {
-        let bits = |number: f64| (number as f32).to_bits();
-        self.levels = means.map(|mean| MatchLevel {
-            rows: bits(mean.rows),
-            any: bits(mean.any),
-        });
+        self.levels = means.map(|mean| [mean.rows, mean.any].map(|n| (n as f32).to_bits()));
     }
 
     /// Returns how many rows have at least `share` of a row's keys, on average, or None if that has not been measured.
@@ -80,14 +67,12 @@ impl RowMatches {
         let (low, high) = (above.saturating_sub(1), above.min(SHARES.len() - 1));
         let between = (share - SHARES[low]) / (SHARES[high] - SHARES[low]);
         let between = if low == high { 0.0 } else { between };
-        let number = |of: fn(&MatchLevel) -> u32| {
-            let [low, high] = [low, high].map(|at| f64::from(f32::from_bits(of(&self.levels[at]))));
+        let [rows, any] = [0, 1].map(|number| {
+            let bits = [low, high].map(|at| self.levels[at][number]);
+            let [low, high] = bits.map(|bits| f64::from(f32::from_bits(bits)));
             low + (high - low) * between
-        };
-        let mean = Mean {
-            rows: number(|level| level.rows),
-            any: number(|level| level.any),
-        };
+        });
+        let mean = Mean { rows, any };
         (mean.rows >= 1.0 && mean.rows.is_finite() && mean.any.is_finite()).then_some(mean)
     }
 }
@@ -308,13 +293,6 @@ impl Meta {
         rest.to_vec()
     }
 
-    /// Removes and returns all blocks that are kept for reuse.
-    pub fn take_free(&mut self) -> Vec<u32> {
-        let blocks = self.free().to_vec();
-        self.free_count = 0;
-        blocks
-    }
-
     /// Returns a page for a new use, locked exclusively: a free one, or one added at the end of the file. The caller
     /// must have locked the metapage, so that nobody else takes the same page.
     pub fn allocate<'a>(&mut self, index: &Index<'a>) -> Page<'a> {
@@ -392,8 +370,9 @@ pub fn release(index: &Index, blocks: &[u32]) {
 /// Releases the blocks that the metapage keeps for reuse.
 pub fn release_kept(index: &Index) {
     let (mut page, mut meta) = Meta::lock(index);
-    let kept = meta.take_free();
+    let kept = meta.free().to_vec();
     if !kept.is_empty() {
+        meta.free_count = 0;
         meta.store(index, &mut page);
         release(index, &kept);
     }

@@ -2,11 +2,8 @@
 
 use super::build;
 use super::page::Index;
-use crate::pg::error::raise;
-use crate::pg::names;
-use crate::pg::relation::Relation;
-use crate::pg::rights::owns;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use crate::pg::prelude::*;
+use crate::pg::rights::{owns, raise_not_owner};
 
 /// The predefined role pg_stat_scan_tables, which pg_monitor is a member of.
 const STAT_SCAN_TABLES: pg_sys::Oid = pg_sys::Oid::from_u32(3377);
@@ -45,14 +42,7 @@ impl Opened {
         let may_read = owns(oid)
             || unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), STAT_SCAN_TABLES) };
         if !may_read {
-            // SAFETY: raises the ERROR; the name is NUL-terminated.
-            unsafe {
-                pg_sys::aclcheck_error(
-                    pg_sys::AclResult::ACLCHECK_NOT_OWNER,
-                    pg_sys::ObjectType::OBJECT_INDEX,
-                    pg_sys::get_rel_name(oid),
-                );
-            }
+            raise_not_owner(pg_sys::ObjectType::OBJECT_INDEX, oid);
         }
         Self { table, index }
     }

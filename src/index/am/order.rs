@@ -12,10 +12,8 @@ use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
 use super::statistics::count;
 use crate::index::classes::{DistanceOrder, RowKeys};
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::settings::work_mem_bytes;
+use crate::pg::prelude::*;
 use crate::pg::sort::PairSort;
-use pgrx::pg_sys;
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashMap};
@@ -26,32 +24,28 @@ const NONE: f64 = f64::INFINITY;
 
 /// Sorts rows, given by number or place, by distance. The keys are the bits of distances, which have the same order,
 /// because no distance is negative.
-struct RowSort(PairSort);
+struct RowSort {
+    sort: PairSort,
+    /// The row with the smallest distance, once all have been sorted.
+    next: Option<(f64, u64)>,
+}
 
 impl RowSort {
     fn begin() -> Self {
         // SAFETY: reads a setting of the backend.
         let memory = unsafe { pg_sys::work_mem };
-        Self(PairSort::begin(pg_sys::INT8OID, 2, memory))
+        let sort = PairSort::begin(pg_sys::INT8OID, 2, memory);
+        Self { sort, next: None }
     }
 
     fn put(&mut self, distance: f64, row: u64) {
-        self.0.put(distance.to_bits().into(), row as i64);
+        self.sort.put(distance.to_bits().into(), row as i64);
     }
-}
 
-/// Rows, given by number or place, sorted by distance.
-struct SortedRows {
-    sort: PairSort,
-    next: Option<(f64, u64)>,
-}
-
-impl SortedRows {
-    fn of(RowSort(mut sort): RowSort) -> Self {
-        sort.sort();
-        let mut rows = Self { sort, next: None };
-        rows.take();
-        rows
+    fn sorted(mut self) -> Self {
+        self.sort.sort();
+        self.take();
+        self
     }
 
     /// Takes the row with the smallest distance.
@@ -70,12 +64,12 @@ pub struct Ordered<'a> {
     table: RowTable<'a>,
     candidates: SearchCandidates,
     /// Unread candidates, by the minimum distance that they can have.
-    unread: SortedRows,
+    unread: RowSort,
     /// Rows that have been read, each as the bits of its distance and its place. The bits have the same order as the
     /// distances, because no distance is negative.
     known: BinaryHeap<Reverse<(u64, u64)>>,
     /// Replaces `known` once all candidates have been read.
-    read: Option<SortedRows>,
+    read: Option<RowSort>,
     /// The minimum distance of the tail. None once the tail has been read, or if it does not match.
     tail: Option<f64>,
 }
@@ -108,7 +102,7 @@ impl<'a> Ordered<'a> {
             fetch,
             table,
             candidates,
-            unread: SortedRows::of(sort),
+            unread: sort.sorted(),
             known: BinaryHeap::new(),
             read: None,
             tail,
@@ -145,7 +139,7 @@ impl<'a> Ordered<'a> {
                 if !is_candidate {
                     self.read_tail(keys, conditions, &mut sort);
                 }
-                self.read = Some(SortedRows::of(sort));
+                self.read = Some(sort.sorted());
             }
         }
     }

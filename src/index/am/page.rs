@@ -6,13 +6,11 @@
 
 use super::recent;
 use crate::pg::encoding::utf8;
-use crate::pg::error::raise;
-use crate::pg::relation::{self, Relation};
+use crate::pg::prelude::*;
+use crate::pg::relation;
 use neardup::postings::Damaged;
-use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
 use strum::FromRepr;
 
 pub const BLOCK_LEN: usize = pg_sys::BLCKSZ as usize;
@@ -185,49 +183,32 @@ impl<'a> Index<'a> {
 
     /// Returns the page as [`Self::lock`] does, or None if another session has locked it.
     pub fn try_lock(&self, block: u32) -> Option<Page<'a>> {
-        let buffer = self.buffer(block);
-        // SAFETY: the buffer is pinned, and the pin is released unless a page takes it over.
-        unsafe {
-            if pg_sys::ConditionalLockBuffer(buffer) {
-                return Some(Page::new(buffer, block));
-            }
-            pg_sys::ReleaseBuffer(buffer);
-        }
-        None
+        let pinned = self.pinned(block);
+        // SAFETY: the buffer is pinned.
+        let is_locked = unsafe { pg_sys::ConditionalLockBuffer(pinned.buffer) };
+        is_locked.then(|| Page::new(pinned))
     }
 
     /// Returns the page, locked in `mode`, of a block remembered from an earlier statement, or None if the file ends
     /// before it now.
     pub fn remembered(&self, block: u32, mode: u32) -> Option<Page<'a>> {
         // SAFETY: the relation is open.
-        let buffer = match unsafe { recent::recall(self.relation, block) } {
-            Some(buffer) => buffer,
-            None if block < self.blocks() => self.buffer(block),
+        let pinned = match unsafe { recent::recall(self.relation, block) } {
+            Some(buffer) => Pinned::new(buffer, block),
+            None if block < self.blocks() => self.pinned(block),
             None => return None,
         };
-        Some(Self::locked_buffer(buffer, block, mode))
+        Some(pinned.lock(mode))
     }
 
     fn locked(&self, block: u32, mode: u32) -> Page<'a> {
-        Self::locked_buffer(self.buffer(block), block, mode)
-    }
-
-    fn locked_buffer(buffer: pg_sys::Buffer, block: u32, mode: u32) -> Page<'a> {
-        // SAFETY: the buffer is pinned.
-        unsafe {
-            pg_sys::LockBuffer(buffer, mode as _);
-            Page::new(buffer, block)
-        }
+        self.pinned(block).lock(mode)
     }
 
     /// Returns a pinned page that will be read soon. Prefetches its first cache lines, and those around `place`, which
     /// ranges from 0 to 1.
     pub fn pin(&self, block: u32, place: f32) -> Pinned<'a> {
-        let pinned = Pinned {
-            buffer: self.buffer(block),
-            block,
-            held: PhantomData,
-        };
+        let pinned = self.pinned(block);
         pinned.prefetch(place);
         pinned
     }
@@ -246,26 +227,26 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns the pinned buffer of a block.
-    fn buffer(&self, block: u32) -> pg_sys::Buffer {
+    fn pinned(&self, block: u32) -> Pinned<'a> {
         // Beyond the relation's first file, PostgreSQL would report a missing file.
         let is_beyond = block >= pg_sys::RELSEG_SIZE && block >= self.blocks();
         if block == NEW_BLOCK || is_beyond {
             raise_corrupted(self, None, "it refers to an invalid block");
         }
         // SAFETY: the relation is open; a block beyond its end is an ERROR.
-        unsafe {
-            if self.strategy.is_null() {
-                return recent::read_buffer(self.relation, block);
+        let buffer = unsafe {
+            match self.strategy.is_null() {
+                true => recent::read_buffer(self.relation, block),
+                false => pg_sys::ReadBufferExtended(
+                    self.relation,
+                    pg_sys::ForkNumber::MAIN_FORKNUM,
+                    block,
+                    pg_sys::ReadBufferMode::RBM_NORMAL,
+                    self.strategy,
+                ),
             }
-            pg_sys::ReadBufferExtended(
-                self.relation,
-                pg_sys::ForkNumber::MAIN_FORKNUM,
-                block,
-                pg_sys::ReadBufferMode::RBM_NORMAL,
-                self.strategy,
-            )
-        }
+        };
+        Pinned::new(buffer, block)
     }
 
     /// Adds a page of zeros at the end of `fork`, and returns it, locked exclusively.
@@ -283,12 +264,13 @@ impl<'a> Index<'a> {
             );
             pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as _);
             pg_sys::UnlockRelationForExtension(self.relation, lock);
-            Page::new(buffer, pg_sys::BufferGetBlockNumber(buffer))
+            Page::new(Pinned::new(buffer, pg_sys::BufferGetBlockNumber(buffer)))
         }
     }
 }
 
-/// A pinned page. Unpinned when dropped, like a [`Page`].
+/// A pinned page. Unpinned when dropped. After an ERROR, PostgreSQL does this itself, and has reset its counters by
+/// then.
 pub struct Pinned<'a> {
     buffer: pg_sys::Buffer,
     block: u32,
@@ -307,18 +289,28 @@ impl<'a> Pinned<'a> {
     /// Number of bytes to prefetch after the estimated position.
     const BEHIND: usize = 128;
 
+    /// Takes over the pin of a buffer.
+    fn new(buffer: pg_sys::Buffer, block: u32) -> Self {
+        Self {
+            buffer,
+            block,
+            held: PhantomData,
+        }
+    }
+
     pub fn block(&self) -> u32 {
         self.block
     }
 
     /// Returns the page, locked for reading.
     pub fn read(self) -> Page<'a> {
-        let pinned = ManuallyDrop::new(self);
-        // SAFETY: the buffer is pinned, and the page takes over the pin.
-        unsafe {
-            pg_sys::LockBuffer(pinned.buffer, pg_sys::BUFFER_LOCK_SHARE as _);
-            Page::new(pinned.buffer, pinned.block)
-        }
+        self.lock(pg_sys::BUFFER_LOCK_SHARE)
+    }
+
+    fn lock(self, mode: u32) -> Page<'a> {
+        // SAFETY: the buffer is pinned.
+        unsafe { pg_sys::LockBuffer(self.buffer, mode as _) };
+        Page::new(self)
     }
 
     fn prefetch(&self, place: f32) {
@@ -352,29 +344,22 @@ impl Drop for Pinned<'_> {
     }
 }
 
-/// A pinned and locked page. Unlocked and unpinned when dropped. After an ERROR, PostgreSQL does this itself, and has
-/// reset its counters by then.
+/// A pinned and locked page. Unlocked and unpinned when dropped, like a [`Pinned`].
 pub struct Page<'a> {
-    buffer: pg_sys::Buffer,
-    block: u32,
+    pinned: Pinned<'a>,
     start: *mut u8,
-    held: PhantomData<&'a ()>,
 }
 
-impl Page<'_> {
-    /// # Safety
-    /// The buffer is pinned and locked, and nobody else releases it.
-    unsafe fn new(buffer: pg_sys::Buffer, block: u32) -> Self {
-        Self {
-            buffer,
-            block,
-            start: pg_sys::BufferGetPage(buffer).cast(),
-            held: PhantomData,
-        }
+impl<'a> Page<'a> {
+    /// Takes over the lock of a page.
+    fn new(pinned: Pinned<'a>) -> Self {
+        // SAFETY: the buffer is pinned.
+        let start = unsafe { pg_sys::BufferGetPage(pinned.buffer) }.cast();
+        Self { pinned, start }
     }
 
     pub fn block(&self) -> u32 {
-        self.block
+        self.pinned.block
     }
 
     fn bytes(&self) -> &[u8; BLOCK_LEN] {
@@ -434,8 +419,8 @@ impl Page<'_> {
 impl Drop for Page<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: the buffer was pinned and locked for this value.
-            unsafe { pg_sys::UnlockReleaseBuffer(self.buffer) };
+            // SAFETY: the buffer was locked for this value.
+            unsafe { pg_sys::LockBuffer(self.pinned.buffer, pg_sys::BUFFER_LOCK_UNLOCK as _) };
         }
     }
 }
@@ -464,10 +449,11 @@ impl<'a> PageChanges<'a> {
         // SAFETY: the buffer is locked exclusively, and the state, if any, is open.
         let start = unsafe {
             if self.state.is_null() {
-                pg_sys::MarkBufferDirty(page.buffer);
+                pg_sys::MarkBufferDirty(page.pinned.buffer);
                 page.start
             } else {
-                pg_sys::GenericXLogRegisterBuffer(self.state, page.buffer, flags as i32).cast()
+                pg_sys::GenericXLogRegisterBuffer(self.state, page.pinned.buffer, flags as i32)
+                    .cast()
             }
         };
         Image {
@@ -483,8 +469,18 @@ impl<'a> PageChanges<'a> {
 
     /// Returns an emptied page, to be filled.
     pub fn init<'p>(&mut self, page: &'p mut Page, kind: PageType, number: u64) -> Image<'p> {
-        let mut image = self.register(page, pg_sys::GENERIC_XLOG_FULL_IMAGE);
-        image.init(kind, number);
+        let image = self.register(page, pg_sys::GENERIC_XLOG_FULL_IMAGE);
+        // SAFETY: the image is a page, aligned for its header and its special space.
+        unsafe {
+            pg_sys::PageInit(image.start.cast(), BLOCK_LEN, SPECIAL_LEN);
+            let special = image.start.add(SPECIAL_START).cast::<Special>();
+            special.write(Special {
+                number,
+                kind: kind as u16,
+                unused: [0; 2],
+                page_id: PAGE_ID,
+            });
+        }
         image
     }
 
@@ -504,24 +500,8 @@ pub struct Image<'p> {
 }
 
 impl Image<'_> {
-    fn init(&mut self, kind: PageType, number: u64) {
-        // SAFETY: the image is a page, aligned for its header and its special space.
-        unsafe {
-            pg_sys::PageInit(self.start.cast(), BLOCK_LEN, SPECIAL_LEN);
-            self.start
-                .add(SPECIAL_START)
-                .cast::<Special>()
-                .write(Special {
-                    number,
-                    kind: kind as u16,
-                    unused: [0; 2],
-                    page_id: PAGE_ID,
-                });
-        }
-    }
-
     pub fn set_kind(&mut self, kind: PageType) {
-        // SAFETY: as in `init`.
+        // SAFETY: the image is a page, aligned for its special space.
         unsafe {
             (*self.start.add(SPECIAL_START).cast::<Special>()).kind = kind as u16;
         }
@@ -553,5 +533,12 @@ impl Image<'_> {
     pub fn fill(&mut self, bytes: &[u8]) {
         self.payload()[..bytes.len()].copy_from_slice(bytes);
         self.set_used(bytes.len());
+    }
+
+    /// Writes bytes into the payload at `start`. These and all before them are in use afterwards.
+    pub fn put(&mut self, start: usize, bytes: &[u8]) {
+        let end = start + bytes.len();
+        self.payload()[start..end].copy_from_slice(bytes);
+        self.set_used(self.used().max(end));
     }
 }

@@ -160,7 +160,7 @@ pub unsafe fn search(
     strategy: u16,
     operand: pg_sys::Datum,
 ) -> Rc<KeySearch> {
-    let bytes = Varlena::detoast(operand);
+    let bytes = Varlena::from_raw(operand);
     let oid = (*info).indexoid;
     let known = with_plan(root, |plan| {
         let is_same = |of: &Searched| of.strategy == strategy && of.operand[..] == *bytes;

@@ -11,10 +11,9 @@ use super::page::{
     Image, Index, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType, raise_corrupted,
 };
 use super::stop::Stop;
-use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::prelude::*;
 use neardup::bands::RowSize;
 use neardup::postings::PageAhead;
-use pgrx::pg_sys;
 
 const ENTRY_LEN: usize = size_of::<RowEntry>();
 
@@ -116,10 +115,7 @@ pub fn live_entry(page: &Page, row: u64) -> Option<RowEntry> {
 
 /// Writes a row's entry into the image of its page.
 pub fn put(image: &mut Image, row: u64, entry: &RowEntry) {
-    let start = place_of(row) * ENTRY_LEN;
-    image.payload()[start..start + ENTRY_LEN].copy_from_slice(&entry.write());
-    let used = image.used().max(start + ENTRY_LEN);
-    image.set_used(used);
+    image.put(place_of(row) * ENTRY_LEN, &entry.write());
 }
 
 /// Reads the row table. Directory pages never move, so their blocks are remembered.
@@ -396,11 +392,7 @@ pub fn remove_page(index: &Index, place: u64) {
 
 /// Writes a block number into a directory page.
 fn put_block(image: &mut Image, place: u64, block: u32) {
-    let start = place as usize * size_of::<u32>();
-    let end = start + size_of::<u32>();
-    image.payload()[start..end].copy_from_slice(&block.to_ne_bytes());
-    let used = image.used().max(end);
-    image.set_used(used);
+    image.put(place as usize * size_of::<u32>(), &block.to_ne_bytes());
 }
 
 /// Returns the block that the directory page `parent` lists for page `below` of the next lower level.

@@ -353,13 +353,11 @@ fn warn_of_parameters(
     row_keys: &RowKeys,
     parameters: &ValueParameters,
 ) {
-    let Some(known) = meta.parameters() else {
-        return;
-    };
-    let Some(first) = known.first().filter(|_| !known.contains(parameters)) else {
-        return;
-    };
-    if is_first_meeting(*first, *parameters) {
+    if let Some(known) = meta.parameters()
+        && let Some(first) = known.first()
+        && !known.contains(parameters)
+        && is_first_meeting(*first, *parameters)
+    {
         let known: Vec<String> = known.iter().map(|known| row_keys.describe(known)).collect();
         tell(
             PgLogLevel::WARNING,

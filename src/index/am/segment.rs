@@ -7,10 +7,7 @@ use super::rows::{self, RowTable};
 use super::stop::Stop;
 use crate::pg::error::check_interrupts;
 use neardup::bands::RowSize;
-use neardup::postings::{
-    Damaged, Directory, Leaf, MergeOutput, PageAhead, PageKind, Pages, Posting, RowSizes, Segment,
-    SegmentGroup,
-};
+use neardup::postings::{MergeOutput, PageAhead, PageKind, Pages, RowSizes, Segment, SegmentGroup};
 
 /// The pages that a search reads: pages of segments, and of the row table.
 pub struct SearchPages<'a> {
@@ -83,16 +80,6 @@ impl RowSizes for SearchPages<'_> {
         });
         Ok(())
     }
-}
-
-/// Returns the first posting of a leaf, or of the leaves below a directory page. Returns None for other pages, and for
-/// a directory page without entries.
-pub fn first_posting(kind: PageType, payload: &[u8]) -> Result<Option<Posting>, Damaged> {
-    Ok(match kind {
-        PageType::Leaf => Some(Leaf::parse(payload)?.first()),
-        PageType::Directory => Directory::parse(payload)?.get(0).map(|entry| entry.first),
-        _ => None,
-    })
 }
 
 /// Returns the groups of an index, in descending order of rows.

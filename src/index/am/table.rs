@@ -2,16 +2,11 @@
 //! are read.
 
 use crate::index::classes::{DocumentClass, OF_DOCUMENTS, RowKeys, ValueParameters};
-use crate::pg::error::OrRaise;
-use crate::pg::helpers::{in_order, piece_bytes};
-use crate::pg::text::Text;
-use neardup::Result;
+use crate::pg::helpers::in_pieces;
+use crate::pg::prelude::*;
 use neardup::bands::{RowSize, Scope};
-use neardup::memory::Grow;
 use neardup::parts::Parts;
-use pgrx::pg_sys;
 use std::ffi::c_void;
-use std::mem::take;
 
 /// A function that takes the place of a row, the parameters of its value, its keys, and its size.
 pub type TakeKeys<'a> =
@@ -29,6 +24,9 @@ pub struct TableScan {
     /// The scan to use, or NULL to begin one, as for a build.
     pub scan: pg_sys::TableScanDesc,
 }
+
+/// Approximate bytes of the keys of a document.
+const KEYS_LEN: usize = 1 << 9;
 
 /// A row whose document is being signed.
 struct SignedRow {
@@ -64,15 +62,16 @@ impl TableScan {
         class: DocumentClass,
         take_row: TakeKeys<'_>,
     ) -> f64 {
-        let work = |documents: Parts<u8>, check: &mut dyn FnMut()| {
-            documents.each(|doc, sizes_and_keys| {
+        let work = |(rows, documents): (Vec<SignedRow>, Parts<u8>), check: &mut dyn FnMut()| {
+            let signed = documents.each(|doc, sizes_and_keys| {
                 let (keys, size) = class.keys.of_document(doc, check)?;
                 sizes_and_keys.try_push(size.to_bits())?;
                 sizes_and_keys.try_extend_from_slice(&keys)
-            })
+            });
+            Ok((rows, signed?))
         };
-        let mut take_signed = |rows: Vec<SignedRow>, signed: Result<Parts<u32>>| {
-            let mut signed = signed.or_raise();
+        let mut take_signed = |signed: Result<(Vec<SignedRow>, Parts<u32>)>| {
+            let (rows, mut signed) = signed.or_raise();
             for (number, row) in rows.iter().enumerate() {
                 let Some((size, keys)) = signed.part_mut(number).split_first_mut() else {
                     continue;
@@ -84,33 +83,25 @@ impl TableScan {
             }
         };
         let mut count = 0.0;
-        in_order(&work, &mut take_signed, |line| {
-            let (mut rows, mut documents) = (Vec::new(), Parts::default());
-            let mut read = |tid, values: &[pg_sys::Datum], is_null: &[bool]| {
+        in_pieces(KEYS_LEN, &work, &mut take_signed, |put| {
+            count = self.read(row_keys, &mut |tid, values, is_null| {
                 let value = row_keys.compared(values, is_null);
                 // SAFETY: the values belong to a row.
                 let scope = unsafe { row_keys.scope_of(values, is_null) };
-                // A row with NULL in a scope column has no keys, like an empty document.
-                if let Some(value) = value.filter(|_| scope.is_some()) {
-                    // SAFETY: a value of the class's type.
-                    let doc = unsafe { Text::from_raw(value) };
-                    documents.items.try_extend_from_slice(&doc).or_raise();
-                }
-                documents.end().or_raise();
                 let row = SignedRow {
                     tid,
                     parameters: value.map(|_| OF_DOCUMENTS),
                     scope,
                 };
-                rows.try_push(row).or_raise();
-                let bytes = bytes(&rows, &documents);
-                if bytes >= piece_bytes() {
-                    line.put(take(&mut rows), take(&mut documents), bytes);
-                }
-            };
-            count = self.read(row_keys, &mut read);
-            let bytes = bytes(&rows, &documents);
-            line.put(rows, documents, bytes);
+                put(row, &mut |documents| {
+                    // A row with NULL in a scope column has no keys, like an empty document.
+                    if let Some(value) = value.filter(|_| scope.is_some()) {
+                        // SAFETY: a value of the class's type.
+                        let doc = unsafe { Text::from_raw(value) };
+                        documents.try_extend_from_slice(&doc).or_raise();
+                    }
+                });
+            });
         });
         count
     }
@@ -132,12 +123,6 @@ impl TableScan {
             self.scan,
         )
     }
-}
-
-/// Returns the approximate number of bytes of `rows`, their documents and their future keys, which take about as much
-/// as the documents.
-fn bytes(rows: &[SignedRow], documents: &Parts<u8>) -> usize {
-    2 * documents.bytes() + size_of_val(rows)
 }
 
 #[pgrx::pg_guard]

@@ -12,9 +12,8 @@ use crate::index::ball::{Within, corrupt};
 use crate::index::constraint_key::{ConstraintKey, near_dup_key_near};
 use crate::index::key_call::KeyCall;
 use crate::index::kind::Bound;
-use crate::pg::error::raise;
+use crate::pg::prelude::*;
 use neardup::bands::{MAX_BLOCKS, USUAL_KEYS};
-use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The class of the values in an index's constraint keys, and the bound that they all have.
 pub struct KeyClass {

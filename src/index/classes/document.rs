@@ -7,15 +7,13 @@
 use super::options::{ClassOptions, DEFAULT, Declared, read_options};
 use super::{CONTAINED, CONTAINS, ComparedClass, KeySearch, Keyed, ValueParameters};
 use crate::index::ball::{DocumentCenter, Within};
-use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::text::Text;
+use crate::pg::prelude::*;
 use neardup::bands::{ContainmentSearch, FEWEST_KEYS, MOST_KEYS, ShingleKeys};
-use neardup::memory::Grow;
 use neardup::postings::Needed;
 use neardup::shingle::{MAX_K, Shingling};
 use neardup::text::{Fold, Unit};
+use pgrx::Internal;
 use pgrx::prelude::*;
-use pgrx::{Internal, pg_sys};
 use std::mem::offset_of;
 
 /// The parameters of every document: all documents are comparable.

@@ -7,12 +7,11 @@ use super::options::{ClassOptions, DEFAULT, Declared, read_options};
 use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, shorten};
 use crate::index::ball::Within;
 use crate::pg::bits::Bits;
-use crate::pg::error::OrRaise;
+use crate::pg::prelude::*;
 use bitvec::prelude::*;
 use neardup::bands::{HammingBlocks, MAX_BLOCKS};
-use neardup::memory::copied;
+use pgrx::Internal;
 use pgrx::prelude::*;
-use pgrx::{Internal, pg_sys};
 use std::mem::offset_of;
 
 /// `hamming_ops` at the distance of an index column.

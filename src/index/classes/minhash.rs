@@ -9,13 +9,12 @@ use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, sho
 use crate::index::ball::{EVERYTHING, Within};
 use crate::minhash::datum::StoredSignature;
 use crate::options;
-use crate::pg::error::OrRaise;
+use crate::pg::prelude::*;
 use neardup::Error;
 use neardup::bands::{Bands, Occurrence, band_hashes};
-use neardup::memory::copied;
 use neardup::minhash::{Header, Signature, estimate_stored, is_estimate_between};
+use pgrx::Internal;
 use pgrx::prelude::*;
-use pgrx::{Internal, pg_sys};
 use std::ffi::{c_int, c_void};
 
 /// `minhash_ops` at the threshold of an index column: one key for each pigeonhole band.
@@ -158,8 +157,8 @@ impl DistanceOrder for MinhashOrder {
 fn minhash_options(mut relopts: Internal) {
     // SAFETY: PostgreSQL calls this with its options.
     let declared = unsafe { Declared::begin(&mut relopts) };
-    declared.threshold(c"lowest similarity that the index finds by its keys");
-    declared.checked_by(check_options);
+    let description = c"lowest similarity that the index finds by its keys";
+    declared.threshold(description, check_options);
 }
 
 /// Checks the threshold.

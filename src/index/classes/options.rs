@@ -104,10 +104,10 @@ impl Declared {
     }
 
     /// Declares `threshold` without limits, because PostgreSQL would print them with six decimals, "between 0.000000
-    /// and 1.000000". The function passed to [`Self::checked_by`] checks it instead.
-    pub fn threshold(&self, description: &'static CStr) {
+    /// and 1.000000". Instead, `check` checks the options when they are set.
+    pub fn threshold(&self, description: &'static CStr, check: Check) {
         self.note(c"threshold");
-        // SAFETY: the field at the offset is an f64.
+        // SAFETY: the field at the offset is an f64; PostgreSQL calls `check` with the options.
         unsafe {
             pg_sys::add_local_real_reloption(
                 self.0,
@@ -118,6 +118,7 @@ impl Declared {
                 f64::INFINITY,
                 offset_of!(ClassOptions, threshold) as i32,
             );
+            pg_sys::register_reloptions_validator(self.0, Some(check));
         }
     }
 
@@ -176,12 +177,6 @@ impl Declared {
             valid,
             offset,
         );
-    }
-
-    /// Registers the function that checks the options when they are set.
-    pub fn checked_by(&self, check: Check) {
-        // SAFETY: PostgreSQL calls it with the options.
-        unsafe { pg_sys::register_reloptions_validator(self.0, Some(check)) };
     }
 }
 

@@ -5,9 +5,8 @@ use super::{
     ValueParameters,
 };
 use crate::pg::encoding::utf8;
-use crate::pg::error::raise;
+use crate::pg::prelude::*;
 use neardup::bands::{RowSize, Scope};
-use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 /// The scope columns of an index, and the class of its compared column.

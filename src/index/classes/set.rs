@@ -6,11 +6,9 @@
 use super::{CONTAINS, ComparedClass, KeySearch, Keyed, RESEMBLES, ValueParameters};
 use crate::index::ball::Within;
 use crate::pg::arrays::Bigints;
-use crate::pg::error::OrRaise;
+use crate::pg::prelude::*;
 use neardup::bands::{Occurrence, element_key};
-use neardup::memory::Grow;
 use neardup::postings::Needed;
-use pgrx::pg_sys;
 
 pub struct SetClass;
 
