@@ -44,13 +44,7 @@ pub unsafe fn is_null(node: *mut pg_sys::Node) -> bool {
 /// # Safety
 /// The list holds expressions, or is NULL.
 pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; N]> {
-    let length = if list.is_null() { 0 } else { (*list).length };
-    if length as usize != N {
-        return None;
-    }
-    Some(std::array::from_fn(|i| {
-        pg_sys::list_nth(list, i as i32).cast()
-    }))
+    all_elements(list).try_into().ok()
 }
 
 /// Returns the elements of a list of expressions.

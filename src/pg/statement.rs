@@ -2,6 +2,7 @@
 
 use crate::pg::encoding::{before_nul, in_utf8};
 use crate::pg::error::{OrRaise, internal};
+use crate::pg::nodes::elements;
 use crate::pg::progress::Progress;
 use crate::pg::text::to_server_encoding;
 use crate::pg::varlena::Varlena;
@@ -268,16 +269,9 @@ impl Statement<'_> {
     pub fn query(&self) -> Option<*mut pg_sys::Query> {
         // SAFETY: the statement is prepared; its source owns the lists.
         unsafe {
-            let sources = pg_sys::SPI_plan_get_plan_sources(self.plan);
-            if sources.is_null() || (*sources).length != 1 {
-                return None;
-            }
-            let source = pg_sys::list_nth(sources, 0).cast::<pg_sys::CachedPlanSource>();
-            let queries = (*source).query_list;
-            if queries.is_null() || (*queries).length != 1 {
-                return None;
-            }
-            Some(pg_sys::list_nth(queries, 0).cast())
+            let [source] = elements(pg_sys::SPI_plan_get_plan_sources(self.plan))?;
+            let [query] = elements((*source.cast::<pg_sys::CachedPlanSource>()).query_list)?;
+            Some(query.cast())
         }
     }
 }

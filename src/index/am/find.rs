@@ -40,17 +40,11 @@ impl Remaining {
                 (here, Needed::Elements(1))
             }
         };
-        let pages = here.chunk_by(|a, b| rows::page_of(a.row) == rows::page_of(b.row));
-        let pages: Vec<&[FoundRow]> = pages.collect();
-        let firsts: Vec<u64> = pages.iter().map(|here| here[0].row).collect();
-        table.for_each_page(&firsts, &mut |table, number, page| {
-            for found in pages[number] {
-                if let Some(entry) = rows::live_entry(page, found.row)
-                    && needed.is_reached(found.shared as usize, entry.size())
-                {
-                    table.ensure_in_table(&entry.tid);
-                    visit(found.row, entry);
-                }
+        let rows: Vec<u64> = here.iter().map(|found| found.row).collect();
+        table.for_each_live(&rows, &mut |table, number, entry| {
+            if needed.is_reached(here[number].shared as usize, entry.size()) {
+                table.ensure_in_table(&entry.tid);
+                visit(rows[number], entry);
             }
         });
         !here.is_empty()

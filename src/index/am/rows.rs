@@ -106,7 +106,7 @@ pub fn entries(payload: &[u8]) -> impl ExactSizeIterator<Item = RowEntry> {
 }
 
 /// Returns the entry of `row` on its `page`, or None if it is blank.
-pub fn live_entry(page: &Page, row: u64) -> Option<RowEntry> {
+fn live_entry(page: &Page, row: u64) -> Option<RowEntry> {
     let (all, _) = page.payload().as_chunks();
     all.get(place_of(row))
         .map(RowEntry::read)
@@ -217,31 +217,45 @@ impl<'a> RowTable<'a> {
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 
-    /// Calls `look` for each row whose page exists, in order, with the position of the row in `rows` and the page,
-    /// locked for reading. `rows` ascend, and no two of them are on the same page. The storage is asked for all pages
-    /// before the first is waited for.
-    pub fn for_each_page(&mut self, rows: &[u64], look: &mut dyn FnMut(&mut Self, usize, &Page)) {
-        let places: Vec<u64> = rows.iter().map(|row| page_of(*row)).collect();
+    /// Calls `look` with the position in `rows` and the entry of each of `rows` that is not known to be dead, in order.
+    /// `rows` ascend. The row's page is locked in the meantime. The storage is asked for all pages before the first is
+    /// waited for.
+    pub fn for_each_live(
+        &mut self,
+        rows: &[u64],
+        look: &mut dyn FnMut(&mut Self, usize, RowEntry),
+    ) {
+        let same_page = |a: &u64, b: &u64| page_of(*a) == page_of(*b);
+        let pages: Vec<&[u64]> = rows.chunk_by(same_page).collect();
+        let places: Vec<u64> = pages.iter().map(|here| page_of(here[0])).collect();
         let found = self.find_all(&places);
         hold::point("row_table_finds_page");
-        let ahead = |(row, found): (&u64, &Option<u32>)| {
+        let ahead = |(here, found): (&&[u64], &Option<u32>)| {
             Some(PageAhead {
                 block: (*found)?,
-                place: place_of(*row) as f32 / ROWS_PER_PAGE as f32,
+                place: place_of(here[0]) as f32 / ROWS_PER_PAGE as f32,
             })
         };
-        let ahead: Vec<PageAhead> = rows.iter().zip(&found).filter_map(ahead).collect();
-        let mut pages = PageReader::new(self.index);
-        pages.announce_pages(ahead.into_iter()).or_raise();
-        for (number, (place, found)) in places.into_iter().zip(found).enumerate() {
+        let ahead: Vec<PageAhead> = pages.iter().zip(&found).filter_map(ahead).collect();
+        let mut reader = PageReader::new(self.index);
+        reader.announce_pages(ahead.into_iter()).or_raise();
+        let mut start = 0;
+        for (here, found) in pages.into_iter().zip(found) {
             check_interrupts();
+            let numbered = (start..).zip(here);
+            start += here.len();
             let Some(block) = found else {
                 continue;
             };
-            let announced = Some(pages.page(block));
+            let place = page_of(here[0]);
+            let announced = Some(reader.page(block));
             let is_there = |page: &Page| page.is(PageType::Rows, place);
             if let Some(page) = announced.filter(is_there).or_else(|| self.page(place)) {
-                look(self, number, &page);
+                for (number, row) in numbered {
+                    if let Some(entry) = live_entry(&page, *row) {
+                        look(self, number, entry);
+                    }
+                }
             }
         }
     }
@@ -273,14 +287,13 @@ impl<'a> RowTable<'a> {
         Some(entry)
     }
 
-    /// Returns the page as [`Self::page`] does, locked exclusively.
-    pub fn lock_page(&mut self, place: u64) -> Option<Page<'a>> {
-        self.page_at(place, Index::lock)
-    }
-
     /// Returns the page at `place`, locked by `lock`. If the page is no longer there, looks for it once more: VACUUM
     /// removes a page and the reference to it in one record.
-    fn page_at(&mut self, place: u64, lock: fn(&Index<'a>, u32) -> Page<'a>) -> Option<Page<'a>> {
+    pub fn page_at(
+        &mut self,
+        place: u64,
+        lock: fn(&Index<'a>, u32) -> Page<'a>,
+    ) -> Option<Page<'a>> {
         let mut before = None;
         loop {
             let block = self.find(place)?;

@@ -3,7 +3,7 @@
 use super::ahead::PageReader;
 use super::meta::{Meta, StoredMerge};
 use super::page::{Index, PageType};
-use super::rows::{self, RowTable};
+use super::rows::RowTable;
 use super::stop::Stop;
 use crate::pg::error::check_interrupts;
 use neardup::bands::RowSize;
@@ -61,23 +61,8 @@ impl Pages for SearchPages<'_> {
 
 impl RowSizes for SearchPages<'_> {
     fn sizes(&mut self, rows: &[u64], look: &mut dyn FnMut(usize, RowSize)) -> Result<(), Stop> {
-        let same_page = |a: &u64, b: &u64| rows::page_of(*a) == rows::page_of(*b);
-        let pages = rows.chunk_by(same_page);
-        let mut starts = Vec::new();
-        let mut start = 0;
-        for here in pages {
-            starts.push((start, here));
-            start += here.len();
-        }
-        let firsts: Vec<u64> = starts.iter().map(|(_, here)| here[0]).collect();
-        self.rows.for_each_page(&firsts, &mut |_, number, page| {
-            let (start, here) = starts[number];
-            for (place, row) in (start..).zip(here) {
-                if let Some(entry) = rows::live_entry(page, *row) {
-                    look(place, entry.size());
-                }
-            }
-        });
+        self.rows
+            .for_each_live(rows, &mut |_, place, entry| look(place, entry.size()));
         Ok(())
     }
 }

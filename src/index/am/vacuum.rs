@@ -70,7 +70,7 @@ fn blank_rows(
         hold::point("vacuum_reads_rows");
         removed += dead.len() as u64;
         if !dead.is_empty()
-            && let Some(mut page) = table.lock_page(place)
+            && let Some(mut page) = table.page_at(place, Index::lock)
         {
             let mut changes = PageChanges::start(index);
             let mut image = changes.change(&mut page);
