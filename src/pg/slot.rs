@@ -33,7 +33,7 @@ pub unsafe fn as_text<'v>(type_: pg_sys::Oid, value: pg_sys::Datum) -> &'v CStr 
 /// The values are of type `type_`.
 pub unsafe fn are_same(type_: pg_sys::Oid, a: pg_sys::Datum, b: pg_sys::Datum) -> bool {
     let layout = Layout::of(type_);
-    datum_image_eq(a, b, layout.by_value, layout.length.into())
+    pg_sys::datum_image_eq(a, b, layout.by_value, layout.length.into())
 }
 
 /// Returns whether each of `columns` has the same bits in two versions of a row, or is NULL in both.
@@ -54,15 +54,6 @@ pub unsafe fn have_same_bits(
             }
             (value, other) => value.is_none() && other.is_none(),
         })
-}
-
-unsafe extern "C-unwind" {
-    fn datum_image_eq(
-        a: pg_sys::Datum,
-        b: pg_sys::Datum,
-        by_value: bool,
-        length: std::ffi::c_int,
-    ) -> bool;
 }
 
 /// A row's place in its table: block and offset.

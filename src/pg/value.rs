@@ -3,11 +3,9 @@
 use crate::pg::error::OrRaise;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
-use crate::pg::varlena::stored;
 use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;
 use std::cell::RefCell;
-use std::ffi::CStr;
 
 /// The layout of values of a type in memory.
 #[derive(Clone, Copy)]
@@ -29,17 +27,9 @@ impl Layout {
     /// # Safety
     /// The value is of a type with this layout.
     pub unsafe fn copy(self, value: pg_sys::Datum) -> pg_sys::Datum {
-        if self.by_value {
-            return value;
-        }
-        match self.length {
-            -1 => pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr()).into(),
-            -2 => pg_sys::pstrdup(value.cast_mut_ptr()).into(),
-            length => {
-                let copy = pg_sys::palloc(length as usize).cast::<u8>();
-                std::ptr::copy_nonoverlapping(value.cast_mut_ptr(), copy, length as usize);
-                copy.into()
-            }
+        match (self.by_value, self.length) {
+            (false, -1) => pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr()).into(),
+            (by_value, length) => pg_sys::datumCopy(value, by_value, length.into()),
         }
     }
 }
@@ -147,19 +137,15 @@ impl Keys {
 /// `value` is of a type that is passed by reference and has this `length`.
 unsafe fn push_bytes(records: &mut Records, value: pg_sys::Datum, length: i16) {
     let start = value.cast_mut_ptr::<u8>();
-    let bytes = match length {
-        -1 => {
-            let flat = pg_sys::pg_detoast_datum(start.cast());
-            records.push(stored(flat));
-            if flat.cast() != start {
-                pg_sys::pfree(flat.cast());
-            }
-            return;
-        }
-        -2 => CStr::from_ptr(start.cast()).to_bytes_with_nul(),
-        length => std::slice::from_raw_parts(start, length as usize),
+    let flat = match length {
+        -1 => pg_sys::pg_detoast_datum(start.cast()).cast(),
+        _ => start,
     };
-    records.push(bytes);
+    let size = pg_sys::datumGetSize(flat.into(), false, length.into());
+    records.push(std::slice::from_raw_parts(flat, size));
+    if flat != start {
+        pg_sys::pfree(flat.cast());
+    }
 }
 
 /// Reads a record into memory that is aligned for any type, or returns None if it has no bytes.

@@ -124,8 +124,8 @@ unsafe fn flattened(
     let (outer, context) = (pg_sys::CurrentResourceOwner, pg_sys::CurrentMemoryContext);
     let own = pg_sys::ResourceOwnerCreate(outer, c"pg_neardup".as_ptr());
     pg_sys::CurrentResourceOwner = own;
-    let copy = || pg_sys::ffi::pg_guard_ffi_boundary(|| toast_flatten_tuple(row, descriptor));
-    let done = PgTryBuilder::new(AssertUnwindSafe(|| Ok(copy())))
+    let copy = || Ok(pg_sys::toast_flatten_tuple(row, descriptor));
+    let done = PgTryBuilder::new(AssertUnwindSafe(copy))
         .catch_when(
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
             |error| match lacking_chunks(&error) {
@@ -162,12 +162,4 @@ fn lacking_chunks(error: &CaughtError) -> Option<String> {
         .iter()
         .any(|start| message.starts_with(start));
     is_lack.then(|| message.to_owned())
-}
-
-unsafe extern "C-unwind" {
-    /// Copies a row, including the values from its TOAST table.
-    fn toast_flatten_tuple(
-        row: pg_sys::HeapTuple,
-        descriptor: pg_sys::TupleDesc,
-    ) -> pg_sys::HeapTuple;
 }

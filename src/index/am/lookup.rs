@@ -6,10 +6,9 @@ use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
-use super::statistics::count;
 use crate::index::classes::{IndexColumn, KeySearch, RowKeys};
 use crate::pg::spool::NumberPairs;
-use pgrx::pg_sys;
+use pgrx::{PgRelation, pg_sys};
 
 /// A row found by an index.
 #[derive(Clone, Copy)]
@@ -74,7 +73,7 @@ pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -
 pub unsafe fn candidates(relation: pg_sys::Relation, search: &KeySearch, from: u64) -> Looked {
     // SAFETY: guaranteed by the caller.
     let index = unsafe {
-        count(relation, 1, 0);
+        PgRelation::from_pg(relation).count_index_scan();
         Index::new(relation)
     };
     let (meta, mut remaining) = find(index, search, from, false, &|_| ());

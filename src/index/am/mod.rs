@@ -37,7 +37,6 @@ mod recent;
 mod rows;
 mod scan;
 mod segment;
-mod statistics;
 mod stats;
 mod stop;
 mod table;

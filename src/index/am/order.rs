@@ -10,10 +10,10 @@ use super::fetch::Fetch;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
-use super::statistics::count;
 use crate::index::classes::{DistanceOrder, RowKeys};
 use crate::pg::prelude::*;
 use crate::pg::sort::PairSort;
+use pgrx::PgRelation;
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashMap};
@@ -214,7 +214,8 @@ impl<'a> Ordered<'a> {
             self.table.read_page(place, &mut others);
             others.retain(|(row, _)| !self.candidates.take_until(*row));
             // SAFETY: the scan is running, so the index is open.
-            unsafe { count(self.index.as_ptr(), 0, others.len() as i64) };
+            let mut relation = unsafe { PgRelation::from_pg(self.index.as_ptr()) };
+            relation.count_index_tuples(others.len() as i64);
             for (_, RowEntry { tid, .. }) in &others {
                 self.table.ensure_in_table(tid);
                 let order = &*self.order;

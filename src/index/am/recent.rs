@@ -29,7 +29,6 @@ struct RecentBuffer {
 /// # Safety
 /// `relation` is open.
 pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buffer {
-    // Buffers of temporary relations, which are not shared, are never remembered.
     if let Some(buffer) = recall(relation, block) {
         return buffer;
     }
@@ -70,14 +69,13 @@ pub unsafe fn ask_ahead(relation: pg_sys::Relation, block: u32) -> bool {
 /// # Safety
 /// `relation` is open.
 unsafe fn pin(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> {
+    let (place, tag) = place_of(relation, block)?;
     #[cfg(feature = "pg15")]
     let file = (*relation).rd_node;
     #[cfg(not(feature = "pg15"))]
     let file = (*relation).rd_locator;
-    let (place, tag) = place_of(file_number(relation), block);
     let known = BUFFERS.with_borrow(|buffers| buffers.get(place).copied())?;
-    let is_there = is_shared(relation)
-        && known.buffer > 0
+    let is_there = known.buffer > 0
         && known.tag == tag
         && pg_sys::ReadRecentBuffer(file, pg_sys::ForkNumber::MAIN_FORKNUM, block, known.buffer);
     is_there.then_some(known.buffer)
@@ -85,28 +83,10 @@ unsafe fn pin(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> 
 
 /// # Safety
 /// `relation` is open.
-unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
-    #[cfg(feature = "pg15")]
-    let number = (*relation).rd_node.relNode;
-    #[cfg(not(feature = "pg15"))]
-    let number = (*relation).rd_locator.relNumber;
-    number.to_u32()
-}
-
-/// # Safety
-/// `relation` is open.
-unsafe fn is_shared(relation: pg_sys::Relation) -> bool {
-    (*(*relation).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_TEMP as i8
-}
-
-/// # Safety
-/// `relation` is open.
 unsafe fn remember(relation: pg_sys::Relation, block: u32, buffer: pg_sys::Buffer) {
-    let (is_shared, file) = (is_shared(relation), file_number(relation));
-    if !is_shared {
+    let Some((place, tag)) = place_of(relation, block) else {
         return;
-    }
-    let (place, tag) = place_of(file, block);
+    };
     BUFFERS.with_borrow_mut(|buffers| {
         // Without memory, nothing is remembered.
         if buffers.is_empty() && buffers.try_reserve_exact(PAGES).is_ok() {
@@ -118,9 +98,20 @@ unsafe fn remember(relation: pg_sys::Relation, block: u32, buffer: pg_sys::Buffe
     });
 }
 
-/// Returns the place and the tag of a block. Adjacent blocks have adjacent places.
-fn place_of(file: u32, block: u32) -> (usize, u32) {
-    let mixed = file.wrapping_mul(0x9E37_79B1);
+/// Returns the place and the tag of a block. Adjacent blocks have adjacent places. Returns None for temporary relations,
+/// whose buffers are not shared, and never remembered.
+///
+/// # Safety
+/// `relation` is open.
+unsafe fn place_of(relation: pg_sys::Relation, block: u32) -> Option<(usize, u32)> {
+    if (*(*relation).rd_rel).relpersistence == pg_sys::RELPERSISTENCE_TEMP as i8 {
+        return None;
+    }
+    #[cfg(feature = "pg15")]
+    let file = (*relation).rd_node.relNode;
+    #[cfg(not(feature = "pg15"))]
+    let file = (*relation).rd_locator.relNumber;
+    let mixed = file.to_u32().wrapping_mul(0x9E37_79B1);
     let place = mixed.rotate_left(16).wrapping_add(block) as usize % PAGES;
-    (place, mixed ^ block)
+    Some((place, mixed ^ block))
 }

@@ -7,7 +7,6 @@ use super::meta::Meta;
 use super::order::Ordered;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
-use super::statistics::count;
 use crate::index::classes::{DistanceOrder, KeySearch, RowKeys, ValueParameters};
 use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, tell, unsupported};
@@ -264,7 +263,7 @@ unsafe fn conditions(scan: &mut pg_sys::IndexScanDescData) -> &mut [pg_sys::Scan
 /// # Safety
 /// `scan` was made by [`begin_scan`], and its keys and orders are set.
 unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) -> RowsLeft<'s> {
-    count(scan.indexRelation, 1, 0);
+    PgRelation::from_pg(scan.indexRelation).count_index_scan();
     #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
     if let Some(instrument) = scan.instrument.as_mut() {
         instrument.nsearches += 1;
