@@ -5,10 +5,11 @@
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::incomparable::never_near;
 use crate::options;
-use crate::pg::call::{argument, finfo};
+use crate::pg::call::finfo;
 use crate::pg::error::OrRaise;
 use neardup::minhash::{estimate_stored, near_duplicates_stored};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
+use pgrx::fcinfo::pg_getarg_datum_raw;
 use pgrx::prelude::*;
 
 /// Returns the estimated Jaccard similarity of two documents, from 0 to 1. It is 0 if one of them is empty.
@@ -36,8 +37,8 @@ pub unsafe extern "C-unwind" fn minhash_sim_wrapper(fcinfo: FunctionCallInfo) ->
     // SAFETY: the arguments have the declared types and outlive the call.
     let similarity = unsafe {
         minhash_sim(
-            StoredSignature::from_raw(argument(fcinfo, 0)),
-            StoredSignature::from_raw(argument(fcinfo, 1)),
+            StoredSignature::from_raw(pg_getarg_datum_raw(fcinfo, 0)),
+            StoredSignature::from_raw(pg_getarg_datum_raw(fcinfo, 1)),
         )
     };
     Datum::from(similarity.to_bits())
@@ -67,9 +68,9 @@ pub unsafe extern "C-unwind" fn near_dup_wrapper(fcinfo: FunctionCallInfo) -> Da
     // SAFETY: the arguments have the declared types and outlive the call.
     let is_near = unsafe {
         near_dup(
-            StoredSignature::from_raw(argument(fcinfo, 0)),
-            StoredSignature::from_raw(argument(fcinfo, 1)),
-            f64::from_bits(argument(fcinfo, 2).value() as u64),
+            StoredSignature::from_raw(pg_getarg_datum_raw(fcinfo, 0)),
+            StoredSignature::from_raw(pg_getarg_datum_raw(fcinfo, 1)),
+            f64::from_bits(pg_getarg_datum_raw(fcinfo, 2).value() as u64),
         )
     };
     Datum::from(is_near)

@@ -158,15 +158,6 @@ pub unsafe fn trigger_data<'c>(fcinfo: FunctionCallInfo) -> Option<&'c pg_sys::T
     data.filter(|data| data.type_ == pg_sys::NodeTag::T_TriggerData)
 }
 
-/// Returns the datum of argument `i`, which is not NULL.
-///
-/// # Safety
-/// The function is called with more than `i` arguments.
-#[inline]
-pub unsafe fn argument(fcinfo: FunctionCallInfo, i: usize) -> Datum {
-    (*(*fcinfo).args.as_ptr().add(i)).value
-}
-
 /// Tells PostgreSQL how to call a function that is written by hand. PostgreSQL looks for the symbol `pg_finfo_`
 /// followed by the function's name.
 macro_rules! finfo {

@@ -15,7 +15,7 @@ pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]
     if places.tail == NO_BLOCK || places.rows_block == NO_BLOCK {
         return None;
     }
-    let mut tail = index.remembered(places.tail, pg_sys::BUFFER_LOCK_EXCLUSIVE)?;
+    let mut tail = index.remembered(places.tail)?;
     if tail.kind() != Some(PageType::Tail) {
         return None;
     }
@@ -23,7 +23,7 @@ pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]
     if !fits || places.rows_page != rows::page_of(row) {
         return None;
     }
-    let mut row_page = index.remembered(places.rows_block, pg_sys::BUFFER_LOCK_EXCLUSIVE)?;
+    let mut row_page = index.remembered(places.rows_block)?;
     if !row_page.is(PageType::Rows, rows::page_of(row)) {
         return None;
     }
@@ -62,13 +62,6 @@ pub fn add_postings(log: &Log, first: u32, postings: &mut Vec<u64>) -> Result<u6
         rows += u64::from(!row.is_empty());
     }
     Ok(rows)
-}
-
-/// Returns the number of the next row to be inserted, or None if `block` is not the log's last page.
-pub fn end_at(index: &Index, block: u32) -> Option<u64> {
-    let page = index.remembered(block, pg_sys::BUFFER_LOCK_SHARE)?;
-    let is_tail = page.kind() == Some(PageType::Tail);
-    is_tail.then(|| next_row(index, &page, 0).0)
 }
 
 /// Returns the number of the next row to be inserted.

@@ -1,6 +1,5 @@
 //! Looks up candidates with their row numbers, for searches that visit rows in the order of insertion.
 
-use super::cache;
 use super::find::find;
 use super::log;
 use super::meta::Meta;
@@ -38,13 +37,7 @@ impl Looked {
 /// `relation` is an open index of this access method.
 pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
     let index = Index::new(relation);
-    let remembered = cache::recall(&index, None);
-    if let Some(next) = remembered.and_then(|places| log::end_at(&index, places.tail)) {
-        return next;
-    }
-    let meta = Meta::read(&index);
-    cache::remember(&index, &meta);
-    log::end(&index, &meta)
+    log::end(&index, &Meta::read(&index))
 }
 
 /// Returns whether two indexes make the same keys from the same values, so that a search can be used for both.

@@ -189,16 +189,16 @@ impl<'a> Index<'a> {
         is_locked.then(|| Page::new(pinned))
     }
 
-    /// Returns the page, locked in `mode`, of a block remembered from an earlier statement, or None if the file ends
+    /// Returns the page, locked exclusively, of a block remembered from an earlier statement, or None if the file ends
     /// before it now.
-    pub fn remembered(&self, block: u32, mode: u32) -> Option<Page<'a>> {
+    pub fn remembered(&self, block: u32) -> Option<Page<'a>> {
         // SAFETY: the relation is open.
         let pinned = match unsafe { recent::recall(self.relation, block) } {
             Some(buffer) => Pinned::new(buffer, block),
             None if block < self.blocks() => self.pinned(block),
             None => return None,
         };
-        Some(pinned.lock(mode))
+        Some(pinned.lock(pg_sys::BUFFER_LOCK_EXCLUSIVE))
     }
 
     fn locked(&self, block: u32, mode: u32) -> Page<'a> {
