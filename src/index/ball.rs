@@ -14,6 +14,7 @@ use crate::pg::prelude::*;
 use crate::pg::varlena::{Varlena, argument, result};
 use crate::text::measures::shingle_set;
 use bitvec::prelude::*;
+use neardup::Error;
 use neardup::hash::split_mix;
 use neardup::memory::{joined, with_room};
 use neardup::minhash::{Signature, estimate};
@@ -55,18 +56,45 @@ impl Within<'_> {
                 let similarity = estimate(&StoredSignature::from_raw(value).read(), center);
                 similarity.ok().filter(|similarity| similarity >= threshold)
             }
-            Self::Bits(center, most) => {
-                let bits = Bits::from_raw(value);
-                (bits.len() == center.len)
-                    .then(|| neardup::hamming::distance(bits.bytes(), center.bytes))
-                    .filter(|distance| distance <= most)
-                    .map(f64::from)
+            Self::Bits(_, most) => {
+                let distance = self.distance(value);
+                distance.filter(|distance| *distance <= f64::from(*most))
             }
             Self::Set(center, share) => jaccard(center, &Bigints::from_raw(value).set(), *share),
             Self::Document(center) => {
                 let set = shingle_set(&Text::from_raw(value), &center.shingling);
                 jaccard(&center.set, &set, center.threshold)
             }
+        }
+    }
+
+    /// Returns the result of the operator for the distance between `value` and the center, or None if it would fail
+    /// because they are not comparable, and for sets and documents.
+    ///
+    /// # Safety
+    /// `value` is of the center's type.
+    pub unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64> {
+        match self {
+            Self::Signature(center, _) => {
+                match estimate(&StoredSignature::from_raw(value).read(), center) {
+                    Err(Error::Incomparable { .. }) => None,
+                    estimate => Some(1.0 - estimate.or_raise()),
+                }
+            }
+            Self::Bits(center, _) => {
+                let bits = Bits::from_raw(value);
+                (bits.len() == center.len)
+                    .then(|| neardup::hamming::distance(bits.bytes(), center.bytes).into())
+            }
+            _ => None,
+        }
+    }
+
+    /// Converts `distance` to the result type of the operator for distances.
+    pub fn distance_datum(&self, distance: f64) -> pg_sys::Datum {
+        match self {
+            Self::Bits(..) => pg_sys::Datum::from(distance as i32),
+            _ => pg_sys::Datum::from(distance.to_bits()),
         }
     }
 
@@ -220,6 +248,11 @@ pub struct NewBall(pub Vec<u8>);
 result!(NewBall, "_ball");
 
 impl NewBall {
+    /// Returns the center and the bound.
+    pub fn read(&self) -> Within<'_> {
+        read(&self.0)
+    }
+
     pub fn of_signature(center: &[u8], threshold: f64) -> Self {
         Self(joined(&[&threshold.to_le_bytes(), center, &[OF_SIGNATURE]]).or_raise())
     }

@@ -8,8 +8,8 @@ use crate::options;
 use crate::pg::call::finfo;
 use crate::pg::error::OrRaise;
 use neardup::minhash::{estimate_stored, near_duplicates_stored};
-use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::fcinfo::pg_getarg_datum_raw;
+use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::prelude::*;
 
 /// Returns the estimated Jaccard similarity of two documents, from 0 to 1. It is 0 if one of them is empty.

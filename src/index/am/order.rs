@@ -8,9 +8,9 @@
 use super::candidates::{FoundRow, SearchCandidates};
 use super::fetch::Fetch;
 use super::meta::Meta;
-use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
-use crate::index::classes::{DistanceOrder, RowKeys};
+use crate::index::ball::{NewBall, Within};
+use crate::index::classes::RowKeys;
 use crate::pg::prelude::*;
 use crate::pg::sort::PairSort;
 use pgrx::PgRelation;
@@ -58,8 +58,8 @@ impl RowSort {
 
 /// The rows still to be returned, in order.
 pub struct Ordered<'a> {
-    index: Index<'a>,
-    order: Box<dyn DistanceOrder>,
+    /// The ball around the query, of the index's own bound.
+    ball: NewBall,
     fetch: Fetch,
     table: RowTable<'a>,
     candidates: SearchCandidates,
@@ -78,8 +78,8 @@ impl<'a> Ordered<'a> {
     /// Takes the candidates. `has_bounds` is true if `order` can tell their minimum distances from the number of keys
     /// that they share. `tail` is the minimum distance of all other rows, or None if they do not match.
     pub fn new(
-        index: Index<'a>,
-        order: Box<dyn DistanceOrder>,
+        keys: &RowKeys,
+        ball: NewBall,
         fetch: Fetch,
         table: RowTable<'a>,
         mut candidates: SearchCandidates,
@@ -91,14 +91,13 @@ impl<'a> Ordered<'a> {
             check_interrupts();
             place += 1;
             let least = least.entry(shared).or_insert_with(|| match has_bounds {
-                true => order.least_distance(shared as usize),
+                true => keys.least_distance(&ball.read(), shared as usize),
                 false => 0.0,
             });
             sort.put(*least, row);
         }
         Self {
-            index,
-            order,
+            ball,
             fetch,
             table,
             candidates,
@@ -125,7 +124,7 @@ impl<'a> Ordered<'a> {
             let least = least.min_by(f64::total_cmp);
             if let Some((distance, tid)) = self.take_within(least.unwrap_or(NONE)) {
                 let known = Some(distance).filter(|distance| *distance != NONE);
-                let result = known.map(|distance| self.order.result(distance));
+                let result = known.map(|distance| self.ball.read().distance_datum(distance));
                 return Some((rows::tid_of(tid), result));
             }
             let is_candidate = unread == Some(least?);
@@ -189,9 +188,9 @@ impl<'a> Ordered<'a> {
     /// Returns the distance and the place of a candidate, or None if it is not visible.
     fn look_at(&mut self, keys: &RowKeys, row: u64) -> Option<(f64, u64)> {
         let entry = self.table.live_entry(row)?;
-        let order = &*self.order;
+        let center = self.ball.read();
         let distance = self.fetch.row(entry.tid, |values, is_null| {
-            distance(order, keys.compared(values, is_null))
+            distance(&center, keys.compared(values, is_null))
         })?;
         Some((distance, rows::number_of(&entry.tid)))
     }
@@ -207,21 +206,20 @@ impl<'a> Ordered<'a> {
         sort: &mut RowSort,
     ) {
         self.tail = None;
-        let meta = Meta::read(&self.index);
+        let (meta, center) = (Meta::read(&self.table.index), self.ball.read());
         let mut others = Vec::new();
         for place in self.table.places(&meta) {
             check_interrupts();
             self.table.read_page(place, &mut others);
             others.retain(|(row, _)| !self.candidates.take_until(*row));
             // SAFETY: the scan is running, so the index is open.
-            let mut relation = unsafe { PgRelation::from_pg(self.index.as_ptr()) };
+            let mut relation = unsafe { PgRelation::from_pg(self.table.index.as_ptr()) };
             relation.count_index_tuples(others.len() as i64);
             for (_, RowEntry { tid, .. }) in &others {
                 self.table.ensure_in_table(tid);
-                let order = &*self.order;
                 let distance = self.fetch.row(*tid, |values, is_null| {
                     let is_within = keys.is_within(conditions, values, is_null);
-                    is_within.then(|| distance(order, keys.compared(values, is_null)))
+                    is_within.then(|| distance(&center, keys.compared(values, is_null)))
                 });
                 if let Some(distance) = distance.flatten() {
                     sort.put(distance, rows::number_of(tid));
@@ -240,8 +238,8 @@ impl<'a> Ordered<'a> {
     }
 }
 
-fn distance(order: &dyn DistanceOrder, value: Option<pg_sys::Datum>) -> f64 {
-    // SAFETY: the value belongs to the compared column, and so does the order.
-    let distance = value.and_then(|value| unsafe { order.distance(value) });
+fn distance(center: &Within<'_>, value: Option<pg_sys::Datum>) -> f64 {
+    // SAFETY: the value belongs to the compared column, and so does the center.
+    let distance = value.and_then(|value| unsafe { center.distance(value) });
     distance.unwrap_or(NONE)
 }

@@ -120,7 +120,7 @@ pub fn put(image: &mut Image, row: u64, entry: &RowEntry) {
 
 /// Reads the row table. Directory pages never move, so their blocks are remembered.
 pub struct RowTable<'a> {
-    index: Index<'a>,
+    pub index: Index<'a>,
     tops: [u32; TOPS],
     /// The place and the block of a directory page.
     directory: Option<(u64, u32)>,

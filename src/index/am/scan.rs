@@ -7,10 +7,12 @@ use super::meta::Meta;
 use super::order::Ordered;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
-use crate::index::classes::{DistanceOrder, KeySearch, RowKeys, ValueParameters};
+use crate::index::ball::NewBall;
+use crate::index::classes::{KeySearch, RowKeys, ValueParameters};
 use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, tell, unsupported};
 use crate::pg::relation;
+use pgrx::PgRelation;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
 
@@ -281,10 +283,10 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
         }
     };
     if order_count > 0
-        && let Some((order, nearest)) = row_keys.order(&*orders, conditions)
+        && let Some((ball, nearest)) = row_keys.order(&*orders, conditions)
     {
         let fetch = Fetch::open(heap, relation, snapshot);
-        let ordered = start_ordered(index, search, &look, order, nearest, fetch);
+        let ordered = start_ordered(index, row_keys, search, &look, ball, nearest, fetch);
         return RowsLeft::Ordered(ordered);
     }
     let (meta, rows) = find(index, &search, 0, false, &look);
@@ -308,9 +310,10 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
 /// begins with the candidates that `nearest` finds near the query of the order.
 fn start_ordered<'s>(
     index: Index<'s>,
+    row_keys: &RowKeys,
     search: KeySearch,
     look: &dyn Fn(&Meta),
-    order: Box<dyn DistanceOrder>,
+    ball: NewBall,
     nearest: KeySearch,
     fetch: Fetch,
 ) -> Ordered<'s> {
@@ -321,7 +324,7 @@ fn start_ordered<'s>(
     let has_bounds = search == KeySearch::Everything || keys_of(&search) == keys_of(&nearest);
     let (search, tail) = match (search, &nearest) {
         (KeySearch::Everything, KeySearch::Keys { needed, .. }) => {
-            let least = order.least_distance(needed.least() - 1);
+            let least = row_keys.least_distance(&ball.read(), needed.least() - 1);
             (nearest, Some(least))
         }
         (KeySearch::Everything, _) => (KeySearch::Nothing, Some(0.0)),
@@ -333,7 +336,7 @@ fn start_ordered<'s>(
         Remaining::All { .. } => SearchCandidates::new(),
     };
     let table = RowTable::new(index, &meta);
-    Ordered::new(index, order, fetch, table, candidates, has_bounds, tail)
+    Ordered::new(row_keys, ball, fetch, table, candidates, has_bounds, tail)
 }
 
 /// Returns whether a scan looks for rows that an exclusion constraint forbids.

@@ -4,8 +4,8 @@
 //! of all lengths can share a column.
 
 use super::options::{ClassOptions, DEFAULT, Declared, read_options};
-use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, shorten};
-use crate::index::ball::Within;
+use super::{ComparedClass, KeySearch, Keyed, ValueParameters, shorten};
+use crate::index::ball::{NewBall, Within};
 use crate::pg::bits::Bits;
 use crate::pg::prelude::*;
 use bitvec::prelude::*;
@@ -74,13 +74,13 @@ impl ComparedClass for HammingClass {
         Some((search, parameters(center.len)))
     }
 
-    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
+    unsafe fn own_ball(&self, query: pg_sys::Datum) -> Option<NewBall> {
         let bits = Bits::from_raw(query);
-        Some(Box::new(HammingOrder {
-            blocks: self.blocks,
-            query: copied(bits.bytes()).or_raise(),
-            len: bits.len(),
-        }))
+        Some(NewBall::of_bits(bits.bytes(), bits.len(), self.distance()))
+    }
+
+    fn least_distance(&self, _center: &Within<'_>, shared: usize) -> f64 {
+        self.blocks.least_distance(shared) as f64
     }
 
     fn describe(&self, parameters: &ValueParameters) -> String {
@@ -91,35 +91,6 @@ impl ComparedClass for HammingClass {
 /// Returns the parameters of a string of `bits` bits. Strings of different lengths are not comparable.
 fn parameters(bits: usize) -> ValueParameters {
     (bits as u128).to_le_bytes()
-}
-
-/// The order by `<->`.
-struct HammingOrder {
-    blocks: HammingBlocks,
-    query: Vec<u8>,
-    len: usize,
-}
-
-impl DistanceOrder for HammingOrder {
-    fn search(&self) -> KeySearch {
-        let query = &self.query.view_bits()[..self.len];
-        let occurrence = self.blocks.occurrence(self.blocks.distance());
-        KeySearch::of(self.blocks.block_hashes(query), occurrence)
-    }
-
-    fn least_distance(&self, shared: usize) -> f64 {
-        self.blocks.least_distance(shared) as f64
-    }
-
-    unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64> {
-        let bits = Bits::from_raw(value);
-        let comparable = bits.len() == self.len;
-        comparable.then(|| f64::from(neardup::hamming::distance(bits.bytes(), &self.query)))
-    }
-
-    fn result(&self, distance: f64) -> pg_sys::Datum {
-        pg_sys::Datum::from(distance as i32)
-    }
 }
 
 /// Declares the options of `hamming_ops`.

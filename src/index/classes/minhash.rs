@@ -5,14 +5,13 @@
 //! recheck removes chance matches between others.
 
 use super::options::{Declared, read_options};
-use super::{ComparedClass, DistanceOrder, KeySearch, Keyed, ValueParameters, shorten};
-use crate::index::ball::{EVERYTHING, Within};
+use super::{ComparedClass, KeySearch, Keyed, ValueParameters, shorten};
+use crate::index::ball::{EVERYTHING, NewBall, Within};
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::prelude::*;
-use neardup::Error;
 use neardup::bands::{Bands, Occurrence, band_hashes};
-use neardup::minhash::{Header, Signature, estimate_stored, is_estimate_between};
+use neardup::minhash::{Header, Signature, is_estimate_between};
 use pgrx::Internal;
 use pgrx::prelude::*;
 use std::ffi::{c_int, c_void};
@@ -101,54 +100,22 @@ impl ComparedClass for MinhashClass {
         Some((search, center.header.parameters()))
     }
 
-    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
-        let stored = StoredSignature::from_raw(query);
-        let header = stored.read().header;
-        Some(Box::new(MinhashOrder {
-            class: *self,
-            query: copied(stored.bytes()).or_raise(),
-            header,
-        }))
+    unsafe fn own_ball(&self, query: pg_sys::Datum) -> Option<NewBall> {
+        let query = StoredSignature::from_raw(query);
+        Some(NewBall::of_signature(query.bytes(), self.threshold))
+    }
+
+    fn least_distance(&self, center: &Within<'_>, shared: usize) -> f64 {
+        let Within::Signature(Signature { header, .. }, _) = center else {
+            return 0.0;
+        };
+        let slot_bits = u32::from(header.slot_bits);
+        1.0 - self.bands(header).greatest_similarity(slot_bits, shared)
     }
 
     fn describe(&self, parameters: &ValueParameters) -> String {
         Header::parse(parameters)
             .map_or_else(|_| String::from("unknown"), |header| header.to_string())
-    }
-}
-
-/// The order by `<=>`.
-struct MinhashOrder {
-    class: MinhashClass,
-    query: Vec<u8>,
-    header: Header,
-}
-
-impl DistanceOrder for MinhashOrder {
-    fn search(&self) -> KeySearch {
-        let query = Signature::from_bytes(&self.query).or_raise();
-        let occurrence = self.class.occurrence(&self.header, self.class.threshold);
-        KeySearch::of(self.class.hashes(&query), occurrence)
-    }
-
-    fn least_distance(&self, shared: usize) -> f64 {
-        let slot_bits = u32::from(self.header.slot_bits);
-        1.0 - self
-            .class
-            .bands(&self.header)
-            .greatest_similarity(slot_bits, shared)
-    }
-
-    unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64> {
-        let stored = StoredSignature::from_raw(value);
-        match estimate_stored(stored.bytes(), &self.query) {
-            Err(Error::Incomparable { .. }) => None,
-            estimate => Some(1.0 - estimate.or_raise()),
-        }
-    }
-
-    fn result(&self, distance: f64) -> pg_sys::Datum {
-        pg_sys::Datum::from(distance.to_bits())
     }
 }
 

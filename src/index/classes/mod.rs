@@ -20,7 +20,7 @@ pub use set::SetClass;
 
 pub use crate::minhash::incomparable::ValueParameters;
 
-use crate::index::ball::{Ball, Within};
+use crate::index::ball::{Ball, NewBall, Within};
 use neardup::bands::{Occurrence, RowSize};
 use neardup::postings::Needed;
 use pgrx::pg_sys;
@@ -114,35 +114,22 @@ pub trait ComparedClass {
         None
     }
 
-    /// Returns the order of values by their distance from `query`, or None if the class has no distance.
+    /// Returns the ball of the index's own bound around `query`, or None if the class has no distance.
     ///
     /// # Safety
     /// `query` is a datum of the class's type.
-    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
+    unsafe fn own_ball(&self, _query: pg_sys::Datum) -> Option<NewBall> {
         None
+    }
+
+    /// Returns the minimum distance from `center` of values that share `shared` of its keys. It never exceeds the result
+    /// of the distance operator.
+    fn least_distance(&self, _center: &Within<'_>, _shared: usize) -> f64 {
+        0.0
     }
 
     /// Describes `parameters` in words.
     fn describe(&self, parameters: &ValueParameters) -> String;
-}
-
-/// The order of values by their distance from a query.
-pub trait DistanceOrder {
-    /// Returns the search for all values within the index's own bound of the query.
-    fn search(&self) -> KeySearch;
-
-    /// Returns the minimum distance of values that share `shared` of the query's keys. It never exceeds the result of
-    /// the distance operator.
-    fn least_distance(&self, shared: usize) -> f64;
-
-    /// Returns the result of the distance operator, or None if it would fail because the values are not comparable.
-    ///
-    /// # Safety
-    /// `value` is a datum of the class's type.
-    unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64>;
-
-    /// Converts `distance` to the operator's result type.
-    fn result(&self, distance: f64) -> pg_sys::Datum;
 }
 
 /// The number of the support function that tests whether two values are similar. It is never called; it identifies the

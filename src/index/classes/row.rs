@@ -1,9 +1,10 @@
 //! The keys of a row: the keys of its compared value, within the scope defined by the preceding columns.
 
 use super::{
-    ComparedClass, DistanceOrder, DocumentClass, EQUAL, IndexColumn, KeySearch, OF_OTHER_KIND,
+    CONTAINED, ComparedClass, DocumentClass, EQUAL, IndexColumn, KeySearch, OF_OTHER_KIND,
     ValueParameters,
 };
+use crate::index::ball::{NewBall, Within};
 use crate::pg::encoding::utf8;
 use crate::pg::prelude::*;
 use neardup::bands::{RowSize, Scope};
@@ -160,8 +161,8 @@ impl RowKeys {
         self.class.decide(compared.sk_argument)
     }
 
-    /// Returns the order of a scan by the distance from a query, and the search for the nearest rows. Returns None if
-    /// all distances are NULL.
+    /// Returns the ball of the index's own bound around the query that a scan is ordered by, and the search for the
+    /// nearest rows. Returns None if all distances are NULL.
     ///
     /// # Safety
     /// `by` and `conditions` are keys of a scan of the index.
@@ -169,13 +170,18 @@ impl RowKeys {
         &self,
         by: &pg_sys::ScanKeyData,
         conditions: &[pg_sys::ScanKeyData],
-    ) -> Option<(Box<dyn DistanceOrder>, KeySearch)> {
+    ) -> Option<(NewBall, KeySearch)> {
         if is_null(by) {
             return None;
         }
-        let order = self.class.order(by.sk_argument)?;
-        let search = self.search_within(order.search(), conditions);
-        Some((order, search))
+        let ball = self.class.own_ball(by.sk_argument)?;
+        let (search, _) = self.class.search_for(CONTAINED, &ball.read())?;
+        Some((ball, self.search_within(search, conditions)))
+    }
+
+    /// Returns the minimum distance from `center` of rows that share `shared` of its keys.
+    pub fn least_distance(&self, center: &Within<'_>, shared: usize) -> f64 {
+        self.class.least_distance(center, shared)
     }
 
     /// Returns whether a row is in the scope that `conditions` name.
