@@ -116,9 +116,9 @@ impl SearchedTable {
             // Rows that the search misses have at least this number.
             let next = self.next_number();
             // SAFETY: the index is open, and of our access method.
-            let mut found = unsafe { candidates(self.index.as_ptr(), search, from) };
+            let found = unsafe { candidates(self.index.as_ptr(), search, from) };
             let mut is_complete = true;
-            for row in found.iter().filter(|row| row.number >= from) {
+            for row in found.filter(|row| row.number >= from) {
                 match versions.visit(row.tid, &mut visit) {
                     Some(true) => {}
                     Some(false) => break 'search,

@@ -17,20 +17,6 @@ pub struct NumberedRow {
     pub tid: pg_sys::ItemPointerData,
 }
 
-/// Rows found by an index, in the order of their numbers. Rows that exceed work_mem are in a temporary file.
-pub struct Looked(NumberPairs);
-
-impl Looked {
-    /// Iterates over all rows.
-    pub fn iter(&mut self) -> impl Iterator<Item = NumberedRow> {
-        (0..self.0.len()).map(|place| {
-            let [number, tid] = self.0.get(place);
-            let tid = rows::tid_of(tid);
-            NumberedRow { number, tid }
-        })
-    }
-}
-
 /// Returns the number of the next row to be inserted into the index.
 ///
 /// # Safety
@@ -63,7 +49,11 @@ pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -
 ///
 /// # Safety
 /// `relation` is an open index of this access method.
-pub unsafe fn candidates(relation: pg_sys::Relation, search: &KeySearch, from: u64) -> Looked {
+pub unsafe fn candidates(
+    relation: pg_sys::Relation,
+    search: &KeySearch,
+    from: u64,
+) -> impl Iterator<Item = NumberedRow> + use<> {
     // SAFETY: guaranteed by the caller.
     let index = unsafe {
         PgRelation::from_pg(relation).count_index_scan();
@@ -74,5 +64,9 @@ pub unsafe fn candidates(relation: pg_sys::Relation, search: &KeySearch, from: u
     let mut found = NumberPairs::new();
     let mut add = |number, RowEntry { tid, .. }| found.push([number, rows::number_of(&tid)]);
     while remaining.look_up(&mut table, &mut add) {}
-    Looked(found)
+    (0..found.len()).map(move |place| {
+        let [number, tid] = found.get(place);
+        let tid = rows::tid_of(tid);
+        NumberedRow { number, tid }
+    })
 }

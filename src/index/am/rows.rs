@@ -157,8 +157,7 @@ impl<'a> RowTable<'a> {
 
     /// Returns the block of page `page` of the table, or None if there is no such page or it has been removed.
     fn find(&mut self, page: u64) -> Option<u32> {
-        let directory = self.directory_of(page)?;
-        self.block_on(directory, PageType::RowsDirectory, page)
+        self.find_all(&[page])[0]
     }
 
     /// Returns the result of [`Self::find`] for each of `pages`, which ascend. Looks into each directory page only
@@ -187,15 +186,10 @@ impl<'a> RowTable<'a> {
             return Some(block);
         }
         let top = self.tops[(place / FANOUT) as usize % TOPS];
-        let block = self.block_on(top, PageType::RowsTop, place)?;
+        let top = (top != NO_BLOCK).then(|| self.index.read(top))?;
+        let block = place_on(&self.index, &top, PageType::RowsTop, place)?;
         self.directory = Some((place, block));
         Some(block)
-    }
-
-    /// Returns the block that the directory page in block `parent` lists for page `below` of the next lower level.
-    fn block_on(&self, parent: u32, kind: PageType, below: u64) -> Option<u32> {
-        let parent = (parent != NO_BLOCK).then(|| self.index.read(parent))?;
-        place_on(&self.index, &parent, kind, below)
     }
 
     /// Returns the places of the table's pages at the time of `meta`.
