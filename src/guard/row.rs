@@ -8,6 +8,7 @@ use crate::index::kind::Bound;
 use crate::pg::bits::Bits;
 use crate::pg::prelude::*;
 use crate::pg::slot::{Slot, Tid, get, is_heap_only, row_place};
+use crate::pg::varlena::new_varlena;
 use std::ffi::CString;
 use std::fmt;
 
@@ -114,7 +115,7 @@ impl<'a> RowVersion<'a> {
             rule,
             columns,
             slot,
-            ball: rule.bound.ball(value),
+            ball: new_varlena(&rule.bound.ball(value).0),
             span,
         })
     }

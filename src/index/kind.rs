@@ -26,7 +26,6 @@ use crate::pg::catalog::{
 };
 use crate::pg::nodes;
 use crate::pg::prelude::*;
-use crate::pg::varlena::new_varlena;
 use crate::simhash::hamming::hamming_within_wrapper;
 use crate::text::measures::{
     near_contained_documents_wrapper, near_contained_wrapper, near_dup_documents_wrapper,
@@ -268,17 +267,7 @@ impl Kind {
     /// # Safety
     /// `options` belong to an index of the kind's operator class of `neardup`, or are NULL.
     pub unsafe fn own_bound(self, options: *mut pg_sys::bytea) -> Option<Bound> {
-        match self {
-            Self::Minhash => {
-                MinhashClass::from_options(options).map(|class| Bound::Threshold(class.threshold))
-            }
-            Self::Hamming => {
-                HammingClass::from_options(options).map(|class| Bound::Distance(class.distance()))
-            }
-            Self::Containing | Self::Resembling | Self::Documents | Self::ContainingDocuments => {
-                None
-            }
-        }
+        self.class(options)?.own_bound()
     }
 
     /// Returns whether an index column has keys for documents cut by `shingling`. Always true for other kinds.
@@ -439,24 +428,20 @@ impl Bound {
     ///
     /// # Safety
     /// `value` is of the kind's type.
-    pub unsafe fn ball(&self, value: pg_sys::Datum) -> pg_sys::Datum {
-        // SAFETY: guaranteed by the caller.
-        let ball = unsafe {
-            match self {
-                Self::Threshold(threshold) => {
-                    NewBall::of_signature(StoredSignature::from_raw(value).bytes(), *threshold)
-                }
-                Self::Distance(distance) => {
-                    let bits = Bits::from_raw(value);
-                    NewBall::of_bits(bits.bytes(), bits.len(), *distance)
-                }
-                Self::Share(share) => NewBall::of_set(&Bigints::from_raw(value).set(), *share),
-                Self::Resemblance(threshold, shingling) => {
-                    NewBall::of_document(&Text::from_raw(value), *threshold, shingling)
-                }
+    pub unsafe fn ball(&self, value: pg_sys::Datum) -> NewBall {
+        match self {
+            Self::Threshold(threshold) => {
+                NewBall::of_signature(StoredSignature::from_raw(value).bytes(), *threshold)
             }
-        };
-        new_varlena(&ball.0)
+            Self::Distance(distance) => {
+                let bits = Bits::from_raw(value);
+                NewBall::of_bits(bits.bytes(), bits.len(), *distance)
+            }
+            Self::Share(share) => NewBall::of_set(&Bigints::from_raw(value).set(), *share),
+            Self::Resemblance(threshold, shingling) => {
+                NewBall::of_document(&Text::from_raw(value), *threshold, shingling)
+            }
+        }
     }
 
     /// Returns whether an index with `options` finds everything within the bound of `center` by its keys. If `center`

@@ -5,7 +5,8 @@
 
 use super::options::{ClassOptions, DEFAULT, Declared, read_options};
 use super::{ComparedClass, KeySearch, Keyed, ValueParameters, shorten};
-use crate::index::ball::{NewBall, Within};
+use crate::index::ball::Within;
+use crate::index::kind::Bound;
 use crate::pg::bits::Bits;
 use crate::pg::prelude::*;
 use bitvec::prelude::*;
@@ -40,11 +41,6 @@ impl HammingClass {
         Ok(Self { blocks })
     }
 
-    /// Returns the distance that the keys are made for.
-    pub fn distance(&self) -> u32 {
-        self.blocks.distance() as u32
-    }
-
     /// Appends the keys of `bits` to `keys`, and returns its parameters.
     fn push_keys(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.blocks.block_hashes(bits).map(shorten));
@@ -74,9 +70,8 @@ impl ComparedClass for HammingClass {
         Some((search, parameters(center.len)))
     }
 
-    unsafe fn own_ball(&self, query: pg_sys::Datum) -> Option<NewBall> {
-        let bits = Bits::from_raw(query);
-        Some(NewBall::of_bits(bits.bytes(), bits.len(), self.distance()))
+    fn own_bound(&self) -> Option<Bound> {
+        Some(Bound::Distance(self.blocks.distance() as u32))
     }
 
     fn least_distance(&self, _center: &Within<'_>, shared: usize) -> f64 {

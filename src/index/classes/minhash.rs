@@ -6,7 +6,8 @@
 
 use super::options::{Declared, read_options};
 use super::{ComparedClass, KeySearch, Keyed, ValueParameters, shorten};
-use crate::index::ball::{EVERYTHING, NewBall, Within};
+use crate::index::ball::{EVERYTHING, Within};
+use crate::index::kind::Bound;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::prelude::*;
@@ -100,9 +101,8 @@ impl ComparedClass for MinhashClass {
         Some((search, center.header.parameters()))
     }
 
-    unsafe fn own_ball(&self, query: pg_sys::Datum) -> Option<NewBall> {
-        let query = StoredSignature::from_raw(query);
-        Some(NewBall::of_signature(query.bytes(), self.threshold))
+    fn own_bound(&self) -> Option<Bound> {
+        Some(Bound::Threshold(self.threshold))
     }
 
     fn least_distance(&self, center: &Within<'_>, shared: usize) -> f64 {

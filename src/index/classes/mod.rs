@@ -20,7 +20,8 @@ pub use set::SetClass;
 
 pub use crate::minhash::incomparable::ValueParameters;
 
-use crate::index::ball::{Ball, NewBall, Within};
+use crate::index::ball::{Ball, Within};
+use crate::index::kind::Bound;
 use neardup::bands::{Occurrence, RowSize};
 use neardup::postings::Needed;
 use pgrx::pg_sys;
@@ -114,11 +115,9 @@ pub trait ComparedClass {
         None
     }
 
-    /// Returns the ball of the index's own bound around `query`, or None if the class has no distance.
-    ///
-    /// # Safety
-    /// `query` is a datum of the class's type.
-    unsafe fn own_ball(&self, _query: pg_sys::Datum) -> Option<NewBall> {
+    /// Returns the bound for which the class makes keys, or None if it makes them for every bound. Values of a class with
+    /// a bound have a distance.
+    fn own_bound(&self) -> Option<Bound> {
         None
     }
 

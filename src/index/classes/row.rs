@@ -174,7 +174,7 @@ impl RowKeys {
         if is_null(by) {
             return None;
         }
-        let ball = self.class.own_ball(by.sk_argument)?;
+        let ball = self.class.own_bound()?.ball(by.sk_argument);
         let (search, _) = self.class.search_for(CONTAINED, &ball.read())?;
         Some((ball, self.search_within(search, conditions)))
     }
