@@ -27,12 +27,6 @@ pub struct Frequency<'a> {
 /// Default weights of positions in `ts_rank`, in tenths, by the code of their class: D, C, B, A.
 const CLASS_TENTHS: [u32; 4] = [1, 2, 4, 10];
 
-/// One occurrence of a lexeme.
-struct LexemeOccurrence<'a> {
-    position: u16,
-    lexeme: Utf8<&'a [u8]>,
-}
-
 impl TsVector<'_> {
     /// Reads a datum of type `tsvector`.
     ///
@@ -76,15 +70,12 @@ impl TsVector<'_> {
         let mut occurrences = Vec::new();
         for entry in self.entries() {
             check_positions(&entry);
-            let more = entry.positions().map(|(position, _)| LexemeOccurrence {
-                position,
-                lexeme: Utf8::new(entry.lexeme),
-            });
+            let positions = entry.positions();
+            let more = positions.map(|(position, _)| (position, Utf8::new(entry.lexeme)));
             occurrences.try_extend(more).or_raise();
         }
-        occurrences
-            .sort_unstable_by(|a, b| (a.position, &*a.lexeme).cmp(&(b.position, &*b.lexeme)));
-        collected(occurrences.into_iter().map(|found| found.lexeme)).or_raise()
+        occurrences.sort_unstable_by(|(a, x), (b, y)| (a, &**x).cmp(&(b, &**y)));
+        collected(occurrences.into_iter().map(|(_, lexeme)| lexeme)).or_raise()
     }
 
     /// Returns the lexemes as stored. After the varlena header come the number of lexemes (4 bytes); for each lexeme 1

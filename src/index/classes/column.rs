@@ -29,7 +29,10 @@ impl IndexColumn {
     /// Returns the class of a column that [`Self::is_compared`]. Returns None if the class is not one of ours or its
     /// options are out of range.
     pub fn class(&self) -> Option<Box<dyn ComparedClass>> {
-        let predicate = self.predicate().fn_addr;
+        let (index, number) = (self.index, self.number);
+        // SAFETY: the class has the support function, which identifies it.
+        let predicate =
+            unsafe { (*pg_sys::index_getprocinfo(index, number, PREDICATE_FUNCTION)).fn_addr };
         if is_at(&predicate, near_dup_key_near_wrapper) {
             return Some(Box::new(KeyClass::of(self)?));
         }
@@ -92,12 +95,6 @@ impl IndexColumn {
         // SAFETY: the cached entry of an open index has a type for each column. Only this session sees the change, and
         // the family has the operators of this type.
         unsafe { *(*self.index).rd_opcintype.add(self.place()) = type_ };
-    }
-
-    /// Returns the support function that identifies the class of a column that [`Self::is_compared`].
-    pub fn predicate(&self) -> pg_sys::FmgrInfo {
-        // SAFETY: the class has the support function.
-        unsafe { *pg_sys::index_getprocinfo(self.index, self.number, PREDICATE_FUNCTION) }
     }
 
     /// Returns the hash of `value` for comparison with the column. `given` is the type of `value`, or None for the
