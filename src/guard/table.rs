@@ -3,7 +3,7 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::GuardOptions;
 use crate::guard::window::{self, Span};
-use crate::index::kind::{Bound, COLUMN_TYPES, Kind, Objects};
+use crate::index::kind::{Bound, COLUMN_TYPES, Kind, scope_class};
 use crate::pg::encoding::utf8;
 use crate::pg::prelude::*;
 use crate::pg::relation::{ColumnType, key_columns};
@@ -15,7 +15,8 @@ pub struct Rule {
     pub options: GuardOptions,
     pub kind: Kind,
     pub bound: Bound,
-    pub objects: Objects,
+    /// The schema of the extension.
+    pub schema: pg_sys::Oid,
 }
 
 /// An open table to search: the guarded table, or a partition under the same root.
@@ -61,7 +62,7 @@ impl Rule {
         Self {
             kind,
             bound: options.bound(kind),
-            objects: kind.objects(function),
+            schema,
             options,
         }
     }
@@ -156,7 +157,8 @@ impl Rule {
                 || condition.is_some_and(|condition| {
                     pg_sys::predicate_implied_by(predicate, condition.conjuncts(table), false)
                 });
-            let is_ours = self.kind.has_family(family, self.objects.value_type);
+            let [value_type, _] = self.kind.types(self.schema);
+            let is_ours = self.kind.has_family(family, value_type);
             let options = || *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
             has_all && is_ours && self.bound.is_served(options(), None)
         }
@@ -169,11 +171,11 @@ impl Rule {
     fn no_index(&self, table: pg_sys::Oid, root: pg_sys::Oid, caller: &str, scope: usize) -> ! {
         let name = |column: &CString| names::identifier(&utf8(column));
         let mut columns: Vec<_> = self.options.scope[..scope].iter().map(name).collect();
-        let scope_class = self.objects.scope_class();
+        let scope_class = scope_class(self.schema);
         let scope = columns.iter().map(|name| format!("{name} {scope_class}, "));
         let scope = scope.collect::<String>();
         let value = name(&self.options.column);
-        let class = self.bound.operator_class(&self.objects);
+        let class = self.bound.operator_class(self.schema);
         let [table, root] = [table, root].map(names::relation);
         columns.push(value.clone());
         not_ready(

@@ -102,15 +102,6 @@ impl Containment {
     }
 }
 
-/// The types and the operator of a kind, and the schema of the extension.
-pub struct Objects {
-    schema: pg_sys::Oid,
-    pub value_type: pg_sys::Oid,
-    pub ball_type: pg_sys::Oid,
-    /// The [`Kind::operator`] for argument 0.
-    pub operator: pg_sys::Oid,
-}
-
 impl Kind {
     /// The kinds that have constraint keys, with their functions `near_dup_key(value, bound... , label)`.
     pub const WITH_KEYS: [(Self, CFunction); 3] = [
@@ -317,27 +308,11 @@ impl Kind {
         let ball = nodes::new_call(root, make, ball.iter().copied());
         Some((operator, [value, ball]))
     }
-
-    /// Returns the objects in the schema of `function`, which belongs to the extension.
-    pub fn objects(self, function: pg_sys::Oid) -> Objects {
-        // SAFETY: plain catalog lookup.
-        let schema = unsafe { pg_sys::get_func_namespace(function) };
-        let [value_type, ball_type] = self.types(schema);
-        Objects {
-            schema,
-            value_type,
-            ball_type,
-            operator: operator_beside(function, self.operator(0).0, [value_type, ball_type])
-                .expect("the extension has its operators"),
-        }
-    }
 }
 
-impl Objects {
-    /// Returns the schema-qualified name of the operator class for scope columns.
-    pub fn scope_class(&self) -> String {
-        names::qualified(self.schema, "scope_ops")
-    }
+/// Returns the schema-qualified name of the operator class for scope columns. The extension is in `schema`.
+pub fn scope_class(schema: pg_sys::Oid) -> String {
+    names::qualified(schema, "scope_ops")
 }
 
 impl Bound {
@@ -468,10 +443,9 @@ impl Bound {
         }
     }
 
-    /// Returns the operator class, with schema and options, of an index that serves the bound. `objects` belong to the
-    /// bound's kind.
-    pub fn operator_class(&self, objects: &Objects) -> String {
-        let named = |name| names::qualified(objects.schema, name);
+    /// Returns the operator class, with schema and options, of an index that serves the bound. The extension is in `schema`.
+    pub fn operator_class(&self, schema: pg_sys::Oid) -> String {
+        let named = |name| names::qualified(schema, name);
         match self {
             Self::Threshold(bound) => format!("{} (threshold = {bound})", named("minhash_ops")),
             Self::Distance(bound) => format!("{} (distance = {bound})", named("hamming_ops")),

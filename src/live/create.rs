@@ -1,5 +1,6 @@
 //! Index, privileges and dependencies of a tracker's tables.
 
+use crate::index::kind::scope_class;
 use crate::live::tracker::{Tracker, TrackerTable};
 use crate::live::triggers;
 use crate::pg::catalog::depend;
@@ -8,13 +9,14 @@ use crate::pg::prelude::*;
 /// Creates the index that finds canonical rows near a value.
 pub fn create_index(connection: &Connection, tracker: &Tracker) {
     let measure = &tracker.measure;
-    let objects = measure.kind.objects(tracker.note);
-    let class = objects.scope_class();
+    // SAFETY: plain catalog lookup.
+    let schema = unsafe { pg_sys::get_func_namespace(tracker.note) };
+    let class = scope_class(schema);
     let scope = tracker.of_scope(|number, _| format!("scope{number} {class}, "));
     connection.execute(&format!(
         "CREATE INDEX ON {} USING neardup ({scope}kept {})",
         tracker.table(TrackerTable::Canonical),
-        measure.bound.operator_class(&objects)
+        measure.bound.operator_class(schema)
     ));
 }
 

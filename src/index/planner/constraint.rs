@@ -83,9 +83,10 @@ pub unsafe fn as_containment(
         (None, Some(datum)) => {
             let ball = ConstraintKey::from_raw(datum).ball();
             key.kind.bound_of_ball(ball)?;
-            let objects = key.kind.objects(key.function);
-            let ball = nodes::new_constant(objects.ball_type, ball);
-            (objects.operator, [key.value, ball])
+            let types = key.kind.types(pg_sys::get_func_namespace(key.function));
+            let operator = operator_beside(key.function, key.kind.operator(0).0, types)?;
+            let ball = nodes::new_constant(types[1], ball);
+            (operator, [key.value, ball])
         }
         _ => return None,
     };
