@@ -58,7 +58,7 @@ impl RowSort {
 
 /// The rows still to be returned, in order.
 pub struct Ordered<'a> {
-    /// The ball around the query, of the index's own bound.
+    /// The query, with the bound that the index has keys for.
     ball: NewBall,
     fetch: Fetch,
     table: RowTable<'a>,
@@ -75,8 +75,8 @@ pub struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// Takes the candidates. `has_bounds` is true if `order` can tell their minimum distances from the number of keys
-    /// that they share. `tail` is the minimum distance of all other rows, or None if they do not match.
+    /// Takes the candidates. `has_bounds` is true if the number of keys that they share bounds their distances from
+    /// below. `tail` is the minimum distance of all other rows, or None if they do not match.
     pub fn new(
         keys: &RowKeys,
         ball: NewBall,
