@@ -56,7 +56,7 @@ const REPORTS: &[(&str, &str)] = &[
     ),
     (
         r#"SELECT near_dup_refresh('"Bücher"."Größe"')"#,
-        r#""Bücher"."Größe" is not kept"#,
+        r#""Bücher"."Größe" is not maintained"#,
     ),
     (
         r#"SELECT near_dup_index_check('"Bücher"."Größe"')"#,
