@@ -6,7 +6,7 @@
 
 use super::planned;
 use crate::index::classes::{CONTAINS, KeySearch, RESEMBLES};
-use crate::index::kind::{Bound, Containment, Kind, USUAL_SHARE};
+use crate::index::kind::{Bound, Kind, USUAL_SHARE};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::nodes::{self, constant, elements};
@@ -31,9 +31,11 @@ enum Reading {
 }
 
 impl Reading {
+    /// Returns how an index answers `path`. `has_keys` tells whether keys answer a condition on the compared column.
+    ///
     /// # Safety
     /// `path` comes from the planner.
-    unsafe fn of(root: *mut pg_sys::PlannerInfo, path: &pg_sys::IndexPath) -> Self {
+    unsafe fn of(path: &pg_sys::IndexPath, has_keys: bool) -> Self {
         let last = (*path.indexinfo).nkeycolumns - 1;
         let clauses = PgList::<pg_sys::IndexClause>::from_pg(path.indexclauses);
         let has = |column| {
@@ -42,7 +44,6 @@ impl Reading {
                 .any(|c| i32::from((*c).indexcol) == column)
         };
         let is_ordered = !path.indexorderbys.is_null();
-        let has_keys = has(last) && has_keys(root, path.indexinfo, path.indexclauses);
         match (0..last).all(has) {
             true if has_keys => Self::Matches,
             true if is_ordered => Self::Nearest,
@@ -68,7 +69,8 @@ pub unsafe extern "C-unwind" fn estimate(
     // SAFETY: the planner calls this with a path and places for the results.
     unsafe {
         *correlation = 0.0;
-        let reading = Reading::of(root, &*path);
+        let keyed = Keyed::of(root, &*path);
+        let reading = Reading::of(&*path, keyed.is_some());
         if reading == Reading::Nothing {
             *startup_cost = f64::INFINITY;
             *total_cost = f64::INFINITY;
@@ -96,13 +98,13 @@ pub unsafe extern "C-unwind" fn estimate(
                 std::ptr::null_mut(),
             ),
         };
-        let sampled = match reading {
-            Reading::Matches => sampled(root, info, (*path).indexclauses),
-            _ => 0.0,
-        };
+        let Keyed {
+            share_of_lists,
+            sampled,
+        } = keyed.unwrap_or_default();
         let (read, operators) = match reading {
             Reading::Everything => (f64::from((*info).pages), rows),
-            _ => lookup(root, info, share_of_lists(info, (*path).indexclauses)),
+            _ => lookup(root, info, share_of_lists),
         };
         // Each of several scans rereads the pages evicted by the others.
         *pages = match loop_count > 1.0 {
@@ -127,7 +129,7 @@ pub unsafe extern "C-unwind" fn estimate(
             _ => *selectivity * rows,
         };
         *total_cost = *startup_cost + found * pg_sys::cpu_index_tuple_cost;
-        if sampled > found {
+        if reading == Reading::Matches && sampled > found {
             *total_cost += (sampled - found) * comparison_cost(root, info, quals);
         }
         if reading != Reading::Matches && !(*path).indexorderbys.is_null() {
@@ -140,75 +142,70 @@ pub unsafe extern "C-unwind" fn estimate(
     }
 }
 
-/// Returns whether keys can answer one of the conditions, or true if this is not known yet.
-///
-/// # Safety
-/// The planner holds a lock on the index. `clauses` are operators with the column on the left.
-unsafe fn has_keys(
-    root: *mut pg_sys::PlannerInfo,
-    info: *mut pg_sys::IndexOptInfo,
-    clauses: *mut pg_sys::List,
-) -> bool {
-    if (*info).hypothetical {
-        return true;
-    }
-    let last = (*info).nkeycolumns - 1;
-    let compared = PlannedColumn::of(info);
-    let (family, kind) = (compared.family(), compared.kind());
-    let clauses = PgList::<pg_sys::IndexClause>::from_pg(clauses);
-    let mut of_column = clauses
-        .iter_ptr()
-        .filter(|c| i32::from((**c).indexcol) == last);
-    of_column.any(|clause| {
-        let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
-        quals.iter_ptr().any(|qual| {
-            let operator = (*(*qual).clause.cast::<pg_sys::OpExpr>()).opno;
-            let strategy = pg_sys::get_op_opfamily_strategy(operator, family) as u16;
-            let operand = pg_sys::get_rightop((*qual).clause.cast());
-            match constant(operand) {
-                Some(query) => {
-                    *planned::search(root, info, strategy, query) != KeySearch::Everything
-                }
-                None => kind
-                    .and_then(|kind| Terms::of_ball(operand, kind))
-                    .is_none_or(|(_, terms)| terms.are_served(compared.options(), None)),
-            }
-        })
-    })
+/// How keys answer conditions on the compared column.
+struct Keyed {
+    /// The share of a value's lists that a lookup reads. If a match must have a share of the value's elements, this is
+    /// the share that it may lack.
+    share_of_lists: f64,
+    /// The estimated number of documents that are compared only because they are sampled, whatever they share with a
+    /// condition's ball.
+    sampled: f64,
 }
 
-/// Returns the estimated number of documents that are compared only because they are sampled, whatever they share with
-/// a condition's ball.
-///
-/// # Safety
-/// The same as for [`has_keys`].
-unsafe fn sampled(
-    root: *mut pg_sys::PlannerInfo,
-    info: *mut pg_sys::IndexOptInfo,
-    clauses: *mut pg_sys::List,
-) -> f64 {
-    let compared = PlannedColumn::of(info);
-    if (*info).hypothetical || compared.kind() != Some(Kind::Documents) {
-        return 0.0;
-    }
-    let mut least = f64::INFINITY;
-    for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
-        if (*clause).indexcol as usize != compared.at {
-            continue;
-        }
-        let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
-        for qual in quals.iter_ptr() {
-            let operator = (*qual).clause.cast::<pg_sys::OpExpr>();
-            let strategy =
-                pg_sys::get_op_opfamily_strategy((*operator).opno, compared.family()) as u16;
-            let ball = constant(pg_sys::get_rightop(operator.cast()));
-            let found = ball.map(|ball| planned::sampled(root, info, strategy, ball));
-            least = least.min(found.unwrap_or(0.0));
+impl Default for Keyed {
+    fn default() -> Self {
+        Self {
+            share_of_lists: 1.0,
+            sampled: f64::INFINITY,
         }
     }
-    match least.is_finite() {
-        true => least,
-        false => 0.0,
+}
+
+impl Keyed {
+    /// Returns how keys answer the conditions of `path`, or None if they answer none. Assumes that they answer a
+    /// condition that is not known yet.
+    ///
+    /// # Safety
+    /// The planner holds a lock on the index. The conditions are operators with the column on the left.
+    unsafe fn of(root: *mut pg_sys::PlannerInfo, path: &pg_sys::IndexPath) -> Option<Self> {
+        let info = path.indexinfo;
+        let compared = PlannedColumn::of(info);
+        let (family, kind) = (compared.family(), compared.kind());
+        let (mut keyed, mut has_keys) = (Self::default(), false);
+        for clause in PgList::<pg_sys::IndexClause>::from_pg(path.indexclauses).iter_ptr() {
+            if (*clause).indexcol as usize != compared.at {
+                continue;
+            }
+            let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
+            for qual in quals.iter_ptr() {
+                let condition = (*qual).clause.cast::<pg_sys::OpExpr>();
+                let strategy = pg_sys::get_op_opfamily_strategy((*condition).opno, family) as u16;
+                let operand = pg_sys::get_rightop(condition.cast());
+                let mut sampled = 0.0;
+                has_keys |= match constant(operand) {
+                    _ if (*info).hypothetical => true,
+                    Some(query) => {
+                        sampled = planned::sampled(root, info, strategy, query);
+                        *planned::search(root, info, strategy, query) != KeySearch::Everything
+                    }
+                    None => kind
+                        .and_then(|kind| Terms::of_ball(operand, kind))
+                        .is_none_or(|(_, terms)| terms.are_served(compared.options(), None)),
+                };
+                keyed.sampled = keyed.sampled.min(sampled);
+                let Some(kind) = kind.filter(|_| matches!(strategy, CONTAINS | RESEMBLES)) else {
+                    continue;
+                };
+                let bound = Terms::bound_of_ball(operand, kind);
+                let least = match bound {
+                    Some(Bound::Resemblance(least, _) | Bound::Share(least)) => least,
+                    None if kind == Kind::Documents => USUAL_SHARE,
+                    _ => 0.0,
+                };
+                keyed.share_of_lists = keyed.share_of_lists.min(1.0 - least);
+            }
+        }
+        has_keys.then_some(keyed)
     }
 }
 
@@ -226,39 +223,6 @@ unsafe fn comparison_cost(
     let rel = &*(*info).rel;
     let pages = f64::from(rel.pages) / rel.tuples.max(1.0);
     cost.per_tuple + pg_sys::cpu_tuple_cost + pages.min(1.0) * pg_sys::random_page_cost
-}
-
-/// Returns the share of a value's lists that a lookup reads. If a match must have a share of the value's elements, this
-/// is the share that it may lack; otherwise, it is 1.
-///
-/// # Safety
-/// `info` is the planner's description of the index, and `clauses` are operators with the column on the left.
-unsafe fn share_of_lists(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) -> f64 {
-    let compared = PlannedColumn::of(info);
-    let Some(kind) = compared.kind() else {
-        return 1.0;
-    };
-    let mut share = 1.0f64;
-    for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
-        let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
-        for qual in quals.iter_ptr() {
-            let operator = (*qual).clause.cast::<pg_sys::OpExpr>();
-            let function = pg_sys::get_opcode((*operator).opno);
-            let Some(containment) = Containment::of(function) else {
-                continue;
-            };
-            let bound = Terms::bound_of_ball(pg_sys::get_rightop(operator.cast()), kind);
-            share = share.min(match (bound, containment.strategy) {
-                (
-                    Some(Bound::Resemblance(least, _) | Bound::Share(least)),
-                    CONTAINS | RESEMBLES,
-                ) => 1.0 - least,
-                (None, CONTAINS | RESEMBLES) if kind == Kind::Documents => 1.0 - USUAL_SHARE,
-                _ => 1.0,
-            });
-        }
-    }
-    share
 }
 
 /// Returns the number of pages that a lookup reads, and the number of operators that it computes. `share_of_lists` is

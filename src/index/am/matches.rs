@@ -12,21 +12,25 @@ use crate::index::classes::RowKeys;
 use crate::pg::error::vacuum_delay;
 use crate::pg::relation::Relation;
 use neardup::bands::ShingleKeys;
-use neardup::memory::Grow;
-use neardup::postings::{Estimate, draw};
+use neardup::hash::split_mix;
+use neardup::postings::Estimate;
 use pgrx::pg_sys;
+use std::collections::HashSet;
 
-/// Half the number of rows in a sample.
-const HALF: usize = 32;
+/// Maximum number of rows in a sample.
+const ROWS: usize = 256;
 
-/// Maximum number of pages read to estimate the matches of one row, over all searched groups.
-const PAGES: usize = 40;
+/// Maximum number of row numbers drawn for a sample; the rows of some are dead.
+const DRAWN: u64 = 4096;
+
+/// Number of pages read to estimate the matches of one row, over all searched groups.
+const PAGES: f64 = 16.0;
+
+/// Minimum number of leaves read from each group.
+const LEAVES: usize = 2;
 
 /// Groups with a smaller share of all rows are not searched, and are assumed to be like the searched ones.
 const SEARCHED: f64 = 1.0 / 16.0;
-
-/// Long lists are compared only around one row, which probably has about this share of the keys.
-const COMPARED: f64 = 0.5;
 
 /// Returns whether an inserting session should measure: whether the index has twice as many rows in segments as when it
 /// was last measured, and no expressions, whose functions would run with this session's rights on other users' rows.
@@ -75,50 +79,45 @@ fn means(
     groups.retain(|group| group.rows() >= SEARCHED * all_rows);
     let searched_rows = rows_of(&groups).max(1.0);
     let mut pages = SearchPages::new(*index, meta);
-    let mut drawn = Vec::new();
-    for group in &groups {
-        let share = group.rows() / searched_rows;
-        let mut of_group = draw(&mut pages, group, part(HALF, share))?;
-        of_group.iter_mut().for_each(|drawn| drawn.weight *= share);
-        drawn.try_extend(of_group)?;
-    }
-    drawn.sort_unstable_by_key(|drawn| drawn.row);
     hold::point("sample_draws_rows");
     let mut means = [Mean::default(); SHARES.len()];
-    let (mut all, mut seen) = (0.0, 0.0);
-    for of_row in drawn.chunk_by(|a, b| a.row == b.row) {
+    let mut seen = 0;
+    let first = meta.segments().first().map_or(0, |segment| segment.lo);
+    let all = meta.log_start.saturating_sub(first).max(1);
+    let mut drawn = HashSet::new();
+    // The same rows each time, so that an estimate changes only if the table does.
+    for row in (0..DRAWN).map(|number| first + split_mix(number) % all) {
         vacuum_delay();
-        let weight: f64 = of_row.iter().map(|drawn| drawn.weight).sum();
-        all += weight;
-        let Some(keys) = rows.keys(of_row[0].row).filter(|keys| !keys.is_empty()) else {
+        if !drawn.insert(row) {
+            continue;
+        }
+        let Some(keys) = rows.keys(row).filter(|keys| !keys.is_empty()) else {
             continue;
         };
-        seen += weight;
+        seen += 1;
         let mut found = [0.0; SHARES.len()];
         for group in &groups {
-            let most = part(PAGES, group.rows() / searched_rows);
-            let estimate = Estimate::new(&mut pages, group, keys, most, COMPARED)?;
+            let most = (PAGES * group.rows() / searched_rows) as usize;
+            let most = most.max(group.depth() + LEAVES);
+            let estimate = Estimate::new(&mut pages, group, keys, most)?;
             for (found, share) in found.iter_mut().zip(SHARES) {
                 *found += estimate.rows(share, 1.0);
             }
         }
-        let weight = weight * meta.keys_per_row() / keys.len() as f64;
         for (mean, found) in means.iter_mut().zip(found) {
             let others = (found - 1.0).max(0.0) * all_rows / searched_rows;
-            mean.rows += weight * others;
-            mean.any += if others >= 0.5 { weight } else { 0.0 };
+            mean.rows += others;
+            mean.any += if others >= 0.5 { 1.0 } else { 0.0 };
+        }
+        if seen == ROWS {
+            break;
         }
     }
     for mean in &mut means {
-        mean.rows = 1.0 + mean.rows * all / seen;
-        mean.any = (mean.any * all / seen).min(1.0);
+        mean.rows = 1.0 + mean.rows / seen as f64;
+        mean.any /= seen as f64;
     }
-    Ok((seen > 0.0).then_some(means))
-}
-
-/// Returns `share` of `number`, but at least 1.
-fn part(number: usize, share: f64) -> usize {
-    ((number as f64 * share).round() as usize).max(1)
+    Ok((seen > 0).then_some(means))
 }
 
 /// Reads the keys of rows.

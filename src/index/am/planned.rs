@@ -22,7 +22,7 @@ use crate::pg::error::OrRaise;
 use crate::pg::varlena::Varlena;
 use neardup::bands::{RowSize, ShingleKeys};
 use neardup::memory::{collected, copied};
-use neardup::postings::{Estimate, Likelihood, Needed, RowSizes};
+use neardup::postings::{Estimate, Needed, RowSizes};
 use pgrx::{PgList, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -35,9 +35,8 @@ const PAGES: usize = 16;
 /// Maximum number of groups of segments searched for a plan.
 const GROUPS: usize = 4;
 
-/// Maximum number of pages of the row table from which sizes are read, and maximum number of pages on the way to them.
-const SIZES: usize = 2;
-const TO_SIZES: usize = 2;
+/// Number of pages read for the sizes of rows: a page of the row table, and two pages that lead there.
+const SIZES: usize = 3;
 
 /// Rows with a lower probability of having enough keys are not looked at.
 const UNLIKELY: f64 = 0.05;
@@ -54,15 +53,16 @@ struct PlanPages {
     metas: HashMap<pg_sys::Oid, Rc<Meta>>,
     /// The searches for the last operand.
     searched: Option<Searched>,
-    /// For each table, the index and the search for which pages other than metapages have been read, and what was
-    /// counted. There is only one search per table.
-    counted: HashMap<pg_sys::Oid, (pg_sys::Oid, Rc<KeySearch>, Counted)>,
+    /// For each table, the only search for which pages other than metapages have been read.
+    counted: HashMap<pg_sys::Oid, Counted>,
 }
 
 /// The estimated number of rows that a search finds.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone)]
 struct Counted {
-    /// Rows that match.
+    index: pg_sys::Oid,
+    search: Rc<KeySearch>,
+    /// Rows that match, or None if a page has been reused.
     matching: Option<f64>,
     /// Documents compared only because they are sampled, whatever they share with the query.
     sampled: f64,
@@ -117,6 +117,20 @@ unsafe fn with_plan<R>(
     })
 }
 
+/// Opens an index, returns the result of `look`, and closes the index.
+///
+/// # Safety
+/// `info` is the planner's description of an index, and the planner holds a lock on the index.
+unsafe fn opened<R>(
+    info: *const pg_sys::IndexOptInfo,
+    look: impl FnOnce(pg_sys::Relation) -> R,
+) -> R {
+    let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
+    let seen = look(relation);
+    pg_sys::index_close(relation, pg_sys::NoLock as i32);
+    seen
+}
+
 /// Returns the indexes of this access method on the table of `info`.
 ///
 /// # Safety
@@ -142,9 +156,7 @@ pub unsafe fn meta(
         return known;
     }
     on_table(info).iter().take(PAGES).find(|own| **own == oid)?;
-    let relation = pg_sys::index_open(oid, pg_sys::NoLock as i32);
-    let meta = Rc::new(Meta::read(&Index::new(relation)));
-    pg_sys::index_close(relation, pg_sys::NoLock as i32);
+    let meta = opened(info, |index| Rc::new(Meta::read(&Index::new(index))));
     with_plan(root, |plan| plan.metas.insert(oid, Rc::clone(&meta)));
     Some(meta)
 }
@@ -176,9 +188,9 @@ pub unsafe fn search(
     if let Some(search) = known {
         return search;
     }
-    let relation = pg_sys::index_open(oid, pg_sys::NoLock as i32);
-    let search = Rc::new(RowKeys::of_index(relation).search_for(strategy, operand));
-    pg_sys::index_close(relation, pg_sys::NoLock as i32);
+    let search = opened(info, |index| {
+        Rc::new(RowKeys::of_index(index).search_for(strategy, operand))
+    });
     with_plan(root, |plan| {
         if let Some(of) = &mut plan.searched {
             of.searches.insert(oid, Rc::clone(&search));
@@ -201,28 +213,29 @@ pub unsafe fn count(
 ) -> Option<f64> {
     let meta = meta(root, info)?;
     let search = search(root, info, strategy, operand);
-    match &*search {
-        KeySearch::Nothing => Some(0.0),
-        KeySearch::Everything => None,
-        KeySearch::Keys { keys, needed } => {
-            let count = |most_pages| {
-                let of_documents =
-                    PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
-                let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
-                let index = Index::new(relation);
-                let counted = match of_documents {
-                    true => documents(&index, &meta, (keys, needed), most_pages),
-                    false => Counted {
-                        matching: rows(&index, &meta, (keys, needed), false, most_pages),
-                        sampled: 0.0,
-                    },
-                };
-                pg_sys::index_close(relation, pg_sys::NoLock as i32);
-                counted
-            };
-            once(root, info, &search, count).matching
-        }
+    let KeySearch::Keys { keys, needed } = &*search else {
+        return (*search == KeySearch::Nothing).then_some(0.0);
+    };
+    let table = table_of(root, info);
+    if !with_plan(root, |plan| plan.counted.contains_key(&table)) {
+        let most_pages = PAGES.saturating_sub(on_table(info).len());
+        let is_of_documents = PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
+        let (matching, sampled) = opened(info, |index| {
+            let (index, query) = (Index::new(index), (&keys[..], needed));
+            match is_of_documents {
+                true => documents(&index, &meta, query, most_pages),
+                false => (rows(&index, &meta, query, false, most_pages), 0.0),
+            }
+        });
+        let counted = Counted {
+            index: (*info).indexoid,
+            search: Rc::clone(&search),
+            matching,
+            sampled,
+        };
+        with_plan(root, |plan| plan.counted.insert(table, counted));
     }
+    counted(root, info, &search)?.matching
 }
 
 /// Returns the estimated number of documents that a condition on the index's column compares only because they are
@@ -237,12 +250,10 @@ pub unsafe fn sampled(
     operand: pg_sys::Datum,
 ) -> f64 {
     let search = search(root, info, strategy, operand);
-    let counted = counted(root, info, &search).flatten();
-    counted.unwrap_or_default().sampled
+    counted(root, info, &search).map_or(0.0, |counted| counted.sampled)
 }
 
-/// Returns the count for `search`. Returns None if nothing has been counted on the index's table, and Some(None) if
-/// another index or search has been.
+/// Returns the count that [`count`] made for `search`.
 ///
 /// # Safety
 /// `info` is the planner's description of an index.
@@ -250,12 +261,10 @@ unsafe fn counted(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
     search: &KeySearch,
-) -> Option<Option<Counted>> {
+) -> Option<Counted> {
     let (table, index) = (table_of(root, info), (*info).indexoid);
-    with_plan(root, |plan| {
-        let (of_index, of, counted) = plan.counted.get(&table)?;
-        Some((*of_index == index && **of == *search).then_some(*counted))
-    })
+    let counted = with_plan(root, |plan| plan.counted.get(&table).cloned())?;
+    (counted.index == index && *counted.search == *search).then_some(counted)
 }
 
 /// Returns the table of an index.
@@ -270,78 +279,39 @@ unsafe fn table_of(
     (**(*root).simple_rte_array.add(rel)).relid
 }
 
-/// Returns the count for `search`. Calls `count` with the number of pages of a table's indexes that may still be read,
-/// but only for one search per table. For other searches, returns an empty count.
-unsafe fn once(
-    root: *mut pg_sys::PlannerInfo,
-    info: *const pg_sys::IndexOptInfo,
-    search: &Rc<KeySearch>,
-    count: impl FnOnce(usize) -> Counted,
-) -> Counted {
-    // SAFETY: the planner's structures are valid.
-    unsafe {
-        if let Some(known) = counted(root, info, search) {
-            return known.unwrap_or_default();
-        }
-        let counted = count(PAGES.saturating_sub(on_table(info).len()));
-        let entry = ((*info).indexoid, Rc::clone(search), counted);
-        let table = table_of(root, info);
-        with_plan(root, |plan| plan.counted.insert(table, entry));
-        counted
-    }
-}
-
 /// Estimates the number of documents that match, and the number of documents compared only because they are sampled.
 fn documents(
     index: &Index,
     meta: &Meta,
     (keys, needed): (&[u32], &Needed),
     most_pages: usize,
-) -> Counted {
+) -> (Option<f64>, f64) {
+    let is_of_level = |key: &u32| ShingleKeys::is_of_level(*key);
+    let of_shingles = collected(keys.iter().copied().filter(|key| !is_of_level(key))).or_raise();
+    let mut levels = collected(keys.iter().copied().filter(is_of_level)).or_raise();
+    levels.sort_unstable();
+    // Documents of other levels also need keys of shingles.
+    let alone = levels.chunk_by(|a, b| a == b);
+    let alone = alone.filter(|same| same.len() >= needed.least());
+    let alone = collected(alone.map(|same| same[0])).or_raise();
+    let groups = by_size(index, meta);
+    let (sampled, pages) = match groups.first() {
+        Some(largest) if !alone.is_empty() => {
+            let pages = (TO_LEVELS * (largest.depth() + 1)).min(most_pages / 2);
+            let mut reader = SearchPages::new(*index, meta);
+            let estimate = Estimate::new(&mut reader, largest, &alone, pages);
+            // Each document has one level, so there are as many documents as postings.
+            let found = estimate.map_or(0.0, |estimate| estimate.rows(0.0, 0.0));
+            let all = meta.rows_in_log() + rows_of(&groups);
+            (found * all / largest.rows().max(1.0), pages)
+        }
+        _ => (0.0, 0),
+    };
     // Documents that have enough of the query's keys are often too large to match.
     let is_by_size = matches!(needed, Needed::Resembling { .. });
-    let is_of_level = |key: &u32| ShingleKeys::is_of_level(*key);
-    let of_shingles = keys.iter().filter(|key| !is_of_level(key)).copied();
-    let of_shingles = collected(of_shingles).or_raise();
-    let mut repeated = collected(keys.iter().filter(|key| is_of_level(key)).copied()).or_raise();
-    repeated.sort_unstable();
-    // Documents of other levels also need keys of shingles.
-    let levels = repeated
-        .chunk_by(|a, b| a == b)
-        .filter(|same| same.len() >= needed.least());
-    let levels = collected(levels.map(|same| same[0])).or_raise();
-    let (sampled, read) = match levels.is_empty() {
-        true => (None, 0),
-        false => of_levels(index, meta, &levels, most_pages / 2),
-    };
-    let pages = most_pages - read;
-    Counted {
-        matching: rows(index, meta, (&of_shingles, needed), is_by_size, pages),
-        sampled: sampled.unwrap_or(0.0),
-    }
-}
-
-/// Estimates the number of documents of `levels` from the largest group of segments. Also returns the number of pages
-/// that may have been read.
-fn of_levels(
-    index: &Index,
-    meta: &Meta,
-    levels: &[u32],
-    most_pages: usize,
-) -> (Option<f64>, usize) {
-    let groups = by_size(index, meta);
-    let Some(largest) = groups.first() else {
-        return (None, 0);
-    };
-    let pages = (TO_LEVELS * (largest.depth() + 1)).min(most_pages);
-    let share = 1.0 / levels.len() as f64;
-    let mut reader = SearchPages::new(*index, meta);
-    let estimate = Estimate::new(&mut reader, largest, levels, pages, share).ok();
-    let all = meta.rows_in_log() + rows_of(&groups);
-    // Each document has one level, so there are as many documents as postings.
-    let in_all = |estimate: Estimate| estimate.rows(0.0, 0.0) * all / largest.rows().max(1.0);
-    let found = estimate.map(in_all);
-    (found, pages)
+    let query = (&of_shingles[..], needed);
+    let matching = rows(index, meta, query, is_by_size, most_pages - pages);
+    (matching, sampled)
 }
 
 /// Estimates the number of rows that have as many of `keys` as `needed` requires, from the log and the largest groups
@@ -355,13 +325,9 @@ fn rows(
 ) -> Option<f64> {
     let groups = by_size(index, meta);
     let in_log = meta.rows_in_log();
-    let (all, largest) = (
-        in_log + rows_of(&groups),
-        &groups[..groups.len().min(GROUPS)],
-    );
+    let largest = &groups[..groups.len().min(GROUPS)];
     let pages_of = |rows: f64| most_pages as f64 * rows / (in_log + rows_of(largest)).max(1.0);
-    let (mut found, mut seen, mut left) = (0.0, 0.0, most_pages);
-    let mut found_in_log = 0.0;
+    let (mut found_in_log, mut seen, mut left) = (0.0, 0.0, most_pages);
     let of_log = (pages_of(in_log).round() as usize).max(1);
     let of_log = of_log.min(meta.log().len()).min(most_pages);
     if of_log > 0 {
@@ -369,76 +335,66 @@ fn rows(
         seen += in_log;
         left -= of_log;
     }
-    let own = meta.keys_per_row();
     if is_by_size {
-        left = left.saturating_sub(SIZES + TO_SIZES);
+        left = left.saturating_sub(SIZES);
     }
-    let share = match is_by_size {
-        true => needed.least() as f64 / keys.len().max(1) as f64,
-        false => needed.share(keys.len(), own),
-    };
+    let own = meta.keys_per_row();
+    let share = needed.share(keys.len(), own);
     let greatest = needed.greatest_share(keys.len(), own);
-    let mut fitting = 1.0;
+    let (mut found, mut fitting) = (0.0, 1.0);
     // The largest group gets the remaining pages, which are at least half of all.
     for (place, group) in largest.iter().enumerate().rev() {
         let in_proportion = (pages_of(group.rows()) as usize).max(group.depth() + LEAVES);
-        let pages = if place == 0 {
-            left
-        } else {
-            in_proportion.min(left.saturating_sub(most_pages / 2))
+        let pages = match place {
+            0 => left,
+            _ => in_proportion.min(left.saturating_sub(most_pages / 2)),
         };
         if pages <= group.depth() {
             continue;
         }
         let mut reader = SearchPages::new(*index, meta);
-        let estimate = Estimate::new(&mut reader, group, keys, pages, share).ok()?;
+        let estimate = Estimate::new(&mut reader, group, keys, pages).ok()?;
         seen += group.rows();
         left -= pages;
-        if !is_by_size {
-            found += estimate.rows(share, greatest);
-            continue;
-        }
-        let likelihood = Likelihood::new(&estimate, keys.len()).ok()?;
-        found += likelihood.rows(&estimate, needed.least());
-        if place == 0 {
-            let mut pages = SearchPages::new(*index, meta);
-            fitting = of_fitting_size(&mut pages, &estimate, &likelihood, needed).ok()?;
+        found += match is_by_size {
+            true => estimate.likely_rows(needed.least(), keys.len()).or_raise(),
+            false => estimate.rows(share, greatest),
+        };
+        if is_by_size && place == 0 {
+            fitting = of_fitting_size(&mut reader, &estimate, keys.len(), needed).ok()?;
         }
     }
-    (seen > 0.0).then(|| (found_in_log + found * fitting) * all / seen)
+    let all = in_log + rows_of(&groups);
+    // The rows whose sizes are looked at may all be others than the one that the value came from.
+    let fitting = (found * fitting).max(found.min(1.0));
+    (seen > 0.0).then(|| (found_in_log + fitting) * all / seen)
 }
 
-/// Returns the share of rows that have enough keys for their own size, among the rows that have enough for the smallest
-/// match. Looks at the rows on a few pages of the row table.
+/// Returns the share of rows that have enough of the query's `keys` keys for their own size, among the rows that have
+/// enough for the smallest match. Looks at the page of the row table in the middle of the likely matches.
 fn of_fitting_size(
     pages: &mut SearchPages,
     estimate: &Estimate,
-    likelihood: &Likelihood,
+    keys: usize,
     needed: &Needed,
 ) -> Result<f64, Stop> {
-    let least = needed.least();
-    let rows = estimate.sharing(|shared| likelihood.of(shared, least) >= UNLIKELY);
-    let rows: Vec<(u64, u32)> = rows.collect();
-    // Pages are chosen in proportion to the likely matches on them.
-    let weight = |&(_, shared): &(u64, u32)| likelihood.of(shared, least);
-    let of_page = rows.iter().map(weight).sum::<f64>() / SIZES as f64;
-    let (mut chosen, mut left) = (Vec::new(), of_page / 2.0);
-    for row in &rows {
+    let of_least = estimate.likelihoods(needed.least(), keys)?;
+    let weight = |(_, shared): &(u64, usize)| of_least[*shared];
+    let mut rows = copied(estimate.known())?;
+    rows.retain(|row| weight(row) >= UNLIKELY);
+    let mut left = rows.iter().map(weight).sum::<f64>() / 2.0;
+    let middle = rows.iter().find(|row| {
         left -= weight(row);
-        if left <= 0.0 {
-            left += of_page;
-            chosen.push(page_of(row.0));
-        }
-    }
-    let on_chosen = rows
-        .iter()
-        .filter(|(row, _)| chosen.contains(&page_of(*row)));
-    let (numbers, shared): (Vec<u64>, Vec<u32>) = on_chosen.copied().unzip();
+        left <= 0.0
+    });
+    let page = middle.map(|(row, _)| page_of(*row));
+    rows.retain(|(row, _)| Some(page_of(*row)) == page);
+    let numbers = collected(rows.iter().map(|(row, _)| *row))?;
     let (mut enough, mut fitting) = (0.0, 0.0);
     pages.sizes(&numbers, &mut |place, size| {
-        enough += likelihood.of(shared[place], least);
+        enough += weight(&rows[place]);
         if let Some(of_row) = needed.of_row(size) {
-            fitting += likelihood.of(shared[place], of_row);
+            fitting += estimate.likelihood(rows[place].1, of_row, keys);
         }
     })?;
     Ok(if enough > 0.0 { fitting / enough } else { 1.0 })

@@ -55,11 +55,6 @@ impl<'g> SegmentPart<'g> {
         (first <= last).then_some((first.into(), last.into()))
     }
 
-    /// Returns whether `posting` is valid.
-    pub(super) fn has(&self, posting: Posting) -> bool {
-        (self.first..=self.last).contains(&posting.into())
-    }
-
     /// Returns the number of rows whose postings are valid.
     pub(super) fn valid_rows(&self) -> f64 {
         let (first, last) = self.offsets;

@@ -26,7 +26,9 @@ use super::long::{probe, scan};
 use super::lookup::PageForKeys;
 use super::part::{SegmentPart, offsets_of, parts};
 use super::walk::{read_directory, read_leaf};
-use super::{AHEAD, MAX_DEPTH, Needed, PageAhead, Pages, Posting, RowSizes, SegmentGroup};
+use super::{
+    AHEAD, Directory, MAX_DEPTH, Needed, PageAhead, Pages, Posting, RowSizes, SegmentGroup,
+};
 use crate::bands::occurrence::Minimum;
 use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
@@ -611,6 +613,17 @@ impl<'g> GroupSearch<'g> {
         }
         Ok(true)
     }
+}
+
+/// Returns the estimated number of postings of a list that begins on the first of `children`, at least two, and ends on
+/// the child after them.
+pub(super) fn list_length(directory: &Directory, children: Range<usize>) -> f64 {
+    let whole = children.len() - 1;
+    let offset = |child| directory.get(child).map_or(0, |child| child.first.offset);
+    let rows = f64::from(offset(children.end).saturating_sub(offset(children.start + 1)));
+    let leaves = whole as f64 * CHILDREN.powi(i32::from(directory.level()) - 1);
+    // The first and the last child hold as many as one of the others, on average.
+    density(leaves, rows) * rows * (1.0 + 1.0 / whole as f64)
 }
 
 /// Returns the estimated share of `rows` rows that have a key, if their postings fill `leaves` leaves.

@@ -16,13 +16,6 @@ pub fn sort_distinct(postings: &mut Vec<u64>, check: &mut dyn FnMut()) {
     postings.dedup();
 }
 
-/// Sorts `numbers` in the same way, but keeps repeated ones, and does not check for interrupts.
-pub(super) fn sort(numbers: &mut [u64]) {
-    let ored = numbers.iter().fold(0, |ored, number| ored | number);
-    let highest = ored.checked_ilog2().unwrap_or(0);
-    sort_from(numbers, highest / 8 * 8, &mut || ());
-}
-
 fn sort_from(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) {
     if postings.len() <= FEW {
         postings.sort_unstable();

@@ -7,7 +7,7 @@ pub mod pages;
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::postings::log::{Log, LogQuery, append};
 use neardup::postings::{
-    Directory, Estimate, Leaf, Posting, Segment, SegmentGroup, directory, draw, sort_distinct,
+    Directory, Estimate, Leaf, Posting, Segment, SegmentGroup, directory, sort_distinct,
 };
 use pages::{Failure, Merging, Store, check};
 
@@ -74,16 +74,13 @@ pub fn bear(mut store: Store, segments: [Segment; 2]) {
     }
     for segment in &segments {
         let group = SegmentGroup::alone(segment);
-        match Estimate::new(&mut store, &group, &[7, 0, 12, 99, u32::MAX], 12, 0.5) {
-            Ok(estimate) => assert!(estimate.rows(0.3, 1.0) >= 0.0),
-            Err(failure) => bearable(failure),
-        }
-        match draw(&mut store, &group, 4) {
-            Ok(drawn) => assert!(
-                drawn
-                    .iter()
-                    .all(|drawn| (segment.lo..segment.hi).contains(&drawn.row))
-            ),
+        match Estimate::new(&mut store, &group, &[7, 0, 12, 99, u32::MAX], 12) {
+            Ok(estimate) => {
+                assert!(estimate.rows(0.3, 1.0) >= 0.0);
+                assert!(estimate.likely_rows(2, 5).unwrap() >= 0.0);
+                let mut known = estimate.known().iter();
+                assert!(known.all(|(row, _)| (segment.lo..segment.hi).contains(row)));
+            }
             Err(failure) => bearable(failure),
         }
     }
