@@ -4,7 +4,7 @@ use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_by
 use crate::collection::exceptions::{ExceptedRows, Exceptions};
 use crate::collection::outlines::{Outlining, read_tokens};
 use crate::collection::rows::{OutlinedPiece, Piece, RecordKind, RowKind};
-use crate::index::kind::Bound;
+use crate::index::bound::Bound;
 use crate::minhash::datum::shingling;
 use crate::options;
 use crate::pg::catalog::type_named;

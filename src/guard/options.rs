@@ -2,7 +2,8 @@
 
 use crate::guard::row_condition::RowCondition;
 use crate::guard::window::microseconds_in;
-use crate::index::kind::{Bound, Kind};
+use crate::index::bound::Bound;
+use crate::index::kind::Kind;
 use crate::options::{self, with_text};
 use crate::pg::condition;
 use crate::pg::prelude::*;

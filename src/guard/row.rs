@@ -4,7 +4,7 @@ use crate::guard::columns::GuardColumns;
 use crate::guard::table::Rule;
 use crate::guard::window::Span;
 use crate::index::ball::Ball;
-use crate::index::kind::Bound;
+use crate::index::bound::Bound;
 use crate::pg::bits::Bits;
 use crate::pg::prelude::*;
 use crate::pg::slot::{Slot, Tid, get, is_heap_only, row_place};

@@ -3,7 +3,8 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::GuardOptions;
 use crate::guard::window::{self, Span};
-use crate::index::kind::{Bound, COLUMN_TYPES, Kind, scope_class};
+use crate::index::bound::Bound;
+use crate::index::kind::{COLUMN_TYPES, Kind, scope_class};
 use crate::pg::encoding::utf8;
 use crate::pg::prelude::*;
 use crate::pg::relation::{ColumnType, key_columns};

@@ -8,6 +8,7 @@ use crate::index::ball_functions::{
     document_in_ball_wrapper, minhash_in_ball_wrapper, set_contained_wrapper, set_contains_wrapper,
     set_resembles_wrapper,
 };
+use crate::index::bound::Bound;
 use crate::index::classes::{
     CONTAINED, CONTAINS, ComparedClass, DocumentClass, HammingClass, MinhashClass,
     PREDICATE_FUNCTION, RESEMBLES, SetClass, ValueParameters,
@@ -61,16 +62,6 @@ pub enum Kind {
     Documents,
     /// Documents, where one contains a share of the other.
     ContainingDocuments,
-}
-
-/// The bound of a ball: the minimum similarity, resemblance or share, or the maximum distance.
-#[derive(Debug, Clone, Copy)]
-pub enum Bound {
-    Threshold(f64),
-    Distance(u32),
-    Share(f64),
-    /// The minimum resemblance, or share of one document in the other, and how documents are cut into shingles.
-    Resemblance(f64, Shingling),
 }
 
 /// The meaning of one of our operators between a value and a ball.

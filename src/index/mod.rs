@@ -7,6 +7,7 @@
 pub mod am;
 pub mod ball;
 pub mod ball_functions;
+pub mod bound;
 pub mod classes;
 pub mod constraint_key;
 pub mod key_call;

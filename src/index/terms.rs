@@ -1,6 +1,7 @@
 //! The arguments of a condition other than the two values that it compares.
 
-use crate::index::kind::{Bound, Kind};
+use crate::index::bound::Bound;
+use crate::index::kind::Kind;
 use crate::pg::catalog::function_beside;
 use crate::pg::nodes::{self, all_elements, call, constant};
 use crate::pg::prelude::*;

@@ -1,6 +1,7 @@
 //! How a tracker compares values.
 
-use crate::index::kind::{Bound, Kind};
+use crate::index::bound::Bound;
+use crate::index::kind::Kind;
 use crate::pg::catalog::type_named;
 use crate::pg::prelude::*;
 use neardup::shingle::Shingling;

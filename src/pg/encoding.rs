@@ -1,11 +1,10 @@
-//! Conversion between UTF-8 and the database's encoding.
+//! Texts in UTF-8, whatever the database's encoding.
 
+use crate::pg::conversion::convert;
 use crate::pg::error::OrRaise;
-use neardup::memory::copied;
 use pgrx::pg_sys;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::CStr;
 use std::ops::Deref;
-use std::sync::OnceLock;
 
 /// A text as UTF-8, whatever the database's encoding. In SQL_ASCII, where bytes have no known meaning, the bytes stay
 /// as they are.
@@ -16,7 +15,7 @@ pub struct Utf8<S> {
 
 impl<S: Deref<Target = [u8]>> Utf8<S> {
     pub fn new(stored: S) -> Self {
-        let converted = convert(&stored, pg_sys::pg_server_to_any);
+        let converted = convert(&stored, pg_sys::pg_server_to_any).or_raise();
         Self { stored, converted }
     }
 }
@@ -32,76 +31,7 @@ impl<S: Deref<Target = [u8]>> Deref for Utf8<S> {
 /// Converts UTF-8 to the database's encoding. Returns None if that changes nothing. PostgreSQL raises an ERROR if the
 /// encoding lacks a character.
 pub fn to_server(bytes: &[u8]) -> Option<Vec<u8>> {
-    convert(bytes, pg_sys::pg_any_to_server)
-}
-
-/// Returns the first character that the database's encoding lacks, and the encoding's name.
-pub fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let mut encoded = [0; 4];
-    let mut others = text.chars().filter(|c| !c.is_ascii());
-    // SAFETY: source and destination are valid for their lengths, the latter for any encoding's
-    // longest character and NUL; the name is NUL-terminated.
-    unsafe {
-        let encoding = pg_sys::GetDatabaseEncoding();
-        let unicode = pg_sys::pg_enc::PG_UTF8 as c_int;
-        let conversion = pg_sys::FindDefaultConversionProc(unicode, encoding);
-        let lacking = others.find(|c| {
-            let len = c.encode_utf8(&mut encoded).len() as c_int;
-            let mut converted = [0; 32];
-            pg_sys::pg_do_encoding_conversion_buf(
-                conversion,
-                unicode,
-                encoding,
-                encoded.as_mut_ptr(),
-                len,
-                converted.as_mut_ptr(),
-                converted.len() as c_int,
-                true,
-            ) < len
-        })?;
-        let name = CStr::from_ptr(pg_sys::GetDatabaseEncodingName());
-        Some((lacking, name.to_string_lossy().into_owned()))
-    }
-}
-
-/// Returns whether texts must be converted between UTF-8 and the database's encoding. Computed once: the encoding does
-/// not change while the backend runs, and every text argument needs to know.
-pub fn is_converted() -> bool {
-    static IS_CONVERTED: OnceLock<bool> = OnceLock::new();
-    *IS_CONVERTED.get_or_init(|| {
-        // SAFETY: reads a global of the backend, without side effects.
-        let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
-        !matches!(
-            encoding,
-            pg_sys::pg_enc::PG_UTF8 | pg_sys::pg_enc::PG_SQL_ASCII
-        )
-    })
-}
-
-type Conversion = unsafe fn(*const c_char, c_int, c_int) -> *mut c_char;
-
-/// Converts between UTF-8 and the database's encoding. Returns None if that changes nothing.
-fn convert(bytes: &[u8], conversion: Conversion) -> Option<Vec<u8>> {
-    if !is_converted() || bytes.is_ascii() {
-        return None;
-    }
-    // SAFETY: the source is valid for its length, which fits an int as every varlena's does. The
-    // result is a new NUL-terminated string unless it is the source.
-    unsafe {
-        let start = conversion(
-            bytes.as_ptr().cast(),
-            bytes.len() as c_int,
-            pg_sys::pg_enc::PG_UTF8 as c_int,
-        )
-        .cast::<u8>();
-        if start.cast_const() == bytes.as_ptr() {
-            return None;
-        }
-        let converted = copied(CStr::from_ptr(start.cast()).to_bytes()).or_raise();
-        pg_sys::pfree(start.cast());
-        Some(converted)
-    }
+    convert(bytes, pg_sys::pg_any_to_server).or_raise()
 }
 
 /// Converts a text in the database's encoding, such as a name, to UTF-8.
@@ -113,10 +43,4 @@ pub fn utf8(text: &CStr) -> String {
 #[allow(clippy::disallowed_methods, reason = "names and texts of statements")]
 pub fn in_utf8(text: &[u8]) -> String {
     String::from_utf8_lossy(&Utf8::new(text)).into_owned()
-}
-
-/// Returns the bytes before the first NUL.
-pub fn before_nul(bytes: &[u8]) -> CString {
-    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    CString::new(text).expect("it ends before the first NUL")
 }

@@ -11,6 +11,7 @@ pub mod call;
 pub mod catalog;
 pub mod checked;
 pub mod condition;
+pub mod conversion;
 pub mod encoding;
 pub mod error;
 pub mod helpers;

@@ -1,7 +1,7 @@
 //! Reports with text outside ASCII. pgrx sends UTF-8, but PostgreSQL takes it for the database's encoding. An error
 //! context callback, which PostgreSQL calls before it sends the report, replaces the texts with converted ones.
 
-use crate::pg::encoding::{before_nul, first_lacking, is_converted, to_server};
+use crate::pg::conversion::{before_nul, convert, first_lacking, is_converted};
 use pgrx::pg_sys;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -47,7 +47,9 @@ fn converted(text: &str) -> CString {
     let replaced =
         first_lacking(text.as_bytes()).map(|_| text.replace(|c: char| !c.is_ascii(), "?"));
     let text = replaced.as_deref().unwrap_or(text).as_bytes();
-    before_nul(to_server(text).as_deref().unwrap_or(text))
+    // Without memory for the conversion, the text stays as it is.
+    let converted = convert(text, pg_sys::pg_any_to_server).ok().flatten();
+    before_nul(converted.as_deref().unwrap_or(text))
 }
 
 unsafe extern "C-unwind" {

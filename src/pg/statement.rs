@@ -1,6 +1,7 @@
 //! The extension's own statements, prepared once and run under a snapshot.
 
-use crate::pg::encoding::{before_nul, in_utf8};
+use crate::pg::conversion::before_nul;
+use crate::pg::encoding::in_utf8;
 use crate::pg::error::{OrRaise, internal};
 use crate::pg::nodes::elements;
 use crate::pg::progress::Progress;

@@ -1,6 +1,7 @@
 //! Text arguments as UTF-8, whatever the database's encoding, and results in that encoding.
 
-use crate::pg::encoding::{Utf8, first_lacking, is_converted, to_server};
+use crate::pg::conversion::{first_lacking, is_converted};
+use crate::pg::encoding::{Utf8, to_server};
 use crate::pg::error::raise;
 use crate::pg::varlena::{Varlena, argument, datum_result, new_varlena};
 use pgrx::datum::{Datum, UnboxDatum};

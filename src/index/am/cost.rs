@@ -5,8 +5,9 @@
 )]
 
 use super::planned;
+use crate::index::bound::Bound;
 use crate::index::classes::{CONTAINS, KeySearch, RESEMBLES};
-use crate::index::kind::{Bound, Kind, USUAL_SHARE};
+use crate::index::kind::{Kind, USUAL_SHARE};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::nodes::{self, constant, elements};

@@ -9,9 +9,9 @@ use super::{
     OF_OTHER_KIND, ValueParameters,
 };
 use crate::index::ball::{Within, corrupt};
+use crate::index::bound::Bound;
 use crate::index::constraint_key::{ConstraintKey, near_dup_key_near};
 use crate::index::key_call::KeyCall;
-use crate::index::kind::Bound;
 use crate::pg::prelude::*;
 use neardup::bands::{MAX_BLOCKS, USUAL_KEYS};
 

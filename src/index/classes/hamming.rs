@@ -6,7 +6,7 @@
 use super::options::{ClassOptions, DEFAULT, Declared, read_options};
 use super::{ComparedClass, KeySearch, Keyed, ValueParameters, shorten};
 use crate::index::ball::Within;
-use crate::index::kind::Bound;
+use crate::index::bound::Bound;
 use crate::pg::bits::Bits;
 use crate::pg::prelude::*;
 use bitvec::prelude::*;

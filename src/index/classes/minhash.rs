@@ -7,7 +7,7 @@
 use super::options::{Declared, read_options};
 use super::{ComparedClass, KeySearch, Keyed, ValueParameters, shorten};
 use crate::index::ball::{EVERYTHING, Within};
-use crate::index::kind::Bound;
+use crate::index::bound::Bound;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::prelude::*;

@@ -21,7 +21,7 @@ pub use set::SetClass;
 pub use crate::minhash::incomparable::ValueParameters;
 
 use crate::index::ball::{Ball, Within};
-use crate::index::kind::Bound;
+use crate::index::bound::Bound;
 use neardup::bands::{Occurrence, RowSize};
 use neardup::postings::Needed;
 use pgrx::pg_sys;

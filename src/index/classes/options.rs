@@ -1,6 +1,6 @@
 //! The options of an operator class: declaring them, and reading the values that PostgreSQL filled in.
 
-use crate::pg::encoding::before_nul;
+use crate::pg::conversion::before_nul;
 use neardup::bands::USUAL_KEYS;
 use neardup::text::{Fold, Unit};
 use pgrx::{Internal, PgLogLevel, pg_sys};

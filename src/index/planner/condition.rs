@@ -4,7 +4,8 @@
 //! ball(b, bound)`. For documents, `near_contained(part, whole, c)` and `containment(part, whole) >= c` also imply
 //! conditions for an index of sets, such as `shingle_hashes(whole) %> _ball(shingle_hashes(part), c)`.
 
-use crate::index::kind::{Bound, Kind};
+use crate::index::bound::Bound;
+use crate::index::kind::Kind;
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};

@@ -5,7 +5,8 @@
 
 use super::constraint::as_containment;
 use crate::index::am::{self, Mean, planned};
-use crate::index::kind::{Bound, Containment, Kind, USUAL_SHARE};
+use crate::index::bound::Bound;
+use crate::index::kind::{Containment, Kind, USUAL_SHARE};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::nodes::{constant, elements, is_null, pointer};
