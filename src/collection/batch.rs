@@ -266,7 +266,7 @@ const SEARCHING: &str = "searching bands";
 pub struct Pairs {
     sorted: SortedBigints,
     tiles: Tiles,
-    len: usize,
+    pub len: usize,
 }
 
 impl Pairs {
@@ -295,10 +295,6 @@ impl Iterator for Pairs {
         self.sorted
             .next()
             .map(|place| self.tiles.pair(place as u64))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(self.len))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Finds all pairs of bit strings of equal length within a Hamming distance, exactly. A collection may have strings of
 //! several lengths. The record of a string is the stored value: 4 bytes of length, then the bits.
 
+use crate::collection::documents::record_reader;
 use crate::collection::form::Test;
 use crate::collection::items::Items;
 use crate::collection::outlines::write_tokens;
 use crate::collection::search::{PartnerSearch, TokenSource};
-use crate::collection::sweep::{read_stored, sweep};
+use crate::collection::sweep::sweep;
 use crate::pg::prelude::*;
 use bitvec::prelude::*;
 use neardup::bands::plan::hamming_blocks;
@@ -68,7 +69,7 @@ pub fn search(
     };
     let tested = length.div_ceil(8).min(TESTED_BYTES);
     let mut records = Records::new(work_mem_bytes());
-    let mut stored = read_stored(strings);
+    let mut stored = record_reader(strings, None);
     sweep(
         &mut Progress::begin("cutting blocks", same_length.len()),
         same_length.iter().copied(),

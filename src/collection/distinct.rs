@@ -1,15 +1,12 @@
 //! `near_dup_distinct`: the first rows of a ranked query that are not similar to an earlier row.
 
 use crate::collection::bit_strings;
-use crate::collection::documents::{DocumentKind, read_set};
+use crate::collection::documents::{DocumentKind, set_of_document};
 use crate::collection::exceptions::Exceptions;
-use crate::collection::rows::RowKind;
-use crate::minhash::datum::StoredSignature;
+use crate::collection::rows::{Piece, RowKind};
 use crate::options;
-use crate::pg::bits::Bits;
 use crate::pg::catalog::type_named;
 use crate::pg::prelude::*;
-use crate::text::measures::shingle_set;
 use neardup::minhash::estimate_stored;
 use neardup::parts::Parts;
 use neardup::set::jaccard_at_least;
@@ -189,23 +186,16 @@ enum Value {
 impl ValueMeasure {
     /// Reads a datum of the kind's type.
     fn read(&self, datum: pg_sys::Datum) -> Value {
-        // SAFETY: the column's type has been checked; the row outlives the borrow.
-        unsafe {
-            match self.kind {
-                RowKind::Document(DocumentKind::Text) => {
-                    Value::Set(shingle_set(&Text::from_raw(datum), &self.shingling))
-                }
-                RowKind::Document(kind) | RowKind::Contained(kind) => {
-                    let mut record = Vec::new();
-                    kind.push_record(datum, &mut record);
-                    Value::Set(read_set(&record).or_raise())
-                }
-                RowKind::Signature(_) => {
-                    let signature = StoredSignature::from_raw(datum);
-                    Value::Record(copied(signature.bytes()).or_raise())
-                }
-                RowKind::Bits => Value::Record(copied(Bits::from_raw(datum).stored()).or_raise()),
+        let mut piece = Piece::default();
+        piece.push(self.kind, Some(datum), None);
+        let record = piece.into_values();
+        match self.kind {
+            RowKind::Document(kind) | RowKind::Contained(kind) => {
+                let shingling = (kind == DocumentKind::Text).then_some(self.shingling);
+                let set = set_of_document(&record, shingling, &mut check_interrupts);
+                Value::Set(set.or_raise())
             }
+            RowKind::Signature(_) | RowKind::Bits => Value::Record(record),
         }
     }
 
@@ -243,6 +233,11 @@ fn check_columns(
     let signature_type = type_named(call.schema(), c"minhash_signature");
     let found = RowKind::of_column(&value, signature_type);
     let (kind, value) = found.unwrap_or_else(|| value.reject("second", VALID));
+    let kind = match kind {
+        // Only the set is needed, not the record of a document that is also signed.
+        RowKind::Document(kind) => RowKind::Contained(kind),
+        kind => kind,
+    };
     let bound = match kind {
         RowKind::Bits => options::distance_argument(call, 2).into(),
         _ => options::threshold_argument(call, 2),

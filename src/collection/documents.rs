@@ -96,41 +96,20 @@ pub fn set_of_document(
     }
 }
 
-/// Documents of one kind, by number.
-pub struct Documents {
-    pub kind: DocumentKind,
-    records: Records,
-}
-
-impl Documents {
-    pub fn new(kind: DocumentKind) -> Self {
-        Self {
-            kind,
-            records: Records::new(share_of_work_mem_bytes()),
+/// Returns a closure that appends the record with a given number to a list. If the records are those of texts, it
+/// appends the text in UTF-8.
+pub fn record_reader(
+    records: &mut Records,
+    kind: Option<DocumentKind>,
+) -> impl FnMut(u32, &mut Vec<u8>) {
+    let mut buffer = Vec::new();
+    move |number, list| match kind {
+        Some(DocumentKind::Text) => {
+            stored_texts::read(records, number as usize, &mut buffer, list);
         }
-    }
-
-    /// Appends a record that [`DocumentKind::push_record`] made.
-    pub fn push(&mut self, record: &[u8]) {
-        self.records.push(record);
-    }
-
-    /// Appends a document to `list`: its text in UTF-8, or the sorted hashes of its set, 8 bytes each. `buffer` is
-    /// scratch space.
-    pub fn read(&mut self, number: u32, buffer: &mut Vec<u8>, list: &mut Vec<u8>) {
-        let (records, number) = (&mut self.records, number as usize);
-        match self.kind {
-            DocumentKind::Text => stored_texts::read(records, number, buffer, list),
-            DocumentKind::TextSet | DocumentKind::HashSet => {
-                let set = records.read(number, buffer);
-                list.try_extend_from_slice(set).or_raise();
-            }
+        _ => {
+            let stored = records.read(number as usize, &mut buffer);
+            list.try_extend_from_slice(stored).or_raise();
         }
-    }
-
-    /// Returns a closure that appends the document with a given number to a list.
-    pub fn reader(&mut self) -> impl FnMut(u32, &mut Vec<u8>) {
-        let mut buffer = Vec::new();
-        move |number, list| self.read(number, &mut buffer, list)
     }
 }

@@ -1,15 +1,13 @@
 //! Groups identical rows into items, so that later steps need not look at copies one by one. A row with exceptions is
 //! an item of its own.
 
-use crate::collection::documents::{Documents, set_of_document, set_record};
+use crate::collection::documents::set_record;
 use crate::collection::outlines::{Digest, digest, read_digest};
 use crate::collection::reading::Collection;
-use crate::collection::sweep::sweep;
 use crate::pg::partitions::Partitions;
 use crate::pg::prelude::*;
 use neardup::candidates::Sides;
 use neardup::set::sort;
-use neardup::shingle::Shingling;
 
 const NONE: u32 = u32::MAX;
 
@@ -29,9 +27,8 @@ impl Items {
     pub fn of(collection: &mut Collection) -> Self {
         let rows = collection.rows();
         let mut digests = digests_alike(&mut collection.outlines, rows);
-        let shingling = collection.shingling();
-        if let Some(documents) = &mut collection.documents {
-            tell_sets_apart(&mut digests, documents, shingling);
+        if collection.documents().is_some() {
+            tell_sets_apart(&mut digests, collection);
         }
         digests.retain(|(_, row)| !collection.exceptions.has(*row));
         Self::of_digests(&digests, rows as usize)
@@ -153,11 +150,7 @@ fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
 }
 
 /// Mixes the digest of the set of shingles into the digests of rows that have the same signature.
-fn tell_sets_apart(
-    digests: &mut [(Digest, u32)],
-    documents: &mut Documents,
-    shingling: Option<Shingling>,
-) {
+fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection) {
     let (mut places, mut rows) = (Vec::new(), Vec::new());
     let mut place = 0;
     for same in digests.chunk_by(|a, b| a.0 == b.0) {
@@ -167,16 +160,10 @@ fn tell_sets_apart(
         }
         place += same.len();
     }
-    if rows.is_empty() {
-        return;
-    }
-    let mut progress = Progress::begin("comparing identical signatures", rows.len());
     let mut places = places.into_iter();
-    sweep(
-        &mut progress,
-        rows.into_iter(),
-        &mut documents.reader(),
-        &|document, made, check| made.try_push(set_digest(document, shingling, check)?),
+    collection.for_each_set(
+        ("comparing identical signatures", &rows),
+        &|set, made| made.try_push(digest(&set_record(set)?)),
         &mut |_, made| {
             let place = places.next().expect("a place for every row");
             let (signature, (low, high)) = (digests[place].0, made[0]);
@@ -184,18 +171,4 @@ fn tell_sets_apart(
         },
     );
     digests.sort_unstable();
-}
-
-/// Returns the digest of a document's set. With `shingling`, the document is a text.
-fn set_digest(
-    document: &[u8],
-    shingling: Option<Shingling>,
-    check: &mut dyn FnMut(),
-) -> Result<Digest> {
-    if shingling.is_none() {
-        return Ok(digest(document));
-    }
-    Ok(digest(&set_record(&set_of_document(
-        document, shingling, check,
-    )?)?))
 }

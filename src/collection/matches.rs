@@ -12,7 +12,6 @@ use crate::collection::outlines::{Outlining, Verified};
 use crate::collection::partners::Lacking;
 use crate::collection::reading::Collection;
 use crate::collection::search::{PartnerSearch, TokenSource};
-use crate::collection::verify::RowSimilarity;
 use crate::pg::error::hold_interrupts;
 use crate::pg::prelude::*;
 use neardup::bands::plan::VerifiedPlan;
@@ -31,26 +30,21 @@ pub struct Matches {
 
 impl Matches {
     /// Prepares the search; returns None for a collection without rows.
-    pub fn of(mut collection: Collection) -> Option<Self> {
+    pub fn of(collection: Collection) -> Option<Self> {
         let (rows, threshold) = (collection.rows(), collection.threshold);
         if rows == 0 {
             return None;
         }
-        let items = Items::of(&mut collection);
+        let mut measured = Measured::of(collection);
+        let collection = &mut measured.collection;
         let mut outlines = std::mem::replace(&mut collection.outlines, Records::new(0));
         if let Some(Verified { plan, .. }) = collection.outlining.and_then(|of| of.verified) {
             check_bands(&plan, rows, threshold);
         }
-        let similarity = RowSimilarity::of(&collection);
         let outlining = collection.outlining.as_ref();
         Some(Self {
-            search: outlining.map(|outlining| search(outlining, &mut outlines, &items)),
-            measured: Measured {
-                collection,
-                items,
-                similarity,
-                threshold,
-            },
+            search: outlining.map(|outlining| search(outlining, &mut outlines, &measured.items)),
+            measured,
         })
     }
 
@@ -64,9 +58,9 @@ impl Matches {
             });
         }
         let distance = measured.collection.distance.unwrap_or(0);
-        let strings = &mut measured.collection.values;
+        let strings = &mut measured.collection.records;
         for (length, items) in bit_strings::by_length(strings, &measured.items) {
-            let strings = &mut measured.collection.values;
+            let strings = &mut measured.collection.records;
             let same_length = (length, &items[..]);
             let mut search = bit_strings::search(strings, &measured.items, same_length, distance);
             measured.threshold = bit_strings::share_of_equal(length, distance);
@@ -80,20 +74,14 @@ impl Matches {
     /// Calls `visit` once for every pair of similar rows. The earlier row comes first; in a join, it is the row of side
     /// a.
     pub fn for_each_pair(&mut self, visit: Visit<'_>) {
-        for item in over("pairing copies", 0..self.measured.items.len()) {
-            self.measured.visit_identical(item, visit);
-        }
+        self.measured.visit_copies(visit);
         self.for_each_batch(&mut |measured, batch| {
             let sides_of = |kept| measured.items.sides(batch.item(kept), &measured.collection);
             let sides = collected((0..batch.tokens.rows()).map(sides_of)).or_raise();
             let pairs = batch.pairs(&|kept| sides[kept as usize]);
-            let threshold = measured.threshold;
-            measured.compare_all(pairs, &batch, threshold, &mut |measured, (a, b), found| {
-                if let Some(similarity) = found {
-                    let items = (batch.item(a), batch.item(b));
-                    measured.visit_similar(items, similarity, visit);
-                }
-            });
+            let count = pairs.len;
+            let pairs = pairs.map(|(a, b)| (batch.item(a), batch.item(b)));
+            measured.visit_pairs(pairs, count, visit);
         });
     }
 
@@ -101,15 +89,10 @@ impl Matches {
     /// `most` partners or all that exist. Copies are paired first. A row chosen by other rows can have more than `most`
     /// partners.
     pub fn for_each_partner(&mut self, most: u32, visit: Visit<'_>) {
-        let measured = &self.measured;
-        let mut lacking = Lacking::after_copies(&measured.items, most, &mut |x, y, similarity| {
-            visit(measured.keys(x.min(y), x.max(y)), similarity);
-        });
+        let mut lacking = Lacking::after_copies(&self.measured, most, visit);
         self.for_each_batch(&mut |measured, batch| {
             measured.compute_sets(&batch);
-            lacking.search(measured, &batch, &mut |measured, x, y, similarity| {
-                visit(measured.keys(x.min(y), x.max(y)), similarity);
-            });
+            lacking.search(measured, &batch, visit);
         });
     }
 
@@ -134,18 +117,14 @@ impl Matches {
             measured.compute_sets(&batch);
             let sets =
                 batch.connect(&mut |a, b| measured.kept_similarity(&batch, (a, b), 0.0).is_some());
+            let count = batch.tokens.rows() as usize;
             let others = (0..batch.tokens.rows())
-                .map(|kept| (sets.find(kept), kept))
-                .filter(|(canonical, kept)| canonical != kept);
-            measured.compare_all(
-                others,
-                &batch,
-                0.0,
-                &mut |measured, (first, kept), found| {
-                    let (item, first) = (batch.item(kept), measured.row(&batch, first));
-                    members.put_item(&measured.items, item, first, found.unwrap_or(0.0));
-                },
-            );
+                .map(|kept| (batch.item(sets.find(kept)), batch.item(kept)))
+                .filter(|(canonical, item)| canonical != item);
+            measured.compare_all(others, count, 0.0, &mut |measured, (first, item), found| {
+                let (items, similarity) = (&measured.items, found.unwrap_or(0.0));
+                members.put_item(items, item, items.first_row(first), similarity);
+            });
         });
         self.visit_members(members, visit);
     }

@@ -2,22 +2,18 @@
 
 use crate::collection::batch::Batch;
 use crate::collection::compare::compare_pairs;
-use crate::collection::documents::set_of_document;
+use crate::collection::documents::record_reader;
 use crate::collection::items::Items;
-use crate::collection::reading::Collection;
-use crate::collection::sweep::{read_stored, sweep};
+use crate::collection::reading::{Collection, PairMeasure};
 use crate::collection::verify::RowSimilarity;
 use crate::pg::prelude::*;
 use neardup::bands::element_key;
 use neardup::candidates::{Frequencies, Prefixes, choose_prefix};
 
-/// Appends values made from a set to a list. Runs in any thread.
-pub type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
-
 /// Receives the keys of two rows and their similarity.
 pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 
-/// Receives two kept items and their similarity, or None below the threshold.
+/// Receives two items and their similarity, or None below the threshold.
 type HandOn<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), Option<f64>);
 
 /// Assumed number of elements per set, by which the number of counters is chosen. With fewer counters, more elements
@@ -33,6 +29,16 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Returns the items of a collection.
+    pub fn of(mut collection: Collection) -> Self {
+        Self {
+            items: Items::of(&mut collection),
+            similarity: RowSimilarity::of(&collection),
+            threshold: collection.threshold,
+            collection,
+        }
+    }
+
     /// Returns the similarity of the kept items `a` and `b`, or None if it is below the threshold or `least`, or if
     /// their rows are an exception.
     pub fn kept_similarity(
@@ -62,7 +68,7 @@ impl Measured {
     /// Makes documents that share a token with very many others look for partners under the elements of their sets,
     /// unless this takes more memory than the tokens and more than a quarter of work_mem.
     pub fn tell_apart(&mut self, batch: &mut Batch) {
-        if self.collection.documents.is_none() {
+        if self.collection.documents().is_none() {
             return;
         }
         let kept = 0..batch.tokens.rows();
@@ -74,16 +80,14 @@ impl Measured {
         let threshold = self.threshold;
         let most = (work_mem_bytes() / 4).max(batch.tokens.bytes());
         let mut counts = Frequencies::new(ELEMENTS * hot.len(), most).or_raise();
-        for_each_set(
-            &mut self.collection,
+        self.collection.for_each_set(
             ("counting elements", &rows),
             &|set, tokens| tokens.try_extend(set.iter().map(|element| element_key(*element))),
             &mut |_, tokens| tokens.iter().for_each(|token| counts.add(&[*token])),
         );
         let mut prefixes = Prefixes::new(batch.tokens.rows(), threshold).or_raise();
         let mut kept = hot.iter();
-        for_each_set(
-            &mut self.collection,
+        self.collection.for_each_set(
             ("choosing elements", &rows),
             &|set, chosen| choose_prefix(set, threshold, &counts, chosen),
             &mut |_, chosen| {
@@ -104,52 +108,58 @@ impl Measured {
             return;
         }
         let rows = collected(batch.likely().map(|kept| self.row(batch, kept))).or_raise();
-        let keep = |set: &[i64], made: &mut Vec<i64>| made.try_extend_from_slice(set);
-        for_each_set(
-            &mut self.collection,
+        self.collection.for_each_set(
             ("computing sets", &rows),
-            &keep,
+            &|set, made| made.try_extend_from_slice(set),
             &mut |row, set| self.similarity.keep(row, set),
         );
     }
 
-    /// Compares pairs of kept items, and passes them to `hand_on` in order, each with its similarity, or None below
-    /// `threshold`.
+    /// Calls `visit` for the rows of those of about `count` pairs of items that reach the threshold.
+    pub fn visit_pairs(
+        &mut self,
+        pairs: impl Iterator<Item = (u32, u32)>,
+        count: usize,
+        visit: Visit<'_>,
+    ) {
+        let threshold = self.threshold;
+        self.compare_all(pairs, count, threshold, &mut |measured, items, found| {
+            if let Some(similarity) = found {
+                measured.visit_similar(items, similarity, visit);
+            }
+        });
+    }
+
+    /// Compares about `count` pairs of items, and passes them to `hand_on` in order, each with its similarity, or None
+    /// below `threshold`.
     pub fn compare_all(
         &mut self,
         pairs: impl Iterator<Item = (u32, u32)>,
-        batch: &Batch,
+        count: usize,
         threshold: f64,
         hand_on: HandOn<'_>,
     ) {
         let kind = self.collection.record_kind();
-        let mut progress = Progress::begin("comparing", pairs.size_hint().1.unwrap_or_default());
+        let mut progress = Progress::begin("comparing", count);
         // Taken out because rows are read while `hand_on` borrows `self`.
-        let mut documents = self.collection.documents.take();
-        let mut values = std::mem::replace(&mut self.collection.values, Records::new(0));
-        let mut of_document = documents.as_mut().map(|documents| documents.reader());
-        let mut of_value = read_stored(&mut values);
-        let mut read = |row, record: &mut Vec<u8>| match &mut of_document {
-            Some(of_document) => of_document(row, record),
-            None => of_value(row, record),
-        };
+        let mut records = std::mem::replace(&mut self.collection.records, Records::new(0));
+        let mut read = record_reader(&mut records, self.collection.documents());
         let measured = &*self;
         let mut take = |pair, similarity| hand_on(measured, pair, similarity);
         compare_pairs((kind, threshold), &mut read, &mut take, |put| {
             for (a, b) in pairs {
                 progress.step();
-                put((a, b), [a, b].map(|kept| measured.row(batch, kept)));
+                put((a, b), [a, b].map(|item| measured.items.first_row(item)));
             }
         });
-        drop((of_document, of_value));
-        self.collection.documents = documents;
-        self.collection.values = values;
+        drop(read);
+        self.collection.records = records;
     }
 
     /// Calls `visit` for every pair of rows, one from each of two similar items.
-    pub fn visit_similar(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
+    fn visit_similar(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
         self.visit_across((a, b), similarity, visit);
-        if self.collection.first_side.is_some() {
+        if self.collection.first_side.is_some() && !self.is_ordered() {
             self.visit_across((b, a), similarity, visit);
         }
     }
@@ -159,16 +169,24 @@ impl Measured {
         [x, y].map(|row| unsafe { self.collection.keys.get(row) })
     }
 
-    /// Calls `visit` for the pairs among the rows of one item.
-    pub fn visit_identical(&self, item: u32, visit: Visit<'_>) {
-        if self.collection.first_side.is_some() {
-            return self.visit_across((item, item), 1.0, visit);
+    /// Calls `visit` for the pairs among the rows of every item.
+    pub fn visit_copies(&self, visit: Visit<'_>) {
+        for item in over("pairing copies", 0..self.items.len()) {
+            if self.is_ordered() || self.collection.first_side.is_some() {
+                self.visit_across((item, item), 1.0, visit);
+            } else {
+                let visit = &mut |x, y| self.visit_pair(x, y, 1.0, visit);
+                self.items.for_each_pair_within(item, visit);
+            }
         }
-        self.items
-            .for_each_pair_within(item, &mut |x, y| self.visit_pair(x, y, 1.0, visit));
     }
 
-    /// Calls `visit` for every pair of rows, one of item `a` on side a and one of item `b` on side b.
+    /// Returns whether a pair and its reverse are two pairs.
+    fn is_ordered(&self) -> bool {
+        self.collection.measure == PairMeasure::Containment
+    }
+
+    /// Calls `visit` for every pair of different rows, one of item `a` on side a and one of item `b` on side b.
     fn visit_across(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
         let theirs = self.items.rows(b).find(|&row| self.collection.sides(row).b);
         let ours = self
@@ -180,7 +198,11 @@ impl Measured {
                 .into_iter()
                 .flat_map(|first| self.items.rows_from(first))
             {
-                self.visit_pair(x.min(y), x.max(y), similarity, visit);
+                match self.is_ordered() {
+                    true if x == y => {}
+                    true => self.visit_pair(x, y, similarity, visit),
+                    false => self.visit_pair(x.min(y), x.max(y), similarity, visit),
+                }
             }
         }
     }
@@ -191,22 +213,4 @@ impl Measured {
         }
         check_interrupts();
     }
-}
-
-/// Calls `make` for the sets of `rows`, and calls `take` with the results in the same order.
-fn for_each_set<U: Send>(
-    collection: &mut Collection,
-    (stage, rows): (&'static str, &[u32]),
-    make: &MakeOfSet<'_, U>,
-    take: &mut dyn FnMut(u32, &[U]),
-) {
-    let shingling = collection.shingling();
-    let documents = collection.documents.as_mut().expect("sets of documents");
-    sweep(
-        &mut Progress::begin(stage, rows.len()),
-        rows.iter().copied(),
-        &mut documents.reader(),
-        &|document, made, check| make(&set_of_document(document, shingling, check)?, made),
-        take,
-    );
 }

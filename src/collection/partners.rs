@@ -2,15 +2,11 @@
 
 use crate::collection::batch::Batch;
 use crate::collection::items::Items;
-use crate::collection::measured::Measured;
+use crate::collection::measured::{Measured, Visit};
 use crate::pg::prelude::*;
 use bitvec::vec::BitVec;
 use neardup::candidates::KeyLists;
 use std::ops::ControlFlow;
-
-/// Receives a pair of rows and their similarity.
-type VisitCopies<'a> = &'a mut dyn FnMut(u32, u32, f64);
-type VisitRows<'a> = &'a mut dyn FnMut(&Measured, u32, u32, f64);
 
 const NONE: u32 = u32::MAX;
 
@@ -24,7 +20,8 @@ pub struct Lacking {
 impl Lacking {
     /// Pairs the rows of each item until each row has `most` partners or is paired with all the others. Returns the
     /// numbers of partners still lacking.
-    pub fn after_copies(items: &Items, most: u32, visit: VisitCopies<'_>) -> Self {
+    pub fn after_copies(measured: &Measured, most: u32, visit: Visit<'_>) -> Self {
+        let items = &measured.items;
         let (mut sizes, mut lacking) = (Vec::new(), Vec::new());
         for item in over("pairing copies", 0..items.len()) {
             let rows = collected(items.rows(item)).or_raise();
@@ -32,14 +29,15 @@ impl Lacking {
             sizes.try_push(others + 1).or_raise();
             lacking.try_push(most.saturating_sub(others)).or_raise();
             if others <= most {
-                items.for_each_pair_within(item, &mut |x, y| visit(x, y, 1.0));
+                items.for_each_pair_within(item, &mut |x, y| visit(measured.keys(x, y), 1.0));
                 continue;
             }
             // Pairs each row with the next `most / 2` rows, rounded up, in a circle.
             for (place, x) in rows.iter().enumerate() {
                 check_interrupts();
                 for next in 1..=most.div_ceil(2) as usize {
-                    visit(*x, rows[(place + next) % rows.len()], 1.0);
+                    let y = rows[(place + next) % rows.len()];
+                    visit(measured.keys(y.min(*x), y.max(*x)), 1.0);
                 }
             }
         }
@@ -72,7 +70,7 @@ impl Lacking {
 
     /// Pairs the rows of a batch with similar ones until every row has enough partners or all that exist. Looks under a
     /// row's rarest keys first.
-    pub fn search(&mut self, measured: &mut Measured, batch: &Batch, visit: VisitRows<'_>) {
+    pub fn search(&mut self, measured: &mut Measured, batch: &Batch, visit: Visit<'_>) {
         let tokens = &batch.tokens;
         let mut lists = KeyLists::new(tokens, &mut check_interrupts).or_raise();
         let mut partners = Partners {
@@ -96,7 +94,7 @@ impl Lacking {
                     let items = (item, batch.item(other));
                     let measured = &*measured;
                     self.pair(&measured.items, items, &mut |a, b| {
-                        visit(measured, a, b, similarity);
+                        visit(measured.keys(a.min(b), a.max(b)), similarity);
                     });
                     partners.put(kept, other);
                     partners.put(other, kept);

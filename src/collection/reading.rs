@@ -1,9 +1,12 @@
 //! Reads the rows of a query, and keeps the parts that the search for pairs needs.
 
-use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
+use crate::collection::documents::{
+    DocumentKind, record_reader, set_of_document, share_of_work_mem_bytes,
+};
 use crate::collection::exceptions::{ExceptedRows, Exceptions};
 use crate::collection::outlines::{Outlining, read_tokens};
 use crate::collection::rows::{OutlinedPiece, Piece, RecordKind, RowKind};
+use crate::collection::sweep::sweep;
 use crate::index::bound::Bound;
 use crate::minhash::datum::shingling;
 use crate::options;
@@ -45,10 +48,8 @@ pub struct Collection {
     pub keys: Keys,
     /// Keys of rows that are similar to no row, because their value or document is NULL or empty.
     pub without: Keys,
-    /// Signatures, bit strings or sets, if rows are compared by them.
-    pub values: Records,
-    /// Documents, if rows are compared by them.
-    pub documents: Option<Documents>,
+    /// What rows are compared by: documents, signatures, bit strings or sets.
+    pub records: Records,
     /// The outlines of all rows. The outline of a bit string, or of a set for containment, is only a digest.
     pub outlines: Records,
     /// The parameters of the outlines of signatures.
@@ -66,6 +67,9 @@ pub struct Collection {
 /// Receives the key, the value and the document of a row.
 pub type TakeRow<'a> =
     &'a mut dyn FnMut(Option<pg_sys::Datum>, Option<pg_sys::Datum>, Option<pg_sys::Datum>);
+
+/// Appends values made from a set to a list. Runs in any thread.
+pub type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
 
 /// The columns of the key and the value, and the column of the document, if there is one.
 type Columns = (CheckedColumn, CheckedColumn, Option<CheckedColumn>);
@@ -164,8 +168,7 @@ impl Collection {
             kind: None,
             keys: Keys::new(key_type),
             without: Keys::new(key_type),
-            values: Records::new(share_of_work_mem_bytes()),
-            documents: None,
+            records: Records::new(share_of_work_mem_bytes()),
             outlines: Records::new(share_of_work_mem_bytes()),
             outlining: None,
             waiting: Vec::new(),
@@ -230,9 +233,37 @@ impl Collection {
         }
     }
 
+    /// Returns the kind of the documents by which rows are compared, or None if they are compared otherwise.
+    pub fn documents(&self) -> Option<DocumentKind> {
+        self.kind?.documents()
+    }
+
+    /// Returns a closure that appends what a row is compared by to a list: a text in UTF-8, or its record.
+    pub fn reader(&mut self) -> impl FnMut(u32, &mut Vec<u8>) {
+        let kind = self.documents();
+        record_reader(&mut self.records, kind)
+    }
+
+    /// Calls `make` for the sets of `rows` in helper threads, and calls `take` with the results in the same order.
+    pub fn for_each_set<U: Send>(
+        &mut self,
+        (stage, rows): (&'static str, &[u32]),
+        make: &MakeOfSet<'_, U>,
+        take: &mut dyn FnMut(u32, &[U]),
+    ) {
+        let shingling = self.shingling();
+        sweep(
+            &mut Progress::begin(stage, rows.len()),
+            rows.iter().copied(),
+            &mut self.reader(),
+            &|document, made, check| make(&set_of_document(document, shingling, check)?, made),
+            take,
+        );
+    }
+
     /// Returns k, unit and fold of the documents, or None if they are sets or there are none.
     pub fn shingling(&self) -> Option<Shingling> {
-        match self.documents.as_ref()?.kind {
+        match self.documents()? {
             DocumentKind::Text => shingling(&self.outlining?.header),
             DocumentKind::TextSet | DocumentKind::HashSet => None,
         }
@@ -244,7 +275,7 @@ impl Collection {
             (Some(RowKind::Bits), _) => RecordKind::Bits,
             (Some(RowKind::Contained(_)), _) => RecordKind::Contained,
             (_, Some(shingling)) => RecordKind::Text(shingling),
-            _ if self.documents.is_some() => RecordKind::Set,
+            _ if self.documents().is_some() => RecordKind::Set,
             _ => RecordKind::Signature,
         }
     }
@@ -328,9 +359,6 @@ impl Collection {
                 "Let both queries yield documents of the same type, or neither.",
             );
         }
-        if before.is_none() {
-            self.documents = kind.documents().map(Documents::new);
-        }
     }
 
     /// Outlines the pieces that `feed` puts, with the help of other threads, and adds their rows in order.
@@ -383,9 +411,9 @@ impl Collection {
             if !self.may_join(outlining, outline) {
                 continue;
             }
-            match &mut self.documents {
-                Some(documents) => documents.push(document),
-                None => self.values.push(value),
+            match self.documents() {
+                Some(_) => self.records.push(document),
+                None => self.records.push(value),
             }
             self.outlines.push(outline);
             self.keys.push(key);

@@ -69,6 +69,11 @@ impl Piece {
         self.values.bytes() + self.documents.bytes()
     }
 
+    /// Returns the values of its rows, one after the other.
+    pub fn into_values(self) -> Vec<u8> {
+        self.values.items
+    }
+
     /// Adds a row. The types of its datums have been checked.
     pub fn push(
         &mut self,

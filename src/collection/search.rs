@@ -1,9 +1,10 @@
 //! Finds the items that may have partners by their tokens, and divides them into batches that fit into memory.
 
 use crate::collection::batch::{Batch, entry, rows, same_key};
+use crate::collection::documents::record_reader;
 use crate::collection::form::{Form, ITEM, Prefilter, Test};
 use crate::collection::outlines::{read_tokens, write_tokens};
-use crate::collection::sweep::{read_stored, sweep};
+use crate::collection::sweep::sweep;
 use crate::pg::partitions::Partitions;
 use crate::pg::prelude::*;
 use crate::pg::temporary_file::most_files;
@@ -178,7 +179,7 @@ fn link_test(form: &Form) -> Test {
 fn entries(kept: &mut Records, form: Form) -> (Partitions, Vec<u8>) {
     let rows = kept.len() as u32;
     let mut packed = with_room(link_test(&form).bytes() * rows as usize).or_raise();
-    let mut read_kept = read_stored(kept);
+    let mut read_kept = record_reader(kept, None);
     let mut read = |row, record: &mut Vec<u8>| {
         let start = record.len();
         read_kept(row, record);

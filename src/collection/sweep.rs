@@ -40,12 +40,3 @@ pub fn sweep<U: Send>(
         }
     });
 }
-
-/// Returns a closure that appends the record with a given number to a list.
-pub fn read_stored(records: &mut Records) -> impl FnMut(u32, &mut Vec<u8>) {
-    let mut buffer = Vec::new();
-    move |number, record| {
-        let stored = records.read(number as usize, &mut buffer);
-        record.try_extend_from_slice(stored).or_raise();
-    }
-}

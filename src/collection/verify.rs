@@ -2,17 +2,16 @@
 
 use crate::collection::compare::KeptRows;
 use crate::collection::documents::{
-    Documents, set_of_document, set_record, share_of_work_mem_bytes,
+    record_reader, set_of_document, set_record, share_of_work_mem_bytes,
 };
 use crate::collection::reading::Collection;
 use crate::collection::rows::RecordKind;
-use crate::collection::sweep::read_stored;
 use crate::pg::prelude::*;
 use neardup::shingle::Shingling;
 
 /// Computes the similarities of a collection's rows.
 pub struct RowSimilarity {
-    /// None without documents.
+    /// None unless the documents are texts.
     sets: Option<Sets>,
     kind: RecordKind,
     kept: KeptRows,
@@ -20,13 +19,17 @@ pub struct RowSimilarity {
 
 impl RowSimilarity {
     pub fn of(collection: &Collection) -> Self {
-        let kind = match collection.documents {
+        let shingling = collection.shingling();
+        let kind = match shingling {
             Some(_) => RecordKind::Set,
             None => collection.record_kind(),
         };
-        let documents = collection.documents.as_ref();
         Self {
-            sets: documents.map(|_| Sets::of(collection)),
+            sets: shingling.map(|shingling| Sets {
+                shingling,
+                computed: Records::new(share_of_work_mem_bytes()),
+                record_of: filled(0, collection.rows() as usize).or_raise(),
+            }),
             kind,
             kept: KeptRows::new(kind),
         }
@@ -41,7 +44,7 @@ impl RowSimilarity {
     ) -> Option<f64> {
         let mut read = |row: u32, record: &mut Vec<u8>| match &mut self.sets {
             Some(sets) => sets.read(collection, row, record),
-            None => read_stored(&mut collection.values)(row, record),
+            None => collection.reader()(row, record),
         };
         let [x, y] = rows.map(|row| self.kept.row(row, &mut read).0);
         let similarity = x.similarity(&y, self.kind, threshold, &mut check_interrupts);
@@ -56,38 +59,25 @@ impl RowSimilarity {
     }
 }
 
-/// The sets of documents. Each is computed once, when it is first needed.
+/// The sets of texts. Each is computed once, when it is first needed.
 struct Sets {
-    shingling: Option<Shingling>,
+    shingling: Shingling,
     computed: Records,
     /// For each row, the number of its record plus one, or 0 until its set is computed.
     record_of: Vec<u32>,
 }
 
 impl Sets {
-    fn of(collection: &Collection) -> Self {
-        let shingling = collection.shingling();
-        let texts = shingling.map_or(0, |_| collection.rows() as usize);
-        Self {
-            shingling,
-            computed: Records::new(share_of_work_mem_bytes()),
-            record_of: filled(0, texts).or_raise(),
-        }
-    }
-
     /// Appends the record of a row's set to `record`.
     fn read(&mut self, collection: &mut Collection, row: u32, record: &mut Vec<u8>) {
-        if self.shingling.is_none() {
-            return documents(collection).reader()(row, record);
-        }
         if self.record_of[row as usize] == 0 {
-            let mut document = Vec::new();
-            documents(collection).reader()(row, &mut document);
-            let set = set_of_document(&document, self.shingling, &mut check_interrupts);
+            let mut text = Vec::new();
+            collection.reader()(row, &mut text);
+            let set = set_of_document(&text, Some(self.shingling), &mut check_interrupts);
             self.keep(row, &set.or_raise());
         }
         let number = self.record_of[row as usize] - 1;
-        read_stored(&mut self.computed)(number, record);
+        record_reader(&mut self.computed, None)(number, record);
     }
 
     fn keep(&mut self, row: u32, set: &[i64]) {
@@ -96,9 +86,4 @@ impl Sets {
             self.record_of[row as usize] = self.computed.len() as u32;
         }
     }
-}
-
-fn documents(collection: &mut Collection) -> &mut Documents {
-    let documents = collection.documents.as_mut();
-    documents.expect("sets stand behind documents")
 }

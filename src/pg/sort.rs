@@ -108,12 +108,19 @@ impl RowSort {
         self.len
     }
 
+    /// Returns the distinct pairs (key, row), ascending.
+    pub fn pairs(self) -> impl Iterator<Item = (u32, u32)> {
+        let mut last = None;
+        let sorted = self.sort.sorted().map(|packed| packed as u64);
+        let distinct = sorted.filter(move |packed| last.replace(*packed) != Some(*packed));
+        distinct.map(|packed| ((packed >> 32) as u32, packed as u32))
+    }
+
     /// Calls `visit` with every key and its distinct rows, both ascending.
     pub fn for_each_group(self, visit: &mut dyn FnMut(u32, &[u32])) {
         let mut group: Vec<u32> = Vec::new();
         let mut current = None;
-        for packed in self.sort.sorted() {
-            let (key, row) = ((packed as u64 >> 32) as u32, packed as u32);
+        for (key, row) in self.pairs() {
             if current != Some(key) {
                 if let Some(key) = current {
                     visit(key, &group);
@@ -121,9 +128,7 @@ impl RowSort {
                 group.clear();
                 current = Some(key);
             }
-            if group.last() != Some(&row) {
-                group.try_push(row).or_raise();
-            }
+            group.try_push(row).or_raise();
         }
         if let Some(key) = current {
             visit(key, &group);
