@@ -74,7 +74,7 @@ impl Lookups {
             "counting elements",
             |sides| sides.b,
             &|set, keys| keys.try_extend(set.iter().copied().map(element_key)),
-            &mut |_, keys| keys.iter().for_each(|&key| counts.add(&[key])),
+            &mut |_, keys| keys.iter().for_each(|&key| counts.add(key)),
         );
         let words = elements.min(work_mem_bytes()).max(64).next_power_of_two() / 8;
         let mut lookups = Self {
@@ -86,14 +86,7 @@ impl Lookups {
             measured,
             "choosing elements",
             |sides| sides.a,
-            &|set, chosen| {
-                let mut tokens = Vec::new();
-                if let Some(needed) = rarest(set, threshold, &counts, &mut tokens)? {
-                    chosen.try_push(needed as u32)?;
-                    chosen.try_extend(tokens)?;
-                }
-                Ok(())
-            },
+            &|set, chosen| rarest(set, threshold, &counts, chosen),
             &mut |item, chosen| {
                 if let [needed, tokens @ ..] = chosen {
                     lookups.needed[item as usize] = *needed;

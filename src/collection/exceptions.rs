@@ -2,7 +2,7 @@
 
 use crate::pg::prelude::*;
 use crate::pg::sort::{ValueOrder, ValueSort};
-use bitvec::vec::BitVec;
+use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// Pairs of keys. Takes 8 bytes per pair, plus the keys.
@@ -88,50 +88,41 @@ impl Exceptions {
     }
 }
 
-/// The rows of a collection that have exceptions. Takes one bit for each row, and 8 bytes for each row with exceptions.
+/// The rows of a collection that have exceptions. Takes some 20 bytes for each.
 #[derive(Default)]
 pub struct ExceptedRows {
     exceptions: Option<Rc<Exceptions>>,
-    has_some: BitVec,
-    /// Rows in ascending order, each with the place of its key in the exceptions.
-    places: Vec<(u32, u32)>,
+    /// The places of the keys of these rows. Users do not choose row numbers, so a fast hash is safe.
+    places: FxHashMap<u32, u32>,
 }
 
 impl ExceptedRows {
     /// Finds the rows with exceptions, given the keys of all rows.
     pub fn of(exceptions: Rc<Exceptions>, keys: &Keys) -> Self {
-        let words = filled(0, keys.len().div_ceil(usize::BITS as usize)).or_raise();
-        let (mut has_some, mut places) = (BitVec::from_vec(words), Vec::new());
+        let mut places = FxHashMap::default();
         for row in 0..keys.len() as u32 {
             check_interrupts();
             // SAFETY: no other key in `keys` is read before the next row.
             if let Some(place) = exceptions.place(unsafe { keys.get(row) }) {
-                has_some.set(row as usize, true);
-                places.try_push((row, place)).or_raise();
+                places.try_reserve(1).or_raise();
+                places.insert(row, place);
             }
         }
         Self {
             exceptions: Some(exceptions),
-            has_some,
             places,
         }
     }
 
     /// Returns whether a row has an exception.
     pub fn has(&self, row: u32) -> bool {
-        self.has_some.get(row as usize).is_some_and(|has| *has)
+        self.places.contains_key(&row)
     }
 
     /// Returns whether rows `x` and `y` are an exception.
     pub fn contain(&self, [x, y]: [u32; 2]) -> bool {
-        if !self.has(x) || !self.has(y) {
-            return false;
-        }
-        let place = |row| {
-            let at = self.places.binary_search_by_key(&row, |place| place.0);
-            at.ok().map(|at| self.places[at].1)
-        };
-        let pairs = self.exceptions.as_ref().zip(place(x)).zip(place(y));
-        pairs.is_some_and(|((exceptions, x), y)| exceptions.contain(x, y))
+        let places = self.places.get(&x).zip(self.places.get(&y));
+        let pair = places.zip(self.exceptions.as_ref());
+        pair.is_some_and(|((x, y), exceptions)| exceptions.contain(*x, *y))
     }
 }

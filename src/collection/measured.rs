@@ -83,7 +83,7 @@ impl Measured {
         self.collection.for_each_set(
             ("counting elements", &rows),
             &|set, tokens| tokens.try_extend(set.iter().map(|element| element_key(*element))),
-            &mut |_, tokens| tokens.iter().for_each(|token| counts.add(&[*token])),
+            &mut |_, tokens| tokens.iter().for_each(|token| counts.add(*token)),
         );
         let mut prefixes = Prefixes::new(batch.tokens.rows(), threshold).or_raise();
         let mut kept = hot.iter();

@@ -16,7 +16,7 @@ use crate::pg::prelude::*;
 use crate::pg::progress::notice;
 use crate::pg::query::{Column, wrong_columns};
 use neardup::bands::plan::VerifiedPlan;
-use neardup::candidates::{GroupSizes, Sides, TokenCounts};
+use neardup::candidates::{GroupSizes, Sides};
 use neardup::minhash::{Header, SignatureUnit, Signing};
 use neardup::shingle::{Key, Shingling};
 use std::rc::Rc;
@@ -113,7 +113,7 @@ impl Collection {
         let mut collection = match (measure, &query.columns()[..]) {
             (PairMeasure::Resemblance, [_, column]) if is_bits(column) => {
                 let bound = Bound::Distance(options::distance_argument(call, 2));
-                Self::of_bound(call.argument_type(0), bound, pg_sys::InvalidOid)
+                Self::of_bound(call.argument_type(0), bound)
             }
             _ => {
                 let threshold = options::threshold_argument(call, 2);
@@ -126,25 +126,24 @@ impl Collection {
 
     /// Returns an empty collection for pairs within `bound`. Documents are signed with the defaults of `minhash`,
     /// except for the bound's shingling and a number of slots that suits the threshold.
-    pub fn of_bound(key_type: pg_sys::Oid, bound: Bound, signature_type: pg_sys::Oid) -> Self {
-        let signing = |threshold, shingling| Signing {
+    pub fn of_bound(key_type: pg_sys::Oid, bound: Bound) -> Self {
+        let document = RowKind::Document;
+        let (kind, threshold, cut) = match bound {
+            Bound::Distance(_) => (RowKind::Bits, 1.0, None),
+            Bound::Threshold(least) => (RowKind::Signature(None), least, None),
+            Bound::Share(least) => {
+                let cut = Some(Shingling::default());
+                (document(DocumentKind::HashSet), least, cut)
+            }
+            Bound::Resemblance(least, cut) => (document(DocumentKind::Text), least, Some(cut)),
+        };
+        let signing = cut.map(|shingling| Signing {
             shingling,
             slots: VerifiedPlan::slots(threshold),
             ..Signing::default()
-        };
-        let (kind, threshold, signing) = match bound {
-            Bound::Distance(_) => (RowKind::Bits, 1.0, Signing::default()),
-            Bound::Threshold(least) => (RowKind::Signature(None), least, Signing::default()),
-            Bound::Share(least) => {
-                let kind = RowKind::Document(DocumentKind::HashSet);
-                (kind, least, signing(least, Shingling::default()))
-            }
-            Bound::Resemblance(least, shingling) => {
-                let kind = RowKind::Document(DocumentKind::Text);
-                (kind, least, signing(least, shingling))
-            }
-        };
-        let mut collection = Self::new(key_type, signature_type, threshold, signing);
+        });
+        let signing = signing.unwrap_or_default();
+        let mut collection = Self::new(key_type, pg_sys::InvalidOid, threshold, signing);
         if let Bound::Distance(distance) = bound {
             collection.distance = Some(distance);
         }
@@ -218,7 +217,7 @@ impl Collection {
             return true;
         };
         let tokens = read_tokens(&outline[outlining.tokens()]).enumerate();
-        let shared = tokens.filter(|(band, token)| first_tokens.count(*band, *token) > 1);
+        let shared = tokens.filter(|(band, token)| first_tokens.size(*band, *token) > 1);
         shared.count() >= outlining.plan.needed
     }
 

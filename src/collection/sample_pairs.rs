@@ -70,10 +70,7 @@ impl SampledRows {
                 }
                 lowest.pop();
             }
-            lowest
-                .try_reserve(1)
-                .map_err(neardup::Error::from)
-                .or_raise();
+            lowest.try_reserve(1).or_raise();
             lowest.push((hash, keys.len() as u32));
             keys.push(Some(key));
             // SAFETY: the column is of type text or one stored like it.

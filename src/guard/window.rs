@@ -58,15 +58,9 @@ impl Window {
         let type_ = ColumnType::of(table.oid(), number).type_;
         // SAFETY: looks the type up in the catalog.
         let base = unsafe { pg_sys::getBaseType(type_) };
-        if ![
-            pg_sys::DATEOID,
-            pg_sys::TIMESTAMPOID,
-            pg_sys::TIMESTAMPTZOID,
-        ]
-        .contains(&base)
-        {
-            raise(
-                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        use pg_sys::{DATEOID, TIMESTAMPOID, TIMESTAMPTZOID};
+        if !matches!(base, DATEOID | TIMESTAMPOID | TIMESTAMPTZOID) {
+            wrong_type(
                 "near_dup_guard needs a point in time in the column of within",
                 "within= names a column of type date, timestamp or timestamptz.",
             );
@@ -212,8 +206,7 @@ pub unsafe fn microseconds(interval: pg_sys::Datum) -> i64 {
     let most = days.and_then(|days| days.checked_add(time));
     match most {
         Some(most) if month == 0 && most >= 0 => most,
-        _ => raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        _ => invalid(
             "by is not a nonnegative interval without months",
             "Months differ in length: give days, of 24 hours each, as in interval '30 days'.",
         ),

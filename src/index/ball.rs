@@ -105,7 +105,7 @@ impl Within<'_> {
                 let header = center.header;
                 let content = match header.empty {
                     true => String::from("empty"),
-                    false => digest(center.payload()),
+                    false => digest(center.payload),
                 };
                 format!("<{header}:{content},{threshold}>")
             }

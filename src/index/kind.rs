@@ -264,7 +264,7 @@ impl Kind {
         // SAFETY: guaranteed by the caller.
         self.cut_types().is_empty()
             || unsafe { DocumentClass::from_options(options) }
-                .is_some_and(|class| shingling == Some(*class.keys.shingling()))
+                .is_some_and(|class| shingling == Some(class.keys.shingling))
     }
 
     /// Returns the types of values and of balls. The extension is in `schema`.
@@ -353,7 +353,7 @@ impl Bound {
             _ => {
                 let header = Header::parse(parameters).ok();
                 let occurrence = self.occurrence(options, header.as_ref());
-                occurrence.map(|occurrence| occurrence.typical_share())
+                occurrence.map(|occurrence| occurrence.typical_share)
             }
         }
     }

@@ -17,24 +17,6 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Returns the measure, or None if `threshold` is out of range for `kind`.
-    pub fn new(
-        kind: Kind,
-        threshold: f64,
-        shingling: Option<Shingling>,
-        schema: pg_sys::Oid,
-    ) -> Option<Self> {
-        let datum = match kind {
-            Kind::Hamming => (threshold as i32).into_datum(),
-            _ => threshold.into_datum(),
-        };
-        Some(Self {
-            kind,
-            bound: kind.bound(datum?, shingling)?,
-            schema,
-        })
-    }
-
     /// Returns the minimum similarity or the maximum distance of near values.
     pub fn threshold(&self) -> f64 {
         match self.bound {

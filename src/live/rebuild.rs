@@ -7,7 +7,6 @@ use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::rows::{After, TrackedParameters, TrackedRows, duplicate_key};
 use crate::live::tracker::{Tracker, TrackerTable};
-use crate::pg::catalog::type_named;
 use crate::pg::prelude::*;
 use crate::pg::statement::Tuple;
 use neardup::cluster::live::NearCanonical;
@@ -100,18 +99,6 @@ fn exceptions(
     })))
 }
 
-/// Raises the error for a row without a key.
-///
-/// # Errors
-/// ERROR `not_null_violation`.
-fn null_key() -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
-        "the key of a row of the tracked table is NULL",
-        "The key of a tracker must not be NULL: give the row a key.",
-    )
-}
-
 struct Rebuild {
     measure: Measure,
     rows: TrackedRows,
@@ -131,7 +118,11 @@ impl Rebuild {
             tuple.text(column::STORED_KEY),
         );
         let Some(key) = present.as_ref().or(stored.as_ref()) else {
-            null_key();
+            raise(
+                PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
+                "the key of a row of the tracked table is NULL",
+                "The key of a tracker must not be NULL: give the row a key.",
+            )
         };
         let number = self.rows.number(key);
         if matches!(self.rows.get(number).after, After::There(_)) {
@@ -159,11 +150,10 @@ impl Rebuild {
             self.place_scope();
             self.scope = Some(scope);
         }
-        let Measure { bound, schema, .. } = self.measure;
-        let collection = self.collection.get_or_insert_with(|| {
-            let signature_type = type_named(schema, c"minhash_signature");
-            Collection::of_bound(pg_sys::INT8OID, bound, signature_type)
-        });
+        let bound = self.measure.bound;
+        let collection = self
+            .collection
+            .get_or_insert_with(|| Collection::of_bound(pg_sys::INT8OID, bound));
         collection.push(i64::from(number).into_datum(), value);
     }
 

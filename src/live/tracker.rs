@@ -16,7 +16,7 @@ use crate::pg::encoding::utf8;
 use crate::pg::relation::{self, Relation};
 use crate::pg::{condition, names};
 use neardup::shingle::Shingling;
-use pgrx::pg_sys;
+use pgrx::{IntoDatum, pg_sys};
 
 /// A tracker: the table that it follows, its own tables, and how it compares rows.
 pub struct Tracker {
@@ -119,7 +119,16 @@ impl Tracker {
             let (cut, direction) = rest.split_at_checked(kind.cut_types().len())?;
             let mut cut = CUT.into_iter().zip(cut);
             let shingling = cut.try_fold(Shingling::default(), with_text).ok();
-            let measure = Measure::new(kind, threshold.parse().ok()?, shingling, schema)?;
+            let threshold: f64 = threshold.parse().ok()?;
+            let bound = match kind {
+                Kind::Hamming => (threshold as i32).into_datum(),
+                _ => threshold.into_datum(),
+            };
+            let measure = Measure {
+                kind,
+                bound: kind.bound(bound?, shingling)?,
+                schema,
+            };
             let term = match direction.first() {
                 Some(direction) => Some(Term::directed(next()?, direction)?),
                 None => None,

@@ -8,7 +8,7 @@ use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;
 use crate::pg::aggregate::{self, internal};
 use crate::pg::prelude::*;
-use neardup::minhash::{Header, Signature, SignatureUnit, UNFILLED, combine, sketch};
+use neardup::minhash::{Header, Signature, SignatureUnit, Sketch, UNFILLED, combine};
 use neardup::shingle::Key;
 use pgrx::Internal;
 use pgrx::prelude::*;
@@ -26,7 +26,7 @@ struct UnionState {
     header: Header,
     /// The seed of the elements' hashes; 0 for a union of signatures.
     seed: i64,
-    slots: &'static mut [u32],
+    sketch: Sketch<&'static mut [u32]>,
     pending: &'static mut [u64],
     pending_count: usize,
 }
@@ -43,7 +43,7 @@ impl UnionState {
             aggregate::new_state(call, hint, |context| Self {
                 header,
                 seed,
-                slots: aggregate::array(context, header.slots.into(), UNFILLED),
+                sketch: Sketch(aggregate::array(context, header.slots.into(), UNFILLED)),
                 pending: aggregate::array(context, FIRST_PENDING, 0),
                 pending_count: 0,
             })
@@ -71,25 +71,21 @@ impl UnionState {
                 pg_sys::pfree(before);
             }
         } else {
-            sketch::add(self.slots, self.pending);
+            self.sketch.add(self.pending);
             self.pending_count = 0;
         }
     }
 
-    fn merge(&mut self, other: &[u32]) {
-        sketch::merge(self.slots, other);
-    }
-
-    /// Returns the slots with the pending elements added. Leaves the state unchanged: an aggregate that is used as a
+    /// Returns the sketch with the pending elements added. Leaves the state unchanged: an aggregate that is used as a
     /// window function continues after its result has been read.
-    fn finished_slots(&self) -> Vec<u32> {
-        let mut slots = self.slots.to_vec();
-        sketch::add(&mut slots, &self.pending[..self.pending_count]);
-        slots
+    fn finished(&self) -> Sketch {
+        let mut sketch = Sketch(self.sketch.slots().to_vec());
+        sketch.add(&self.pending[..self.pending_count]);
+        sketch
     }
 
     fn encode(&self) -> Vec<u8> {
-        sketch::encode(&self.finished_slots(), self.header)
+        self.finished().encode(self.header)
     }
 }
 
@@ -152,7 +148,7 @@ fn minhash_union_add(state: Internal, m: Option<StoredSignature<'_>>, call: Call
         unsafe { UnionState::new(&call, signature.header, 0) }
     });
     state.header.check_comparable(&signature.header).or_raise();
-    state.merge(&signature.slots().collect::<Vec<_>>());
+    state.sketch.merge(&signature.slots().collect::<Vec<_>>());
     internal(Some(state))
 }
 
@@ -167,7 +163,7 @@ fn minhash_agg_combine(state: Internal, other: Internal, call: Call) -> Internal
     let state =
         state.unwrap_or_else(|| unsafe { UnionState::new(&call, other.header, other.seed) });
     state.header.check_comparable(&other.header).or_raise();
-    state.merge(&other.finished_slots());
+    state.sketch.merge(other.finished().slots());
     internal(Some(state))
 }
 
@@ -193,7 +189,7 @@ fn minhash_agg_deserialize(bytes: &[u8], _unused: Internal, call: Call) -> Inter
     combine::check_full_width(&signature).or_raise();
     // SAFETY: PostgreSQL passes the current call.
     let state = unsafe { UnionState::new(&call, signature.header, i64::from_le_bytes(*seed)) };
-    state.merge(&signature.slots().collect::<Vec<_>>());
+    state.sketch.merge(&signature.slots().collect::<Vec<_>>());
     internal(Some(state))
 }
 

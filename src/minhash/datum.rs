@@ -3,7 +3,7 @@
 
 use crate::pg::prelude::*;
 use crate::pg::varlena::{Varlena, argument, result};
-use neardup::minhash::{Header, Signature, SignatureUnit};
+use neardup::minhash::{Header, Signature};
 use neardup::shingle::Shingling;
 use neardup::text::Unit;
 
@@ -57,11 +57,6 @@ result!(NewSignature, "minhash_signature");
 
 /// Returns k, unit and fold of a signature's document, or None if the signature was not made from text.
 pub fn shingling(header: &Header) -> Option<Shingling> {
-    let unit = match header.unit {
-        SignatureUnit::Word => Unit::Word,
-        SignatureUnit::Char => Unit::Char,
-        SignatureUnit::Stop => Unit::Stop,
-        SignatureUnit::Set | SignatureUnit::Lexeme | SignatureUnit::Imported => return None,
-    };
+    let unit = Unit::from_repr((header.unit as u8).checked_sub(1)?)?;
     Some(Shingling::new(i64::from(header.k), unit, header.fold).or_raise())
 }

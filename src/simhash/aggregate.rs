@@ -110,8 +110,8 @@ fn simhash_agg_deserialize(bytes: &[u8], _unused: Internal, call: Call) -> Inter
 /// Returns the SimHash, or NULL if no term has a weight other than 0.
 #[pg_extern(immutable, parallel_safe)]
 fn simhash_agg_result(state: Internal) -> Option<NewBits> {
-    let state = aggregate::state::<SumState>(state)?;
-    (!state.sums.is_empty()).then(|| NewBits::new(state.sums.signature()))
+    let sums = &aggregate::state::<SumState>(state)?.sums;
+    sums.signature().map(NewBits::new)
 }
 
 pgrx::extension_sql_file!(

@@ -68,7 +68,7 @@ fn simhash_terms(
             add(&mut sums, &key, &term, weight).or_raise();
         }
     }
-    signature(&sums)
+    sums.signature().map(NewBits::new)
 }
 
 /// Returns the SimHash of a document's lexemes, or NULL if there are none. A lexeme's frequency is the number of its
@@ -91,7 +91,7 @@ fn simhash_lexemes(
         let weight = weighting.weight(lexeme.frequency) * lexeme.mean_weight;
         add(&mut sums, &key, &lexeme.lexeme, weight).or_raise();
     }
-    signature(&sums)
+    sums.signature().map(NewBits::new)
 }
 
 /// Checks and returns the number of bits of a SimHash.
@@ -105,10 +105,6 @@ fn weighting(name: &Text<'_>) -> Weighting {
 
 fn add(sums: &mut Sums, key: &Key, term: &[u8], weight: f64) -> neardup::Result<()> {
     sums.add(key.element_hash(term), fixed_point(weight)?)
-}
-
-fn signature(sums: &Sums) -> Option<NewBits> {
-    (!sums.is_empty()).then(|| NewBits::new(sums.signature()))
 }
 
 pgrx::extension_sql_file!("../../sql/simhash/functions.sql", name = "simhash");

@@ -32,7 +32,6 @@ impl Error {
 }
 
 /// Quotes `name` for a message. A long name is cut, because it may be a whole document.
-#[must_use]
 pub fn quoted(name: &str) -> String {
     const LONGEST: usize = 64;
     match name.char_indices().nth(LONGEST) {
@@ -42,7 +41,6 @@ pub fn quoted(name: &str) -> String {
 }
 
 /// Returns the error for a `name` that is not one of the `valid` ones.
-#[must_use]
 pub fn unknown(what: &str, name: &str, valid: &[&str]) -> Error {
     Error::invalid(
         format!("unknown {what} {}", quoted(name)),

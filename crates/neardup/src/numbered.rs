@@ -51,17 +51,14 @@ impl NumberedTexts {
     }
 
     /// Returns the text with this `number`.
-    #[must_use]
     pub fn text(&self, number: u32) -> &[u8] {
         self.texts.part(number as usize)
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

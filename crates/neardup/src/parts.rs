@@ -34,12 +34,10 @@ impl<T> Parts<T> {
     }
 
     /// Returns the number of parts.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -87,10 +87,7 @@ pub fn intersection_size<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> u
 /// Returns the number of shared elements divided by the number of all elements, or 0 if a set is empty.
 pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     let shared = intersection_size(a, b, check);
-    if shared == 0 {
-        return 0.0;
-    }
-    shared as f64 / (a.len() + b.len() - shared) as f64
+    shared as f64 / (a.len() + b.len() - shared).max(1) as f64
 }
 
 /// Number of elements of each set that are compared with each other in one step.
@@ -173,11 +170,7 @@ fn equal_elements(a: &[i64; BLOCK], b: &[i64; BLOCK]) -> usize {
 
 /// Returns the share of `a` that is also in `b`, or 0 if a set is empty.
 pub fn containment<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
-    let shared = intersection_size(a, b, check);
-    if shared == 0 {
-        return 0.0;
-    }
-    shared as f64 / a.len() as f64
+    intersection_size(a, b, check) as f64 / a.len().max(1) as f64
 }
 
 /// Returns whether a set with `shared` of its `members` elements in another set reaches a containment of `threshold`.

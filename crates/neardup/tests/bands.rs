@@ -92,18 +92,18 @@ fn sizes_of_indexes() {
     let bands = Bands::for_threshold(128, 32, 0.8);
     let at = |threshold| {
         let occurrence = bands.occurrence(32, threshold)?;
-        Some((occurrence.keys(), occurrence.needed(), occurrence.probes()))
+        Some((occurrence.needed, occurrence.probes()))
     };
-    assert_eq!(at(0.8), Some((30, 5, 26)));
-    assert_eq!(at(0.9), Some((30, 18, 13)));
-    assert_eq!(at(1.0), Some((30, 30, 1)));
+    assert_eq!(at(0.8), Some((5, 26)));
+    assert_eq!(at(0.9), Some((18, 13)));
+    assert_eq!(at(1.0), Some((30, 1)));
     assert_eq!(at(0.5), None);
 }
 
 #[test]
 fn members_of_contained_sets() {
     let needed = |members, containment| {
-        Occurrence::contained(members, containment).map(|occurrence| occurrence.needed())
+        Occurrence::contained(members, containment).map(|occurrence| occurrence.needed)
     };
     assert_eq!(needed(100, 0.07), Some(7));
     assert_eq!(needed(3, 0.5), Some(2));
@@ -211,7 +211,7 @@ proptest! {
             let shared = band_keys(&a, &bands).zip(band_keys(&b, &bands)).filter(|(a, b)| a == b);
             let shared = shared.count();
             let occurrence = bands.occurrence(slot_bits.into(), threshold).unwrap();
-            prop_assert!(shared >= occurrence.needed());
+            prop_assert!(shared >= occurrence.needed);
             prop_assert!(shared > bands.bands - occurrence.probes());
             let estimate = similarity(equal, slots, slot_bits.into());
             let greatest = bands.greatest_similarity(slot_bits.into(), shared);
@@ -237,8 +237,8 @@ proptest! {
         match bands.occurrence(slot_bits, threshold) {
             // T is the smallest number of keys at which the bound reaches the threshold.
             Some(occurrence) => {
-                prop_assert!(greatest(occurrence.needed()) >= threshold);
-                prop_assert!(greatest(occurrence.needed() - 1) < threshold);
+                prop_assert!(greatest(occurrence.needed) >= threshold);
+                prop_assert!(greatest(occurrence.needed - 1) < threshold);
             }
             None => {
                 prop_assert!(threshold < index_threshold);
@@ -261,9 +261,9 @@ proptest! {
         };
         let occurrence = Occurrence::contained(members, containment).unwrap();
         let is_enough = |shared: usize| shared as f64 / members as f64 >= containment;
-        prop_assert!(is_enough(occurrence.needed()));
-        prop_assert!(!is_enough(occurrence.needed() - 1));
-        prop_assert_eq!(occurrence.keys(), members);
+        prop_assert!(is_enough(occurrence.needed));
+        prop_assert!(!is_enough(occurrence.needed - 1));
+        prop_assert_eq!(occurrence.probes(), members - occurrence.needed + 1);
     }
 
     #[test]
@@ -291,7 +291,7 @@ proptest! {
         prop_assert!(probe.iter().any(|key| keys.contains(key)));
         let intact = blocks.block_hashes(stored).zip(blocks.block_hashes(&query));
         let intact = intact.filter(|(a, b)| a == b).count();
-        prop_assert!(intact >= blocks.occurrence(asked as usize).unwrap().needed());
+        prop_assert!(intact >= blocks.occurrence(asked as usize).unwrap().needed);
         prop_assert!(blocks.least_distance(intact) <= asked as usize);
     }
 }

@@ -1,6 +1,6 @@
 //! Compares candidates and clusters with their definitions, over all pairs of rows.
 
-use neardup::candidates::{Frequencies, Sides, Tokens, choose, pairs_of_row};
+use neardup::candidates::{GroupSizes, Sides, Tokens, choose, pairs_of_row};
 use neardup::cluster::{Canonicals, UnionFind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -11,16 +11,26 @@ fn rows() -> impl Strategy<Value = Vec<Vec<u32>>> {
     prop::collection::vec(prop::collection::vec(token, 8), 0..40)
 }
 
-/// Returns the tokens of the kept rows, and the numbers of these rows.
-fn keep_all(rows: &[Vec<u32>], needed: usize, counters: usize) -> (Tokens, Vec<usize>) {
-    let mut counts = Frequencies::new(rows.len() * 8, counters).unwrap();
-    for row in rows {
-        counts.add(row);
+/// Returns the sizes of the groups of rows with the same token, in a table of `bytes` bytes.
+fn group_sizes<'a>(rows: impl Iterator<Item = &'a [u32]>, bytes: usize) -> GroupSizes {
+    let mut groups: BTreeMap<u64, usize> = BTreeMap::new();
+    for (band, token) in rows.flat_map(|row| row.iter().enumerate()) {
+        *groups.entry(GroupSizes::key(band, *token)).or_default() += 1;
     }
+    let mut sizes = GroupSizes::new(2 * bytes, bytes).unwrap();
+    for (key, rows) in groups.into_iter().filter(|(_, rows)| *rows > 1) {
+        sizes.add(key, rows);
+    }
+    sizes
+}
+
+/// Returns the tokens of the kept rows, and the numbers of these rows.
+fn keep_all(rows: &[Vec<u32>], needed: usize, bytes: usize) -> (Tokens, Vec<usize>) {
+    let sizes = group_sizes(rows.iter().map(|row| &row[..]), bytes);
     let mut tokens = Tokens::new(8, needed, rows.len()).unwrap();
     let kept = |&row: &usize| {
         let mut chosen = Vec::new();
-        let is_kept = choose(&rows[row], needed, &counts, &mut chosen).unwrap();
+        let is_kept = choose(&rows[row], needed, &sizes, &mut chosen).unwrap();
         tokens.push(chosen.into_iter()).unwrap();
         is_kept
     };
@@ -67,10 +77,10 @@ proptest! {
     fn every_pair_that_shares_enough_is_visited_once(
         rows in rows(),
         needed in 1usize..=8,
-        counters in prop::sample::select(vec![64usize, 4096]),
+        bytes in prop::sample::select(vec![128usize, 4096]),
         sides in prop::collection::vec((any::<bool>(), any::<bool>()), 40),
     ) {
-        let (tokens, kept) = keep_all(&rows, needed, counters);
+        let (tokens, kept) = keep_all(&rows, needed, bytes);
         let side = |row: usize| Sides { a: sides[row].0, b: sides[row].1 };
         let found: Vec<(usize, usize)> = visited(&tokens, &|row| side(kept[row as usize]))
             .into_iter()

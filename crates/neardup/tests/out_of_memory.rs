@@ -2,7 +2,7 @@
 //! same result as always.
 
 use neardup::align::{self, Costs, Matching};
-use neardup::candidates::{Frequencies, Tokens, choose};
+use neardup::candidates::{GroupSizes, Tokens, choose};
 use neardup::cluster::UnionFind;
 use neardup::memory::Grow;
 use neardup::minhash::{Header, Signature, Sketch};
@@ -295,12 +295,14 @@ fn edit_distances() {
 #[test]
 fn collections() {
     let row = |row: u32| [row % 3, row / 2, 5, 7];
-    let mut counts = Frequencies::new(1 << 16, 1 << 20).expect("memory");
+    let mut sizes = GroupSizes::new(1 << 16, 1 << 20).expect("memory");
     let mut tokens = Tokens::new(4, 2, 100_000).expect("memory");
-    (0..100_000).for_each(|number| counts.add(&row(number)));
+    for (band, token) in (0..100_000).flat_map(|number| row(number).into_iter().enumerate()) {
+        sizes.add(GroupSizes::key(band, token), 2);
+    }
     for number in 0..100_000 {
         let mut chosen = Vec::new();
-        choose(&row(number), 2, &counts, &mut chosen).expect("memory");
+        choose(&row(number), 2, &sizes, &mut chosen).expect("memory");
         tokens.push(chosen.into_iter()).expect("memory");
     }
     let group: Vec<u32> = (0..tokens.rows()).collect();

@@ -220,13 +220,13 @@ proptest! {
         let containing = Occurrence::contained(query.len(), threshold);
         prop_assert_eq!(containing.is_none(), query.is_empty());
         let directions = [
-            (containing.map(|occurrence| Needed::Elements(occurrence.needed())),
+            (containing.map(|occurrence| Needed::Elements(occurrence.needed)),
              expected(&|row| share(&query, row) >= threshold)),
             (Some(own_share(threshold, &query)), expected(&|row| share(row, &query) >= threshold)),
             (containing.map(|occurrence| Needed::Resembling {
                 similarity: threshold,
                 members: query.len(),
-                least: occurrence.needed(),
+                least: occurrence.needed,
                 levels: None,
             }), expected(&|row| jaccard(&list(row), &list(&query), &mut || ()) >= threshold)),
         ];
@@ -285,7 +285,7 @@ proptest! {
         let query = row.get(&rows);
         let keys = |set: &BTreeSet<i64>| set.iter().map(|e| element_key(*e)).collect::<Vec<u32>>();
         let numbered: Rows = (0..).zip(rows.iter().map(keys)).collect();
-        let least = Occurrence::contained(query.len(), threshold).map(|found| found.needed());
+        let least = Occurrence::contained(query.len(), threshold).map(|found| found.needed);
         type Measure<'m> = &'m dyn Fn(&BTreeSet<i64>) -> f64;
         let directions: [(Option<Needed>, Measure); 3] = [
             (least.map(Needed::Elements), &|row| share(query, row)),
@@ -393,7 +393,7 @@ proptest! {
             (used, taken) = (end, taken + 1);
         }
         let log = Log::parse(&page).unwrap();
-        prop_assert_eq!((log.len(), log.used()), (taken, used));
+        prop_assert_eq!((usize::from(log.rows), log.used()), (taken, used));
         let (places, set) = (LogQuery::places(&query).unwrap(), LogQuery::set(&query).unwrap());
         for (row, keys) in log.iter().zip(&rows) {
             let row = row.unwrap();

@@ -97,15 +97,14 @@ fn no_term_no_simhash() {
 #[test]
 fn a_tie_gives_zero() {
     let mut sums = Sums::new(Width::new(64).unwrap());
-    assert!(sums.is_empty());
+    assert_eq!(sums.signature(), None);
     sums.add(0b0110, 5).unwrap();
     sums.add(0b1100, 5).unwrap();
-    assert!(!sums.is_empty());
-    assert_eq!(as_words(&sums.signature()), [0b0100]);
+    assert_eq!(as_words(&sums.signature().unwrap()), [0b0100]);
     sums.add(0b1111, 1).unwrap();
-    assert_eq!(as_words(&sums.signature()), [0b1110]);
+    assert_eq!(as_words(&sums.signature().unwrap()), [0b1110]);
     sums.add(u64::MAX, -2).unwrap();
-    assert_eq!(as_words(&sums.signature()), [0b0100]);
+    assert_eq!(as_words(&sums.signature().unwrap()), [0b0100]);
 }
 
 #[test]
@@ -178,7 +177,7 @@ fn long_documents_are_summed_by_definition() {
             sums.add(key.element_hash(word.as_bytes()), weight).unwrap();
         }
         let found = simhash(&doc.join(" "), 1, 128, weighting);
-        assert_eq!(found, Some(sums.signature()), "{weighting:?}");
+        assert_eq!(found, sums.signature(), "{weighting:?}");
     }
 }
 
@@ -235,7 +234,7 @@ proptest! {
         prop_assert_eq!(&merged, &forward);
         for (bit, sum) in by_definition(&terms, 192).into_iter().enumerate() {
             if sum.abs() > 1e-3 {
-                prop_assert_eq!(forward.signature()[bit], sum > 0.0);
+                prop_assert_eq!(forward.signature().unwrap()[bit], sum > 0.0);
             }
         }
     }
@@ -276,7 +275,8 @@ fn the_share_of_differing_bits_is_the_angle() {
             bb += weight_b * weight_b;
         }
         let angle = (dot / (aa * bb).sqrt()).min(1.0).acos() / PI;
-        let differing = (a.signature() ^ b.signature()).count_ones() as f64 / bits as f64;
+        let differing =
+            (a.signature().unwrap() ^ b.signature().unwrap()).count_ones() as f64 / bits as f64;
         let error = (angle * (1.0 - angle) / bits as f64).sqrt();
         // Signs are not Gaussian: with few terms, the law is off by about 1 / terms of the angle.
         let bias = angle / terms as f64;

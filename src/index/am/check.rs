@@ -215,7 +215,7 @@ struct KnownRow {
 
 /// Returns a digest of a size, short enough to leave room for a row number.
 fn digest(size: RowSize) -> u16 {
-    (split_mix(size.to_bits().into()) >> 48) as u16
+    (split_mix(size.0.into()) >> 48) as u16
 }
 
 /// The rows of the row table in the order of their places in the table.

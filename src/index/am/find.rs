@@ -114,7 +114,7 @@ fn candidates(
     let mut newest = Vec::new();
     let query = needed.log_query(keys)?;
     log::for_each_page(index, meta, |start, log| {
-        let is_before = start + log.len() as u64 <= from;
+        let is_before = start + u64::from(log.rows) <= from;
         for (row, keys) in (start..).zip(log.iter()).take_while(|_| !is_before) {
             let shared = query.shared(keys?);
             if shared as usize >= needed.least() {

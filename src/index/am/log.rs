@@ -41,7 +41,7 @@ pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]
 pub fn next_row(index: &Index, tail: &Page, keys: usize) -> (u64, bool) {
     let log = parse(index, tail);
     let fits = log.used() + log::row_len(keys) <= PAYLOAD_LEN;
-    (tail.number() + log.len() as u64, fits)
+    (tail.number() + u64::from(log.rows), fits)
 }
 
 pub fn parse<'p>(index: &Index, page: &'p Page) -> Log<'p> {
@@ -73,7 +73,7 @@ pub fn end(index: &Index, meta: &Meta) -> u64 {
         };
         let page = index.read(tail);
         if let Some(PageType::Tail | PageType::Log) = page.kind() {
-            return page.number() + parse(index, &page).len() as u64;
+            return page.number() + u64::from(parse(index, &page).rows);
         }
         drop(page);
         check_interrupts();
@@ -153,7 +153,7 @@ pub fn for_each_page(
         }
         let log = Log::parse(page.payload()).map_err(Stop::at(block))?;
         look(start, log).map_err(Stop::at(block))?;
-        start += log.len() as u64;
+        start += u64::from(log.rows);
     }
     Ok(())
 }

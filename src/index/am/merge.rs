@@ -118,7 +118,7 @@ impl Merging<'_> {
         let mut end = meta.log_start;
         let mut rows = 0;
         let read = log::for_each_page(index, &meta, |start, log| {
-            end = start + log.len() as u64;
+            end = start + u64::from(log.rows);
             let first = (start - meta.log_start) as u32;
             rows += log::add_postings(&log, first, &mut postings)?;
             Ok(())
@@ -458,7 +458,7 @@ impl Directories for SegmentTree<'_, '_> {
             return Err(Stop::Restart(block));
         }
         let directory = Directory::parse(page.payload()).map_err(Stop::at(block))?;
-        if !directory::has_room(directory.len(), PAYLOAD_LEN) {
+        if !directory::has_room(directory.children(), PAYLOAD_LEN) {
             return Ok(false);
         }
         self.appended = Some((page, entry));

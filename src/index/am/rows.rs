@@ -67,14 +67,14 @@ pub struct RowEntry {
 impl RowEntry {
     /// Returns the entry of a row of this `size` at the place `tid` in the heap.
     pub fn new(tid: pg_sys::ItemPointerData, size: RowSize) -> Self {
-        let bits = size.to_bits();
+        let bits = size.0;
         let size = [bits as u16, (bits >> 16) as u16];
         Self { tid, size }
     }
 
     pub fn size(&self) -> RowSize {
         let [low, high] = self.size.map(u32::from);
-        RowSize::from_bits(high << 16 | low)
+        RowSize(high << 16 | low)
     }
 
     fn read(bytes: &[u8; ENTRY_LEN]) -> Self {

@@ -65,7 +65,7 @@ impl TableScan {
         let work = |(rows, documents): (Vec<SignedRow>, Parts<u8>), check: &mut dyn FnMut()| {
             let signed = documents.each(|doc, sizes_and_keys| {
                 let (keys, size) = class.keys.of_document(doc, check)?;
-                sizes_and_keys.try_push(size.to_bits())?;
+                sizes_and_keys.try_push(size.0)?;
                 sizes_and_keys.try_extend_from_slice(&keys)
             });
             Ok((rows, signed?))
@@ -79,7 +79,7 @@ impl TableScan {
                 if let Some(scope) = row.scope {
                     row_keys.within(scope, keys);
                 }
-                take_row(row.tid, row.parameters, keys, RowSize::from_bits(*size));
+                take_row(row.tid, row.parameters, keys, RowSize(*size));
             }
         };
         let mut count = 0.0;

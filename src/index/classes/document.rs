@@ -52,7 +52,7 @@ impl DocumentClass {
             return KeySearch::Nothing;
         }
         // A center cut into other shingles must be compared with every row.
-        if center.shingling != *self.keys.shingling() {
+        if center.shingling != self.keys.shingling {
             return KeySearch::Everything;
         }
         let (set, threshold, check) = (&center.set, center.threshold, &mut check_interrupts);

@@ -71,7 +71,7 @@ impl ComparedClass for HammingClass {
     }
 
     fn own_bound(&self) -> Option<Bound> {
-        Some(Bound::Distance(self.blocks.distance() as u32))
+        Some(Bound::Distance(self.blocks.distance as u32))
     }
 
     fn least_distance(&self, _center: &Within<'_>, shared: usize) -> f64 {

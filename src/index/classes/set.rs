@@ -35,12 +35,12 @@ impl ComparedClass for SetClass {
             return Some((KeySearch::Nothing, PARAMETERS));
         };
         let needed = match strategy {
-            CONTAINS => Needed::Elements(occurrence.needed()),
+            CONTAINS => Needed::Elements(occurrence.needed),
             // A Jaccard similarity of `share` implies that the row contains at least this share of the query.
             RESEMBLES => Needed::Resembling {
                 similarity: *share,
                 members: elements.len(),
-                least: occurrence.needed(),
+                least: occurrence.needed,
                 levels: None,
             },
             _ => Needed::OwnShare {

@@ -66,11 +66,7 @@ impl Similarity {
 }
 
 fn share(part: usize, whole: usize) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
+    part as f64 / whole.max(1) as f64
 }
 
 /// Returns the common chunks of at least `min_words` words, in the order of `a`. With [`Matching::Literal`], no two

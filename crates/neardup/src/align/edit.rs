@@ -31,7 +31,9 @@ pub fn edit_distance(
     }
     let mut pace = Pace::new(check);
     let [a, b] = code_points([a, b], &mut pace)?;
-    let (a, b) = without_common_ends(&a, &b);
+    let [start, end] = common_ends(&a, &b);
+    let end = end.min(a.len().min(b.len()) - start);
+    let [a, b] = [&a, &b].map(|text| &text[start..text.len() - end]);
     let max = max.unwrap_or(i64::MAX);
     if costs.insert + costs.delete == 0 {
         return Ok(Some(0));
@@ -40,12 +42,6 @@ pub fn edit_distance(
         Some(uniform) => uniform.distance(a, b, max, &mut pace),
         None => banded_distance(a, b, costs, max, &mut pace),
     }
-}
-
-fn without_common_ends<'s>(a: &'s [u32], b: &'s [u32]) -> (&'s [u32], &'s [u32]) {
-    let [start, end] = common_ends(a, b);
-    let end = end.min(a.len().min(b.len()) - start);
-    (&a[start..a.len() - end], &b[start..b.len() - end])
 }
 
 /// Returns the lengths of the longest common prefix and of the longest common suffix.

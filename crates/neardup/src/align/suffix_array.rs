@@ -15,10 +15,8 @@ const NONE: u32 = u32::MAX;
 /// # Errors
 /// `OutOfMemory`.
 pub(super) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Result<Vec<u32>> {
-    match text.len() {
-        0 => return Ok(Vec::new()),
-        1 => return filled(0, 1),
-        _ => {}
+    if text.is_empty() {
+        return Ok(Vec::new());
     }
     let level = SuffixLevel::new(text, letters, pace)?;
     let mut marks = Vec::new();

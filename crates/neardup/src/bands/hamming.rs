@@ -31,8 +31,8 @@ pub const MAX_KEYS: usize = 1024;
 /// `distance` differing bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HammingBlocks {
-    distance: usize,
-    blocks: usize,
+    pub distance: usize,
+    pub blocks: usize,
 }
 
 impl HammingBlocks {
@@ -54,14 +54,6 @@ impl HammingBlocks {
                 ),
             )),
         }
-    }
-
-    pub fn distance(&self) -> usize {
-        self.distance
-    }
-
-    pub fn blocks(&self) -> usize {
-        self.blocks
     }
 
     /// Returns the bits of block number `block` in a string of `length` bits. A string with fewer bits than blocks has

@@ -61,7 +61,7 @@ pub fn band_hashes<'a>(
             Some(slot_bytes) => &slot_bytes[slots],
             None => {
                 let width = usize::from(signature.header.slot_bits) / 8;
-                &signature.payload()[slots.start * width..slots.end * width]
+                &signature.payload[slots.start * width..slots.end * width]
             }
         };
         band_hash(digest, bands.bands, band, bytes)

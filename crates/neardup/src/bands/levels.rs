@@ -9,7 +9,7 @@ use super::tail::{MISSED, least_shared};
 
 /// The number of elements of a set, and its level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RowSize(u32);
+pub struct RowSize(pub u32);
 
 impl RowSize {
     /// The number of levels.
@@ -32,16 +32,6 @@ impl RowSize {
     /// Returns the number of elements, at most [`Self::MOST`].
     pub fn count(self) -> usize {
         self.0 as usize & Self::MOST
-    }
-
-    /// Returns the size as a number, for [`Self::from_bits`].
-    pub fn to_bits(self) -> u32 {
-        self.0
-    }
-
-    /// Converts a number made by [`Self::to_bits`] back to a size.
-    pub fn from_bits(bits: u32) -> Self {
-        Self(bits)
     }
 }
 

@@ -21,10 +21,13 @@ pub struct Minimum {
 /// The number of keys that rows within a bound of a query share with it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Occurrence {
-    keys: usize,
-    needed: usize,
-    minima: [Minimum; 2],
-    typical_share: f64,
+    /// T, the minimum number of keys that a row within the bound shares, 1 or more.
+    pub needed: usize,
+    /// A minimum over few keys and one over more keys. The first decides which rows become candidates, the second which
+    /// of them remain candidates.
+    pub minima: [Minimum; 2],
+    /// The share of the keys that values at the bound have in common on average.
+    pub typical_share: f64,
 }
 
 impl Occurrence {
@@ -35,7 +38,6 @@ impl Occurrence {
         // Each place leaves a key intact with a probability of `1 - 1 / keys`.
         let typical_share = (1.0 - 1.0 / keys as f64).powf(differing as f64);
         Some(Self {
-            keys,
             needed,
             minima: minima(keys, needed),
             typical_share,
@@ -53,32 +55,10 @@ impl Occurrence {
             .find(|&shared| reaches(shared, members, containment))
             .filter(|needed| (1..=members).contains(needed))?;
         Some(Self {
-            keys: members,
             needed,
             minima: minima(members, needed),
             typical_share: containment,
         })
-    }
-
-    /// Returns the number of the query's keys.
-    pub fn keys(&self) -> usize {
-        self.keys
-    }
-
-    /// Returns T, the minimum number of keys that a row within the bound shares: from 1 to [`Self::keys`].
-    pub fn needed(&self) -> usize {
-        self.needed
-    }
-
-    /// Returns the share of the keys that values at the bound have in common on average.
-    pub fn typical_share(&self) -> f64 {
-        self.typical_share
-    }
-
-    /// Returns a minimum over few keys and one over more keys. The first decides which rows become candidates, the
-    /// second which of them remain candidates.
-    pub fn minima(&self) -> [Minimum; 2] {
-        self.minima
     }
 
     /// Returns the smallest number of keys such that every row within the bound shares at least one of them,

@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn hamming_plans_hold_enough_bits() {
-        let blocks = |(length, of)| hamming_blocks(length, of).unwrap().unwrap().blocks();
+        let blocks = |(length, of)| hamming_blocks(length, of).unwrap().unwrap().blocks;
         let of = [(64, 3), (64, 0), (8, 2), (256, 12)];
         assert_eq!(of.map(blocks), [5, 1, 8, 14]);
         assert_eq!(hamming_blocks(8, 8).unwrap(), None);

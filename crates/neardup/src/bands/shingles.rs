@@ -13,11 +13,11 @@
 //! half of m decides the level. The key of a level above 0 is its number, at most [`KEYED_LEVELS`].
 
 use super::levels::{Levels, MISSED_AT_LEVEL, RowSize};
+use super::occurrence::Occurrence;
 use super::tail::least_shared;
 use crate::Result;
 use crate::hash::split_mix;
 use crate::memory::{Grow, with_room};
-use crate::set::reaches;
 use crate::shingle::{BLOCK, Key, Shingling, shingle_hashes};
 use std::iter::repeat_n;
 
@@ -31,7 +31,7 @@ pub const USUAL_KEYS: usize = 512;
 /// How keys are made from documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShingleKeys {
-    shingling: Shingling,
+    pub shingling: Shingling,
     most: usize,
     seed: u64,
 }
@@ -67,10 +67,6 @@ impl ShingleKeys {
             most,
             seed: split_mix(seed as u64),
         })
-    }
-
-    pub fn shingling(&self) -> &Shingling {
-        &self.shingling
     }
 
     /// Returns whether `key` is that of a level. Few shingles have such a key: one of 2^28.
@@ -268,11 +264,7 @@ const LAST: u32 = RowSize::LEVELS - 1;
 
 /// Returns the minimum number, above 0, that is at least the share `threshold` of a set's `members`.
 fn least_reaching(members: usize, threshold: f64) -> usize {
-    // The product may be rounded the wrong way.
-    let nearly = (threshold * members as f64) as usize;
-    let mut near = nearly.saturating_sub(1)..=nearly.saturating_add(1);
-    let least = near.find(|&shared| reaches(shared, members, threshold));
-    least.unwrap_or(members).max(1)
+    Occurrence::contained(members, threshold).map_or(members.max(1), |found| found.needed)
 }
 
 /// Returns the highest level at which the hash `mixed` is sampled.

@@ -1,6 +1,5 @@
 //! Approximate counts of the rows that have a token.
 
-use super::TokenCounts;
 use crate::Result;
 use crate::hash::{GOLDEN, finish};
 use crate::memory::filled;
@@ -39,19 +38,19 @@ impl Frequencies {
         })
     }
 
-    /// Counts the tokens of one row.
-    pub fn add(&mut self, tokens: &[u32]) {
-        for (band, &token) in tokens.iter().enumerate() {
-            let counter = place(band, token) & self.mask;
-            let count = self.read(counter);
-            if count < 2 || (count < 15 && self.heads(count - 1)) {
-                self.nibbles[(counter / 2) as usize] += 1 << (4 * (counter % 2));
-            }
+    /// Counts a row with `token`.
+    pub fn add(&mut self, token: u32) {
+        let count = self.count(token);
+        if count < 2 || (count < 15 && self.heads(count - 1)) {
+            let counter = place(0, token) & self.mask;
+            self.nibbles[(counter / 2) as usize] += 1 << (4 * (counter % 2));
         }
     }
 
+    /// Returns a count from 0 to 15 that rises with the number of rows.
     #[inline]
-    fn read(&self, counter: u64) -> u8 {
+    pub fn count(&self, token: u32) -> u8 {
+        let counter = place(0, token) & self.mask;
         (self.nibbles[(counter / 2) as usize] >> (4 * (counter % 2))) & 15
     }
 
@@ -60,14 +59,6 @@ impl Frequencies {
         self.coin = self.coin.wrapping_add(GOLDEN);
         finish(self.coin) >> (64 - u32::from(bits)) == 0
     }
-}
-
-impl TokenCounts for Frequencies {
-    fn count(&self, band: usize, token: u32) -> u8 {
-        self.read(place(band, token) & self.mask)
-    }
-
-    fn load(&self, _: &[u32]) {}
 }
 
 #[cfg(test)]
@@ -80,10 +71,10 @@ mod tests {
         let mut last = 0;
         for rows in [1, 2, 100, 10_000] {
             let before = if rows <= 2 { rows - 1 } else { 0 };
-            (before..rows).for_each(|_| counts.add(&[7]));
-            assert!(counts.count(0, 7) > last);
-            last = counts.count(0, 7);
+            (before..rows).for_each(|_| counts.add(7));
+            assert!(counts.count(7) > last);
+            last = counts.count(7);
         }
-        assert_eq!(counts.count(1, 7), 0);
+        assert_eq!(counts.count(8), 0);
     }
 }

@@ -1,6 +1,5 @@
 //! Approximate sizes of the groups of rows that share a key.
 
-use super::TokenCounts;
 use super::frequencies::place;
 use crate::Result;
 use crate::memory::filled;
@@ -69,6 +68,27 @@ impl GroupSizes {
         }
     }
 
+    /// Returns the approximate size of the group of a token: 1, or a number from 2 to 15 that rises with the size.
+    pub fn size(&self, band: usize, token: u32) -> u8 {
+        let key = Self::key(band, token);
+        let line = &self.lines[self.line(key)];
+        let (word, bits) = filter_place(key);
+        if line.filter[word] & bits != bits {
+            return 1;
+        }
+        let (byte, shift) = size_place(key);
+        (line.sizes[byte] >> shift & 15).max(2)
+    }
+
+    /// Returns the [`Self::size`] of each token of a row. Loads all lines at once: most are in no cache, and waiting
+    /// for one after the other takes 5 times as long.
+    pub(super) fn sizes<'a>(&'a self, row: &'a [u32]) -> impl Iterator<Item = u8> + 'a {
+        let line = |(band, token): (usize, &u32)| self.line(Self::key(band, *token));
+        let lines = row.iter().enumerate().map(line);
+        black_box(lines.fold(0, |all, line| all ^ self.lines[line].filter[0]));
+        (row.iter().enumerate()).map(|(band, token)| self.size(band, *token))
+    }
+
     /// Returns the line of `key`.
     #[inline]
     fn line(&self, key: u64) -> usize {
@@ -89,26 +109,6 @@ fn size_place(key: u64) -> (usize, u32) {
     ((key >> 27) as usize % SIZES, 4 * (key >> 26 & 1) as u32)
 }
 
-impl TokenCounts for GroupSizes {
-    fn count(&self, band: usize, token: u32) -> u8 {
-        let key = Self::key(band, token);
-        let line = &self.lines[self.line(key)];
-        let (word, bits) = filter_place(key);
-        if line.filter[word] & bits != bits {
-            return 1;
-        }
-        let (byte, shift) = size_place(key);
-        (line.sizes[byte] >> shift & 15).max(2)
-    }
-
-    /// Loads all lines at once: most are in no cache, and waiting for one after the other takes 5 times as long.
-    fn load(&self, row: &[u32]) {
-        let line = |(band, token): (usize, &u32)| self.line(Self::key(band, *token));
-        let lines = row.iter().enumerate().map(line);
-        black_box(lines.fold(0, |all, line| all ^ self.lines[line].filter[0]));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,10 +121,10 @@ mod tests {
     fn groups_are_told_from_single_rows() {
         let mut sizes = GroupSizes::new(1 << 15, 1 << 20).unwrap();
         tokens(0).for_each(|token| sizes.add(GroupSizes::key(3, token), 2));
-        assert!(tokens(0).all(|token| sizes.count(3, token) == 2));
+        assert!(tokens(0).all(|token| sizes.size(3, token) == 2));
         let others = |band, from| {
             tokens(from)
-                .filter(|&token| sizes.count(band, token) > 1)
+                .filter(|&token| sizes.size(band, token) > 1)
                 .count()
         };
         let found = others(4, 0) + others(3, 5000);
@@ -137,9 +137,9 @@ mod tests {
         let rows = |token: u32| 1usize << (token / 7919 % 20 + 1);
         tokens(0).for_each(|token| sizes.add(GroupSizes::key(0, token), rows(token)));
         let exact = |token: u32| (token / 7919 % 20 + 2).min(15) as u8;
-        assert!(tokens(0).all(|token| sizes.count(0, token) >= exact(token)));
+        assert!(tokens(0).all(|token| sizes.size(0, token) >= exact(token)));
         let too_large = tokens(0)
-            .filter(|&token| sizes.count(0, token) > exact(token))
+            .filter(|&token| sizes.size(0, token) > exact(token))
             .count();
         assert!(too_large < 800, "{too_large}");
     }

@@ -8,7 +8,7 @@
 //! elements come first, so that documents with enough text of their own do not meet under an element of the
 //! template.
 
-use super::{Frequencies, TokenCounts};
+use super::Frequencies;
 use crate::Result;
 use crate::bands::{Occurrence, element_key};
 use crate::memory::{Grow, collected, filled};
@@ -128,7 +128,7 @@ pub fn choose_prefix(
     let mut ordered = Vec::new();
     ordered.try_extend(set.iter().map(|element| {
         let token = element_key(*element);
-        (counts.count(0, token), token)
+        (counts.count(token), token)
     }))?;
     ordered.sort_unstable();
     ordered.truncate(all.max(larger));
@@ -203,7 +203,7 @@ mod tests {
     fn prefixes(sets: &[Vec<i64>], threshold: f64) -> Prefixes {
         let mut counts = Frequencies::new(1000, 1 << 12).expect("memory");
         for element in sets.iter().flatten() {
-            counts.add(&[element_key(*element)]);
+            counts.add(element_key(*element));
         }
         let mut prefixes = Prefixes::new(sets.len() as u32, threshold).expect("memory");
         for (row, set) in (0..).zip(sets) {

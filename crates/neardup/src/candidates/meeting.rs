@@ -19,13 +19,11 @@ fn mixed(element: i64) -> u64 {
 }
 
 /// Returns the counter of `element`. `counters` must be a power of two.
-#[must_use]
 pub fn counter(element: i64, counters: usize) -> usize {
     mixed(element) as usize & (counters - 1)
 }
 
 /// Returns the part, from 0 to `parts` - 1, to which `element` belongs.
-#[must_use]
 pub fn part(element: i64, parts: usize) -> usize {
     ((u128::from(mixed(element)) * parts as u128) >> 64) as usize
 }

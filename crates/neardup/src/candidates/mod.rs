@@ -22,4 +22,4 @@ pub use hot::{Prefixes, choose_prefix};
 pub use lists::KeyLists;
 pub use meeting::{Meeting, Member, counter, part, ranked_prefix};
 pub use prefix::rarest;
-pub use tokens::{Sides, TokenCounts, Tokens, choose, keys, pairs_of_row, token};
+pub use tokens::{Sides, Tokens, choose, keys, pairs_of_row, token};

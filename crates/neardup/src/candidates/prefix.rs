@@ -4,13 +4,13 @@
 //! The rarest elements are taken, because the fewest other sets have them (Chaudhuri, Ganti, Kaushik, "A primitive
 //! operator for similarity joins in data cleaning", ICDE 2006).
 
-use super::{Frequencies, TokenCounts};
+use super::Frequencies;
 use crate::Result;
 use crate::bands::{Occurrence, element_key};
-use crate::memory::Grow;
+use crate::memory::{Grow, collected};
 
-/// Fills `tokens` with the tokens of the rarest elements of `set`. Every set that contains the share `threshold` of it
-/// has at least one of these. Returns the minimum number of elements that such a set shares with it, or None for an
+/// Appends to `chosen` the minimum number of elements that every set that contains the share `threshold` of `set` shares
+/// with it, and then the tokens of the rarest elements, of which such a set has at least one. Appends nothing for an
 /// empty set, which nothing contains.
 ///
 /// # Errors
@@ -19,17 +19,17 @@ pub fn rarest(
     set: &[i64],
     threshold: f64,
     counts: &Frequencies,
-    tokens: &mut Vec<u32>,
-) -> Result<Option<usize>> {
-    tokens.clear();
+    chosen: &mut Vec<u32>,
+) -> Result<()> {
     let Some(occurrence) = Occurrence::contained(set.len(), threshold) else {
-        return Ok(None);
+        return Ok(());
     };
-    tokens.try_extend(set.iter().copied().map(element_key))?;
-    let rarity = |token: &u32| (counts.count(0, *token), *token);
+    let mut tokens = collected(set.iter().copied().map(element_key))?;
+    let rarity = |token: &u32| (counts.count(*token), *token);
     tokens.select_nth_unstable_by_key(occurrence.probes() - 1, rarity);
     tokens.truncate(occurrence.probes());
-    Ok(Some(occurrence.needed()))
+    chosen.try_push(occurrence.needed as u32)?;
+    chosen.try_extend_from_slice(&tokens)
 }
 
 #[cfg(test)]
@@ -51,17 +51,18 @@ mod tests {
         ) {
             let mut counts = Frequencies::new(1000, 1 << 12).expect("memory");
             for element in sets.iter().flatten() {
-                counts.add(&[element_key(*element)]);
+                counts.add(element_key(*element));
             }
-            let mut tokens = Vec::new();
             for part in &sets {
-                let needed = rarest(part, threshold, &counts, &mut tokens).expect("memory");
-                prop_assert_eq!(needed.is_none(), part.is_empty());
+                let mut chosen = Vec::new();
+                rarest(part, threshold, &counts, &mut chosen).expect("memory");
+                prop_assert_eq!(chosen.is_empty(), part.is_empty());
+                let Some((needed, tokens)) = chosen.split_first() else { continue };
                 let tokens: BTreeSet<u32> = tokens.iter().copied().collect();
                 for whole in &sets {
                     let has_one = whole.iter().any(|element| tokens.contains(&element_key(*element)));
                     let share = containment(part, whole, &mut || ());
-                    prop_assert!(share < threshold || has_one && Some(whole.len()) >= needed);
+                    prop_assert!(share < threshold || has_one && whole.len() as u32 >= *needed);
                 }
             }
         }

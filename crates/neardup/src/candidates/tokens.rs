@@ -1,5 +1,6 @@
 //! The tokens of rows, the tokens under which rows look for partners, and the pairs of rows that share one.
 
+use super::GroupSizes;
 use super::frequencies::place;
 use super::hot::{Prefixes, meetings};
 use crate::Result;
@@ -185,7 +186,9 @@ impl Tokens {
 
     /// Returns whether two rows share as many tokens as similar rows do; rows that do also have a key in common.
     pub fn share_enough(&self, a: u32, b: u32) -> bool {
-        count_shared(self.row(a), self.row(b)) >= self.needed.max(1)
+        let shared = |(x, y): (&u32, &u32)| u32::from((x ^ y) & TOKEN == 0);
+        let shared: u32 = self.row(a).iter().zip(self.row(b)).map(shared).sum();
+        shared as usize >= self.needed.max(1)
     }
 }
 
@@ -205,15 +208,6 @@ fn keys_where<'a>(
         .map(|(band, token)| key(band, token))
 }
 
-/// Approximate counts of the rows that have a token.
-pub trait TokenCounts: Sync {
-    /// Returns a count from 0 to 15 that rises with the number of rows, and is at least 2 for two rows.
-    fn count(&self, band: usize, token: u32) -> u8;
-
-    /// Prepares to count a row's tokens.
-    fn load(&self, row: &[u32]);
-}
-
 /// Appends the tokens of a row to `chosen`, with a flag on those under which to look for partners. If the row shares
 /// fewer than `needed` tokens with others, appends nothing and returns false.
 ///
@@ -222,12 +216,10 @@ pub trait TokenCounts: Sync {
 pub fn choose(
     row: &[u32],
     needed: usize,
-    counts: &dyn TokenCounts,
+    sizes: &GroupSizes,
     chosen: &mut Vec<u32>,
 ) -> Result<bool> {
-    counts.load(row);
-    let count_of = |(band, &token): (usize, &u32)| counts.count(band, token);
-    let counts = collected(row.iter().enumerate().map(count_of))?;
+    let counts = collected(sizes.sizes(row))?;
     let mut rows_with = [0usize; 16];
     for &count in &counts {
         rows_with[usize::from(count)] += 1;
@@ -259,11 +251,6 @@ pub fn choose(
 #[inline]
 pub(super) fn key(band: usize, token: u32) -> u32 {
     (place(band, token & TOKEN) >> 32) as u32
-}
-
-fn count_shared(a: &[u32], b: &[u32]) -> usize {
-    let shared = |(x, y): (&u32, &u32)| u32::from((x ^ y) & TOKEN == 0);
-    a.iter().zip(b).map(shared).sum::<u32>() as usize
 }
 
 /// The sides of a join that a row represents, possibly both.

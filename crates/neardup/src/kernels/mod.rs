@@ -38,8 +38,8 @@ type FoldRun<T> = unsafe fn(&[u8], bool, &'static FoldRows, &mut [T]) -> Folded;
 pub struct Kernels {
     /// The name by which `NEARDUP_KERNELS` selects it.
     pub name: &'static str,
-    fold_words: Option<FoldRun<u8>>,
-    fold_chars: Option<FoldRun<u32>>,
+    fold_words: FoldRun<u8>,
+    fold_chars: FoldRun<u32>,
     word_hashes: unsafe fn(&[u8], &Key, &mut Vec<u64>),
     combine_windows: unsafe fn(&[u64], usize, &mut Vec<u64>),
     sketch: unsafe fn(&mut [u32], &[u64]),
@@ -85,7 +85,8 @@ impl Kernels {
         rows: &'static FoldRows,
         room: &mut [u8],
     ) -> Folded {
-        fold(self.fold_words, text, is_after_alone, rows, room)
+        // SAFETY: `available` lists only kernels whose instructions this processor has.
+        unsafe { (self.fold_words)(text, is_after_alone, rows, room) }
     }
 
     /// Folds like [`Self::fold_words`], but to characters, as code points, with white space collapsed.
@@ -96,12 +97,13 @@ impl Kernels {
         rows: &'static FoldRows,
         room: &mut [u32],
     ) -> Folded {
-        fold(self.fold_chars, text, is_after_space, rows, room)
+        // SAFETY: as above.
+        unsafe { (self.fold_chars)(text, is_after_space, rows, room) }
     }
 
     /// Appends the token hash of every word of `text`: of every maximal run of bytes that are not spaces.
     pub fn word_hashes(&self, text: &[u8], key: &Key, out: &mut Vec<u64>) {
-        // SAFETY: `available` lists only kernels whose instructions this processor has.
+        // SAFETY: as above.
         unsafe { (self.word_hashes)(text, key, out) };
     }
 
@@ -150,23 +152,6 @@ impl Kernels {
     pub fn add_weight(&self, words: &[u64], weight: i64, sums: &mut [i64; 64]) {
         // SAFETY: as above.
         unsafe { (self.add_weight)(words, weight, sums) };
-    }
-}
-
-fn fold<T>(
-    run: Option<FoldRun<T>>,
-    text: &[u8],
-    is_after: bool,
-    rows: &'static FoldRows,
-    room: &mut [T],
-) -> Folded {
-    match run {
-        // SAFETY: `available` lists only kernels whose instructions this processor has.
-        Some(run) => unsafe { run(text, is_after, rows, room) },
-        None => Folded {
-            is_after,
-            ..Folded::default()
-        },
     }
 }
 

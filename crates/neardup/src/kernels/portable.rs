@@ -3,6 +3,7 @@
 //! The compiler vectorizes the always-inlined loops for the instructions of their caller.
 
 use super::bit_sums::{add_weight, add_where_set};
+use super::fold::{FoldRows, Folded};
 use super::words::{PieceText, Steps, WordLimits, hash_words, positions};
 use super::{Kernels, siphash};
 use crate::hash::slot::MAX_SLOTS;
@@ -14,8 +15,8 @@ use std::ops::Range;
 
 pub static KERNELS: Kernels = Kernels {
     name: "portable",
-    fold_words: None,
-    fold_chars: None,
+    fold_words: fold_nothing,
+    fold_chars: fold_nothing,
     word_hashes,
     combine_windows: |tokens, k, out| combine_windows(tokens, k, 4, out),
     sketch,
@@ -24,6 +25,14 @@ pub static KERNELS: Kernels = Kernels {
     add_where_set,
     add_weight,
 };
+
+/// Implements folding: leaves all of it to the caller.
+pub fn fold_nothing<T>(_: &[u8], is_after: bool, _: &'static FoldRows, _: &mut [T]) -> Folded {
+    Folded {
+        is_after,
+        ..Folded::default()
+    }
+}
 
 fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     let hash = |source: &PieceText<'_>, limits: &[WordLimits; 4], hashes: &mut [u64; 4]| {
@@ -92,7 +101,9 @@ fn roll(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
 }
 
 fn sketch(slots: &mut [u32], hashes: &[u64]) {
-    sketch_with(slots, hashes, OpenSlots::find, later_rounds);
+    let find =
+        |open: &mut OpenSlots, slots: &[u32], round| find_open(&mut open.words, slots, round);
+    sketch_with(slots, hashes, find, later_rounds);
 }
 
 /// Distinct shingles leave one slot in 10^6 open after this many shingles per slot. If slots are still open then, the
@@ -155,18 +166,13 @@ pub struct OpenSlots {
 }
 
 impl OpenSlots {
-    /// Finds the slots that were not filled before `round`. Returns false if there are none.
-    fn find(&mut self, slots: &[u32], round: usize) -> bool {
-        find_open(&mut self.words, slots, round)
-    }
-
     #[inline]
     fn contains(&self, slot: usize) -> bool {
         self.words[slot / 32] >> (slot % 32) & 1 == 1
     }
 }
 
-/// Implements [`OpenSlots::find`] for some of the words.
+/// Finds the slots that were not filled before `round`, for some of the words. Returns false if there are none.
 pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
     let from = first_code(round);
     let mut any = 0;

@@ -10,8 +10,8 @@ const PIECE: usize = 2048;
 /// The start and the end of a word, counted from the beginning of a piece.
 pub type WordLimits = [u16; 2];
 
-/// Room for the positions of 64 bits, with spare room because 8 positions are always written at once.
-pub type Positions = [u16; 72];
+/// Room for the positions of 64 bits.
+pub type Positions = [u16; 64];
 
 /// The rest of a text, which begins with the current piece. 16 bytes can be read at any position.
 pub struct PieceText<'a> {
@@ -176,47 +176,14 @@ impl Edges {
     }
 }
 
-/// Implements [`Steps::positions`]: looks up the positions of 8 bits at a time.
+/// Implements [`Steps::positions`].
 #[inline(always)]
-pub fn positions(bits: u64, from: u16, out: &mut Positions) -> usize {
-    // Counted from the first byte, so that no byte waits for the previous one.
-    let counts = counts_up_to_bytes(bits);
-    let before = (counts << 8).to_le_bytes();
-    for (i, byte) in bits.to_le_bytes().into_iter().enumerate() {
-        let first = from + 8 * i as u16;
-        // At most 56, which the compiler cannot know.
-        let before = usize::from(before[i]) & 63;
-        let room = &mut out[before..before + 8];
-        for (position, bit) in room.iter_mut().zip(&POSITIONS[usize::from(byte)]) {
-            *position = first + bit;
-        }
+pub fn positions(mut bits: u64, from: u16, out: &mut Positions) -> usize {
+    let mut count = 0;
+    while bits != 0 {
+        out[count] = from + bits.trailing_zeros() as u16;
+        bits &= bits - 1;
+        count += 1;
     }
-    (counts >> 56) as usize
+    count
 }
-
-/// Returns in each byte the number of set bits in it and in the lower bytes.
-#[inline(always)]
-fn counts_up_to_bytes(bits: u64) -> u64 {
-    let pairs = bits - (bits >> 1 & 0x5555_5555_5555_5555);
-    let fours = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
-    let bytes = (fours + (fours >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
-    bytes.wrapping_mul(0x0101_0101_0101_0101)
-}
-
-/// The positions of the set bits of every byte.
-static POSITIONS: [[u16; 8]; 256] = {
-    let mut table = [[0; 8]; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let (mut bit, mut count) = (0, 0);
-        while bit < 8 {
-            if byte >> bit & 1 == 1 {
-                table[byte][count] = bit;
-                count += 1;
-            }
-            bit += 1;
-        }
-        byte += 1;
-    }
-    table
-};

@@ -5,8 +5,7 @@
     reason = "at most MAX_SLOTS slots"
 )]
 
-use super::sketch::{encode, merge};
-use super::{Header, MAX_SLOTS, Signature, SignatureUnit, is_slot_bits};
+use super::{Header, MAX_SLOTS, Signature, SignatureUnit, Sketch, is_slot_bits};
 use crate::hash::Key;
 use crate::{Error, Result};
 
@@ -17,10 +16,9 @@ use crate::{Error, Result};
 pub fn union(a: &Signature<'_>, b: &Signature<'_>) -> Result<Vec<u8>> {
     a.header.check_comparable(&b.header)?;
     check_full_width(a)?;
-    let mut slots: Vec<u32> = a.slots().collect();
-    merge(&mut slots, &b.slots().collect::<Vec<_>>());
-    let empty = a.header.empty && b.header.empty;
-    Ok(Header { empty, ..a.header }.encode(&slots))
+    let mut sketch = Sketch(a.slots().collect::<Vec<_>>());
+    sketch.merge(&b.slots().collect::<Vec<_>>());
+    Ok(sketch.encode(a.header))
 }
 
 /// Rejects packed signatures, because their slots have no order.
@@ -87,7 +85,7 @@ pub fn import(slots: &[i64], source: &[u8]) -> Result<Vec<u8>> {
     let slots = slots.iter().map(narrow).collect::<Result<Vec<u32>>>()?;
     let source = Key::from_seed(0).token_hash(source);
     let header = Header::of_set(SignatureUnit::Imported, 1, slots.len(), source);
-    Ok(encode(&slots, header))
+    Ok(Sketch(slots).encode(header))
 }
 
 /// Returns the slots as a string of bits, each slot with its highest bit first. Each byte is filled from its highest
@@ -98,7 +96,7 @@ pub fn bits(signature: &Signature<'_>) -> Vec<u8> {
         let bytes = |slot: u32| (0..width / 8).rev().map(move |i| (slot >> (8 * i)) as u8);
         return signature.slots().flat_map(bytes).collect();
     }
-    let mut packed = vec![0; signature.payload().len()];
+    let mut packed = vec![0; signature.payload.len()];
     for (i, slot) in signature.slots().enumerate() {
         let end = (i as u32 + 1) * width;
         packed[(end - 1) as usize / 8] |= (slot << (end.next_multiple_of(8) - end)) as u8;

@@ -75,7 +75,7 @@ pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option
         return Ok(None);
     }
     let (slots, bits) = a.header.size();
-    let equal = active().count_equal(a.payload(), b.payload(), slots, bits);
+    let equal = active().count_equal(a.payload, b.payload, slots, bits);
     Ok(Some(equal))
 }
 

@@ -23,7 +23,10 @@ pub struct Interval {
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for a confidence outside (0, 1).
 pub fn interval(a: &Signature<'_>, b: &Signature<'_>, confidence: f64) -> Result<Interval> {
-    check_confidence(confidence)?;
+    if !(confidence > 0.0 && confidence < 1.0) {
+        let valid = "above 0 and below 1, such as 0.95";
+        return Err(out_of_range("confidence", &confidence, valid));
+    }
     let Some(equal) = equal_slots(a, b)? else {
         return Ok(Interval::default());
     };
@@ -34,14 +37,6 @@ pub fn interval(a: &Signature<'_>, b: &Signature<'_>, confidence: f64) -> Result
         estimate: correct_for_chance(equal as f64 / slots as f64, bits),
         high: correct_for_chance(high, bits),
     })
-}
-
-fn check_confidence(confidence: f64) -> Result<()> {
-    if confidence > 0.0 && confidence < 1.0 {
-        return Ok(());
-    }
-    let valid = "above 0 and below 1, such as 0.95";
-    Err(out_of_range("confidence", &confidence, valid))
 }
 
 /// Returns the Clopper-Pearson limits of a share that was seen `equal` times in `slots`, with a confidence within

@@ -11,7 +11,7 @@
 )]
 
 use crate::shingle::{MAX_K, Shingling};
-use crate::text::{Fold, Unit};
+use crate::text::Fold;
 use crate::{Error, Result, quoted, with_room};
 use base64::engine::general_purpose::STANDARD as BASE64;
 use base64::{Engine, decoded_len_estimate};
@@ -35,7 +35,8 @@ pub const BINARY_FORM: &str =
 const FOLD_MASK: u8 = 0b0000_0011;
 const EMPTY: u8 = 0b1000_0000;
 
-/// Kind of the elements that a signature stands for. Codes are stored.
+/// Kind of the elements that a signature stands for: the units of shingles in their order, and others. Codes are
+/// stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, FromRepr)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_unit)]
 #[repr(u8)]
@@ -55,16 +56,6 @@ fn unknown_unit(name: &str) -> Error {
     Error::corrupt(format!("unknown unit {}", quoted(name)))
 }
 
-impl From<Unit> for SignatureUnit {
-    fn from(unit: Unit) -> Self {
-        match unit {
-            Unit::Word => Self::Word,
-            Unit::Char => Self::Char,
-            Unit::Stop => Self::Stop,
-        }
-    }
-}
-
 /// All parts of a signature except its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
@@ -80,9 +71,11 @@ pub struct Header {
 impl Header {
     /// Returns the header of a full-width signature of a document.
     pub fn of_document(shingling: &Shingling, slots: usize, seed_id: u64) -> Self {
+        let unit = SignatureUnit::from_repr(1 + shingling.unit as u8);
+        let unit = unit.expect("every unit of shingles has a code");
         Self {
             fold: shingling.fold,
-            ..Self::of_set(shingling.unit.into(), shingling.k, slots, seed_id)
+            ..Self::of_set(unit, shingling.k, slots, seed_id)
         }
     }
 
@@ -261,7 +254,8 @@ impl fmt::Display for Header {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature<'a> {
     pub header: Header,
-    payload: &'a [u8],
+    /// The bytes of the slots.
+    pub payload: &'a [u8],
 }
 
 impl<'a> Signature<'a> {
@@ -288,31 +282,27 @@ impl<'a> Signature<'a> {
     /// `Corrupt`.
     pub fn from_foreign_bytes(bytes: &'a [u8]) -> Result<Self> {
         let signature = Self::from_bytes(bytes)?;
-        signature.check_payload()?;
-        Ok(signature)
-    }
-
-    fn check_payload(&self) -> Result<()> {
-        let bits = usize::from(self.header.slots) * usize::from(self.header.slot_bits);
-        let padding = match (bits % 8, self.payload.last()) {
+        let header = signature.header;
+        let bits = usize::from(header.slots) * usize::from(header.slot_bits);
+        let padding = match (bits % 8, signature.payload.last()) {
             (0, _) | (_, None) => 0,
             (used, Some(last)) => last >> used,
         };
         if padding != 0 {
             return Err(Error::corrupt("bits are set after the last slot"));
         }
-        if self.header.empty {
-            let unfilled = UNFILLED >> (32 - u32::from(self.header.slot_bits));
-            if self.slots().any(|slot| slot != unfilled) {
+        if header.empty {
+            let unfilled = UNFILLED >> (32 - u32::from(header.slot_bits));
+            if signature.slots().any(|slot| slot != unfilled) {
                 return Err(Error::corrupt("an empty document with filled slots"));
             }
-        } else if self.header.slot_bits == 32 && self.header.unit != SignatureUnit::Imported {
-            let end = crate::hash::slot::first_code(2 * usize::from(self.header.slots));
-            if self.slots().any(|slot| slot >= end) {
+        } else if header.slot_bits == 32 && header.unit != SignatureUnit::Imported {
+            let end = crate::hash::slot::first_code(2 * usize::from(header.slots));
+            if signature.slots().any(|slot| slot >= end) {
                 return Err(Error::corrupt("a slot beyond the last round"));
             }
         }
-        Ok(())
+        Ok(signature)
     }
 
     /// Returns the stored bytes for the text form `minhash:1:word:3:case:128x32:<seed id>:<base64>`. In it, `empty`
@@ -321,24 +311,20 @@ impl<'a> Signature<'a> {
     /// # Errors
     /// `Corrupt`, naming the part that was found and the expected one.
     pub fn parse_text(text: &str) -> Result<Vec<u8>> {
-        let (text, mut fields) = (text.trim(), [""; 8]);
+        let text = text.trim();
         if !text.starts_with("minhash:") {
             return Err(Error::corrupt(format!(
                 "{} does not begin with \"minhash:\"",
                 quoted(text)
             )));
         }
-        let found = text.split(':').count();
-        if found != fields.len() {
+        let fields: Vec<&str> = text.split(':').take(9).collect();
+        let [_, version, unit, k, fold, size, seed_id, slots] = fields[..] else {
+            let found = text.split(':').count();
             return Err(Error::corrupt(format!(
                 "8 fields separated by colons expected, {found} found"
             )));
-        }
-        fields
-            .iter_mut()
-            .zip(text.split(':'))
-            .for_each(|(field, part)| *field = part);
-        let [_, version, unit, k, fold, size, seed_id, slots] = fields;
+        };
         if version != VERSION.to_string() {
             return Err(Error::corrupt(format!(
                 "unknown version {}",
@@ -368,11 +354,6 @@ impl<'a> Signature<'a> {
             .map_err(|error| Error::corrupt(format!("the slots are not base64: {error}")))?;
         Signature::from_foreign_bytes(&bytes)?;
         Ok(bytes)
-    }
-
-    /// Returns the bytes of the slots.
-    pub fn payload(&self) -> &'a [u8] {
-        self.payload
     }
 
     /// Returns the slots, widened to 32 bits.

@@ -9,50 +9,40 @@ use crate::Result;
 use crate::kernels::active;
 use crate::minhash::{Header, UNFILLED};
 use crate::shingle::{Key, Shingling, for_each_block};
+use std::ops::DerefMut;
 
-/// The slots of a sketch in progress. Shingles may come in any order, in any number of parts.
+/// The slots of a sketch in progress, in memory chosen by the caller; at first all of them are [`UNFILLED`]. Shingles may
+/// come in any order, in any number of parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sketch {
-    slots: Vec<u32>,
-}
+pub struct Sketch<S = Vec<u32>>(pub S);
 
 impl Sketch {
     /// Returns an empty sketch of `slots` slots, 1 to [`super::MAX_SLOTS`].
     pub fn new(slots: usize) -> Self {
-        Self {
-            slots: vec![UNFILLED; slots],
-        }
+        Self(vec![UNFILLED; slots])
     }
+}
 
+impl<S: DerefMut<Target = [u32]>> Sketch<S> {
     pub fn slots(&self) -> &[u32] {
-        &self.slots
+        &self.0
     }
 
     /// Returns the stored signature with these slots; `header` need not say whether it is empty.
     pub fn encode(&self, header: Header) -> Vec<u8> {
-        encode(&self.slots, header)
+        let empty = self.0.iter().all(|slot| *slot == UNFILLED);
+        Header { empty, ..header }.encode(&self.0)
     }
 
     /// Adds shingles. O(n + k log k) for n shingles in one call.
     pub fn add(&mut self, hashes: &[u64]) {
-        add(&mut self.slots, hashes);
+        active().sketch(&mut self.0, hashes);
     }
-}
 
-/// Adds shingles, like [`Sketch::add`], to slots that are kept elsewhere. Initially, all of them must be [`UNFILLED`].
-pub fn add(slots: &mut [u32], hashes: &[u64]) {
-    active().sketch(slots, hashes);
-}
-
-/// Returns the stored signature, like [`Sketch::encode`], of slots that are kept elsewhere.
-pub fn encode(slots: &[u32], header: Header) -> Vec<u8> {
-    let empty = slots.iter().all(|slot| *slot == UNFILLED);
-    Header { empty, ..header }.encode(slots)
-}
-
-/// Lowers each of `slots` to the slot in `other` if that is lower. This gives the slots of the union of the two sets.
-pub fn merge(slots: &mut [u32], other: &[u32]) {
-    active().merge(slots, other);
+    /// Lowers each slot to the slot in `other` if that is lower. This gives the slots of the union of the two sets.
+    pub fn merge(&mut self, other: &[u32]) {
+        active().merge(&mut self.0, other);
+    }
 }
 
 /// The parameters with which documents are signed.

@@ -30,7 +30,6 @@ impl Place {
     }
 
     /// Returns the first byte.
-    #[must_use]
     pub fn byte(self) -> u64 {
         self.0 >> BITS
     }

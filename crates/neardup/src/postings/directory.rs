@@ -76,7 +76,8 @@ pub fn append(payload: &mut [u8], entry: DirectoryEntry) -> Result<Option<usize>
 /// The entries of a directory page.
 #[derive(Clone, Copy)]
 pub struct Directory<'a> {
-    level: u8,
+    /// 1 directly above the leaves.
+    pub level: u8,
     entries: &'a [[u8; ENTRY]],
 }
 
@@ -101,17 +102,8 @@ impl<'a> Directory<'a> {
         HEADER + self.entries.len() * ENTRY
     }
 
-    /// Returns the level: 1 directly above the leaves.
-    pub fn level(&self) -> u8 {
-        self.level
-    }
-
-    pub fn len(&self) -> usize {
+    pub fn children(&self) -> usize {
         self.entries.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     #[inline]

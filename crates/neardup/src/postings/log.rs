@@ -55,7 +55,7 @@ pub fn append(payload: &mut [u8], keys: &[u32]) -> Result<Option<usize>, Damaged
 /// The rows of a log page.
 #[derive(Clone, Copy)]
 pub struct Log<'a> {
-    rows: u16,
+    pub rows: u16,
     bytes: &'a [u8],
 }
 
@@ -87,61 +87,23 @@ impl<'a> Log<'a> {
         HEADER + self.bytes.len()
     }
 
-    /// Returns the number of rows.
-    pub fn len(&self) -> usize {
-        usize::from(self.rows)
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows == 0
-    }
-
     /// Returns the keys of each row, as stored. An error, if there is one, is the last item.
     #[inline]
-    pub fn iter(&self) -> LogRows<'a> {
-        LogRows {
-            left: self.rows,
-            bytes: self.bytes,
-        }
-    }
-}
-
-/// Iterates over the rows of a log page.
-#[derive(Clone)]
-pub struct LogRows<'a> {
-    left: u16,
-    bytes: &'a [u8],
-}
-
-impl<'a> LogRows<'a> {
-    #[inline]
-    fn split(&mut self) -> Option<LogRow<'a>> {
-        let (count, rest) = self.bytes.split_first_chunk::<ROW>()?;
-        let keys = usize::from(u16::from_le_bytes(*count)) * KEY;
-        let (keys, rest) = rest.split_at_checked(keys)?;
-        self.bytes = rest;
-        Some(LogRow(keys))
-    }
-}
-
-impl<'a> Iterator for LogRows<'a> {
-    type Item = Result<LogRow<'a>, Damaged>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
-            let rest = std::mem::take(&mut self.bytes);
-            let damaged = Damaged("log page with bytes after its last row");
-            return (!rest.is_empty()).then_some(Err(damaged));
-        }
-        self.left -= 1;
-        let row = self
-            .split()
-            .ok_or(Damaged("row of a log page that is cut off"));
-        if row.is_err() {
-            (self.left, self.bytes) = (0, &[]);
-        }
-        Some(row)
+    pub fn iter(&self) -> impl Iterator<Item = Result<LogRow<'a>, Damaged>> + use<'a> {
+        let (mut left, mut bytes) = (self.rows, self.bytes);
+        std::iter::from_fn(move || {
+            if left == 0 {
+                let rest = std::mem::take(&mut bytes);
+                let damaged = Damaged("log page with bytes after its last row");
+                return (!rest.is_empty()).then_some(Err(damaged));
+            }
+            let row = bytes.split_first_chunk::<ROW>().and_then(|(count, rest)| {
+                rest.split_at_checked(usize::from(u16::from_le_bytes(*count)) * KEY)
+            });
+            let damaged = Damaged("row of a log page that is cut off");
+            (left, bytes) = row.map_or((0, &[][..]), |(_, rest)| (left - 1, rest));
+            Some(row.map(|(keys, _)| LogRow(keys)).ok_or(damaged))
+        })
     }
 }
 

@@ -33,7 +33,7 @@ impl Needed {
     /// Returns the minimum number of keys, above 0, that every match has.
     pub fn least(&self) -> usize {
         match *self {
-            Self::Bands(occurrence) => occurrence.needed(),
+            Self::Bands(occurrence) => occurrence.needed,
             Self::Elements(least) | Self::Resembling { least, .. } => least.max(1),
             Self::OwnShare { .. } => 1,
         }
@@ -42,7 +42,7 @@ impl Needed {
     /// Returns the minima for matches among `keys` keys of a query; see [`Occurrence::minima`].
     pub fn minima(&self, keys: usize) -> [Minimum; 2] {
         match self {
-            Self::Bands(occurrence) => occurrence.minima(),
+            Self::Bands(occurrence) => occurrence.minima,
             _ => minima(keys, self.least()),
         }
     }
@@ -126,7 +126,7 @@ impl Needed {
     pub fn share(&self, keys: usize, own: f64) -> f64 {
         let all = keys.max(1) as f64;
         match *self {
-            Self::Bands(occurrence) => occurrence.typical_share(),
+            Self::Bands(occurrence) => occurrence.typical_share,
             Self::Elements(needed) => needed as f64 / all,
             Self::OwnShare { share, .. } => share * own.min(all) / all,
             Self::Resembling { similarity, .. } => 2.0 * similarity / (1.0 + similarity),

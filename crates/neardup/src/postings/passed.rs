@@ -48,7 +48,7 @@ fn visit<P: Pages>(
         pages.interrupt()?;
         let look = |directory: Directory| {
             let first = directory.child_of(from);
-            let last = to.map_or(directory.len(), |to| directory.child_of(to));
+            let last = to.map_or(directory.children(), |to| directory.child_of(to));
             let child = |i| {
                 let next = directory.get(i + 1).map(|next| next.first);
                 Some((directory.get(i)?, next.or(end)))

@@ -621,7 +621,7 @@ pub(super) fn list_length(directory: &Directory, children: Range<usize>) -> f64 
     let whole = children.len() - 1;
     let offset = |child| directory.get(child).map_or(0, |child| child.first.offset);
     let rows = f64::from(offset(children.end).saturating_sub(offset(children.start + 1)));
-    let leaves = whole as f64 * CHILDREN.powi(i32::from(directory.level()) - 1);
+    let leaves = whole as f64 * CHILDREN.powi(i32::from(directory.level) - 1);
     // The first and the last child hold as many as one of the others, on average.
     density(leaves, rows) * rows * (1.0 + 1.0 / whole as f64)
 }

@@ -127,7 +127,7 @@ pub(super) fn read_directory<P: Pages, R>(
 ) -> Result<R, P::Error> {
     pages.read(segment, PageKind::Directory, page.block, |payload| {
         let directory = Directory::parse(payload)?;
-        if directory.level() != level {
+        if directory.level != level {
             return Err(Damaged("directory page of a different level").into());
         }
         let begins = directory.get(0).map(|entry| entry.first);

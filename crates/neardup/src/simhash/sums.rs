@@ -119,13 +119,11 @@ impl<N: Deref<Target = [i64]>> Sums<N> {
         &self.numbers
     }
 
-    /// Returns whether no term with a nonzero weight has been added.
-    pub fn is_empty(&self) -> bool {
-        self.numbers[0] == 0
-    }
-
-    /// Returns the SimHash.
-    pub fn signature(&self) -> BitVec<u8, Msb0> {
+    /// Returns the SimHash, or None if no term with a nonzero weight has been added.
+    pub fn signature(&self) -> Option<BitVec<u8, Msb0>> {
+        if self.numbers[0] == 0 {
+            return None;
+        }
         let total = self.numbers[1];
         // The highest bit of the difference is its sign.
         let outweighs = |sum: i64| (total - sum - sum) as u64 >> 63;
@@ -140,7 +138,7 @@ impl<N: Deref<Target = [i64]>> Sums<N> {
             let lowest_first: [u8; 8] = std::array::from_fn(|i| byte(&sums[i]));
             bytes.extend(lowest_first.iter().rev());
         }
-        BitVec::from_vec(bytes)
+        Some(BitVec::from_vec(bytes))
     }
 
     /// Returns the numbers as bytes, for another process of the same server.

@@ -11,17 +11,12 @@ use unicode_normalization::char::compose;
 pub(crate) struct Cell(u64);
 
 const LEN: u64 = 7;
-const LETTER: u64 = 1 << LETTER_BIT;
-const LETTER_BIT: u32 = 3;
-const ALONE: u64 = 1 << ALONE_BIT;
-const ALONE_BIT: u32 = 4;
-const MARK: u64 = 1 << MARK_BIT;
-const MARK_BIT: u32 = 5;
+const LETTER: u64 = 1 << 3;
+const ALONE: u64 = 1 << 4;
+const MARK: u64 = 1 << 5;
 /// A word ends before it.
-const GAP: u64 = 1 << GAP_BIT;
-const GAP_BIT: u32 = 6;
-const IN_WORD: u64 = 1 << IN_WORD_BIT;
-const IN_WORD_BIT: u32 = 7;
+const GAP: u64 = 1 << 6;
+const IN_WORD: u64 = 1 << 7;
 const SPACE: u64 = 1 << 8;
 const DROPPED: u64 = 1 << 9;
 /// It may compose with the code point before it.
@@ -146,7 +141,7 @@ impl Cell {
     /// Returns the cell with the properties that a mark takes from the cell before it.
     #[inline(always)]
     pub fn after(self, before: Self) -> Self {
-        let is_mark = 0u64.wrapping_sub(self.0 >> MARK_BIT & 1);
+        let is_mark = 0u64.wrapping_sub(self.0 >> MARK.trailing_zeros() & 1);
         Self(self.0 | before.0 & INHERITED & is_mark)
     }
 
@@ -173,14 +168,14 @@ impl Cell {
     /// Returns the number of bytes that the cell adds to the words of a text.
     #[inline(always)]
     pub fn len_in_word(self) -> usize {
-        self.len() & 0usize.wrapping_sub((self.0 >> IN_WORD_BIT & 1) as usize)
+        self.len() & 0usize.wrapping_sub((self.0 >> IN_WORD.trailing_zeros() & 1) as usize)
     }
 
     /// Returns 1 if a word ends between `before` and this cell, else 0.
     #[inline(always)]
     pub fn gap(self, before: Self) -> usize {
-        let begins = before.0 >> ALONE_BIT & self.0 >> LETTER_BIT;
-        ((self.0 >> GAP_BIT | begins) & 1) as usize
+        let begins = before.0 >> ALONE.trailing_zeros() & self.0 >> LETTER.trailing_zeros();
+        ((self.0 >> GAP.trailing_zeros() | begins) & 1) as usize
     }
 
     #[inline(always)]

@@ -15,11 +15,13 @@ use icu_properties::{
     CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
 };
 use std::ops::Range;
+use strum::FromRepr;
 use unicode_normalization::char::{canonical_combining_class, decompose_canonical};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// The part a code point plays in words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRepr)]
+#[repr(u8)]
 pub(crate) enum WordClass {
     /// Ends a word.
     Separator,
@@ -89,13 +91,8 @@ impl Info {
 
     #[inline]
     pub fn class(self) -> WordClass {
-        match (self.0 >> CLASS_SHIFT) & 7 {
-            0 => WordClass::Separator,
-            1 => WordClass::Space,
-            2 => WordClass::Letter,
-            3 => WordClass::Alone,
-            _ => WordClass::Mark,
-        }
+        let class = WordClass::from_repr((self.0 >> CLASS_SHIFT & 7) as u8);
+        class.unwrap_or(WordClass::Mark)
     }
 
     /// Returns the canonical combining class.

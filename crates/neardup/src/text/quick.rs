@@ -275,7 +275,8 @@ impl<U: Units> Vectorize for QuickRun<'_, U> {
         while reached.at < self.until && reached.end <= ROOM - SLACK {
             let rest = &self.text[reached.at..];
             let first = first_bytes::<SHORT_RUN>(rest);
-            let high = high_bits(&first);
+            // The highest bit of a byte is set if the byte is not ASCII.
+            let high = u64::from_le_bytes(first) & u64::from_ne_bytes([0x80; SHORT_RUN]);
             let ascii = high.trailing_zeros() as usize / 8;
             if ascii > 0 {
                 let count = ascii.min(rest.len());
@@ -392,10 +393,4 @@ fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
             first
         }
     }
-}
-
-/// Returns the highest bit of each byte, which is set if the byte is not ASCII.
-#[inline(always)]
-fn high_bits(bytes: &[u8; SHORT_RUN]) -> u64 {
-    u64::from_le_bytes(*bytes) & u64::from_ne_bytes([0x80; SHORT_RUN])
 }

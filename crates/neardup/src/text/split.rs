@@ -40,7 +40,7 @@ pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn Fn
     };
     let mut paragraph: Option<usize> = None;
     let mut end = 0;
-    for line in lines(doc) {
+    for line in doc.split_inclusive(is_break) {
         check();
         let start = end;
         end += line.len();
@@ -53,7 +53,10 @@ pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn Fn
                 }
             }
             SplitBy::Paragraph => {
-                if line.chars().all(is_space)
+                // "\r\n" is one line break.
+                let is_blank = line.chars().all(is_space);
+                if is_blank
+                    && !(line == "\n" && doc[..start].ends_with('\r'))
                     && let Some(first) = paragraph.take()
                 {
                     parts.put(first, &doc[first..start]);
@@ -73,32 +76,9 @@ pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn Fn
 
 const PARAGRAPH_SEPARATOR: char = '\u{2029}';
 
-/// Returns the lines of a text, including their line ends.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    let breaks = [
-        '\n',
-        '\x0B',
-        '\x0C',
-        '\r',
-        '\u{85}',
-        '\u{2028}',
-        PARAGRAPH_SEPARATOR,
-    ];
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let (at, found) = match rest.match_indices(breaks).next() {
-            Some(found) => found,
-            None if rest.is_empty() => return None,
-            None => (rest.len(), ""),
-        };
-        let mut end = at + found.len();
-        if found == "\r" && rest[end..].starts_with('\n') {
-            end += 1;
-        }
-        let (line, behind) = rest.split_at(end);
-        rest = behind;
-        Some(line)
-    })
+/// Returns whether a character ends a line.
+fn is_break(c: char) -> bool {
+    matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | PARAGRAPH_SEPARATOR)
 }
 
 fn is_space(c: char) -> bool {

@@ -125,14 +125,16 @@ pub fn payload(bytes: &[u8]) {
     }
     if let Ok(directory) = Directory::parse(bytes) {
         assert!(directory.used() <= bytes.len());
-        assert!(directory.is_empty() || directory.child_of(Posting::MAX) < directory.len());
+        assert!(
+            directory.children() == 0 || directory.child_of(Posting::MAX) < directory.children()
+        );
         let mut copy = bytes.to_vec();
         let first = Posting::MAX;
         let _ = directory::append(&mut copy, directory::DirectoryEntry { first, block: 1 });
     }
     if let Ok(log) = Log::parse(bytes) {
         assert!(log.used() <= bytes.len());
-        assert!(log.iter().count() <= log.len() + 1);
+        assert!(log.iter().count() <= usize::from(log.rows) + 1);
         let query = LogQuery::set(&[1, 2, 3]).expect("memory");
         for row in log.iter().flatten() {
             assert!(query.shared(row) <= 3);

@@ -140,7 +140,7 @@ impl Store {
         {
             let payload = page.payload.clone();
             let directory = Directory::parse(&payload).expect("sound pages");
-            let passed = split.map_or(directory.len(), |split| directory.child_of(split));
+            let passed = split.map_or(directory.children(), |split| directory.child_of(split));
             for child in directory.iter().take(passed) {
                 self.free_page(input, level - 1, child.block, None);
             }

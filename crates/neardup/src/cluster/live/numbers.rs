@@ -103,7 +103,6 @@ pub fn number(
 
 impl ClusterNumbers {
     /// Returns the number of the cluster of `canonical`, to which some affected row belongs.
-    #[must_use]
     pub fn of(&self, canonical: u32) -> i64 {
         self.of_canonical[canonical as usize]
     }

@@ -18,8 +18,8 @@ pub fn is_available() -> bool {
 /// The kernels with AVX2, only for processors on which [`is_available`] is true.
 pub static KERNELS: Kernels = Kernels {
     name: "avx2",
-    fold_words: None,
-    fold_chars: None,
+    fold_words: portable::fold_nothing,
+    fold_chars: portable::fold_nothing,
     word_hashes: words::word_hashes,
     combine_windows,
     sketch: sketch::sketch,

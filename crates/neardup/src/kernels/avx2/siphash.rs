@@ -26,7 +26,7 @@ impl SipStateOfFour {
         let v0 = _mm256_add_epi64(v0, v1);
         let v2 = _mm256_add_epi64(v2, v3);
         let v1 = _mm256_xor_si256(rotate::<13, 51>(v1), v0);
-        let v3 = _mm256_xor_si256(rotate_16(v3), v2);
+        let v3 = _mm256_xor_si256(rotate::<16, 48>(v3), v2);
         let v0 = rotate_32(v0);
         let v2 = _mm256_add_epi64(v2, v1);
         let v0 = _mm256_add_epi64(v0, v3);
@@ -106,14 +106,4 @@ fn rotate<const LEFT: i32, const RIGHT: i32>(x: __m256i) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn rotate_32(x: __m256i) -> __m256i {
     _mm256_shuffle_epi32::<0b10_11_00_01>(x)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn rotate_16(x: __m256i) -> __m256i {
-    let bytes = _mm256_setr_epi8(
-        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13, //
-        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13,
-    );
-    _mm256_shuffle_epi8(x, bytes)
 }

@@ -50,7 +50,7 @@ fn later_round(
     }
 }
 
-/// Implements [`OpenSlots::find`].
+/// Finds the slots that were not filled before `round`. Returns false if there are none.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
@@ -84,7 +84,9 @@ fn pass<const IN_REGISTER: bool>(
     for x in hashes {
         let x = cast(*x);
         let is_open = test.lanes_to_open_slots(x);
-        passed[count..][..4].copy_from_slice(&cast::<_, [u64; 4]>(move_to_front(x, is_open)));
+        let halves = cast(HALVES_OF_SET_LANES[is_open % 16]);
+        let set_first = cast::<_, [u64; 4]>(_mm256_permutevar8x32_epi32(x, halves));
+        passed[count..][..4].copy_from_slice(&set_first);
         count += is_open.count_ones() as usize;
     }
     count
@@ -143,13 +145,6 @@ impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
         // SAFETY: slots are below 1024, so their words are among the 32; the upper halves are 0.
         unsafe { _mm256_i32gather_epi32::<4>(words, numbers) }
     }
-}
-
-/// Returns the lanes whose bit is set, followed by arbitrary lanes.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn move_to_front(x: __m256i, lanes: usize) -> __m256i {
-    _mm256_permutevar8x32_epi32(x, cast(HALVES_OF_SET_LANES[lanes % 16]))
 }
 
 /// The numbers of the halves of the set lanes, in order.

@@ -27,8 +27,8 @@ pub fn is_available() -> bool {
 /// The kernels with AVX-512, only for processors on which [`is_available`] is true.
 pub static KERNELS: Kernels = Kernels {
     name: "avx512",
-    fold_words: Some(fold::fold_words),
-    fold_chars: Some(fold::fold_chars),
+    fold_words: fold::fold_words,
+    fold_chars: fold::fold_chars,
     word_hashes: words::word_hashes,
     combine_windows,
     sketch: sketch::sketch,

@@ -29,7 +29,7 @@ pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
     });
 }
 
-/// Implements [`OpenSlots::find`].
+/// Finds the slots that were not filled before `round`. Returns false if there are none.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
@@ -56,7 +56,7 @@ fn many(
     open: &OpenSlots,
     passed: &mut [u64; CHUNK + 8],
 ) {
-    let rounds = Rounds::one(round);
+    let rounds = Rounds::new([round; 8]);
     let test = OpenTestOfEight::new(slots.len(), open);
     for chunk in hashes.chunks(CHUNK) {
         let mut count = 0;
@@ -87,7 +87,7 @@ fn few(
 ) {
     let test = OpenTestOfEight::new(slots.len(), open);
     for first in rounds.clone().step_by(8) {
-        let eight = Rounds::eight(first);
+        let eight = Rounds::new(std::array::from_fn(|i| first + i));
         let present = u8::MAX >> (8 - (rounds.end - first).min(8));
         let mut count = 0;
         for x in hashes {
@@ -165,18 +165,6 @@ struct Rounds {
 }
 
 impl Rounds {
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn one(round: usize) -> Self {
-        Self::new([round; 8])
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn eight(first: usize) -> Self {
-        Self::new(std::array::from_fn(|i| first + i))
-    }
-
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn new(rounds: [usize; 8]) -> Self {
