@@ -30,7 +30,7 @@ const INDEXES: &str = "
 /// The first page of each kind, and the pages of the texts' rows and keys: the index, the block, the kind, the number,
 /// the bytes of the payload, and a digest of the payload and the special space.
 const PAGES: &str = "
-used_v 0 1 0 7552 b67234a22599cbbf
+used_v 0 1 0 7552 d0374a2b220d75fa
 used_v 1 6 0 4 72fb7e77233b635c
 used_v 2 5 0 12 f8e105f30acd4782
 used_v 3 4 0 8150 c3ab7b43a5a08d45
