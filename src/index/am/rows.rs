@@ -157,7 +157,9 @@ impl<'a> RowTable<'a> {
 
     /// Returns the block of page `page` of the table, or None if there is no such page or it has been removed.
     fn find(&mut self, page: u64) -> Option<u32> {
-        self.find_all(&[page])[0]
+        let directory = self.directory_of(page)?;
+        let directory = self.index.read(directory);
+        place_on(&self.index, &directory, PageType::RowsDirectory, page)
     }
 
     /// Returns the result of [`Self::find`] for each of `pages`, which ascend. Looks into each directory page only
