@@ -3,7 +3,7 @@
 
 use crate::pg::prelude::*;
 use crate::pg::varlena::{Varlena, argument, result};
-use neardup::minhash::{Header, Signature};
+use neardup::minhash::{Header, Signature, SignatureUnit};
 use neardup::shingle::Shingling;
 use neardup::text::Unit;
 
@@ -57,6 +57,7 @@ result!(NewSignature, "minhash_signature");
 
 /// Returns k, unit and fold of a signature's document, or None if the signature was not made from text.
 pub fn shingling(header: &Header) -> Option<Shingling> {
-    let unit = Unit::from_repr((header.unit as u8).checked_sub(1)?)?;
+    let mut units = [Unit::Word, Unit::Char, Unit::Stop].into_iter();
+    let unit = units.find(|unit| SignatureUnit::from(*unit) == header.unit)?;
     Some(Shingling::new(i64::from(header.k), unit, header.fold).or_raise())
 }

@@ -11,7 +11,7 @@
 )]
 
 use crate::shingle::{MAX_K, Shingling};
-use crate::text::Fold;
+use crate::text::{Fold, Unit};
 use crate::{Error, Result, quoted, with_room};
 use base64::engine::general_purpose::STANDARD as BASE64;
 use base64::{Engine, decoded_len_estimate};
@@ -35,8 +35,7 @@ pub const BINARY_FORM: &str =
 const FOLD_MASK: u8 = 0b0000_0011;
 const EMPTY: u8 = 0b1000_0000;
 
-/// Kind of the elements that a signature stands for: the units of shingles in their order, and others. Codes are
-/// stored.
+/// Kind of the elements that a signature stands for. Codes are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, FromRepr)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_unit)]
 #[repr(u8)]
@@ -56,6 +55,16 @@ fn unknown_unit(name: &str) -> Error {
     Error::corrupt(format!("unknown unit {}", quoted(name)))
 }
 
+impl From<Unit> for SignatureUnit {
+    fn from(unit: Unit) -> Self {
+        match unit {
+            Unit::Word => Self::Word,
+            Unit::Char => Self::Char,
+            Unit::Stop => Self::Stop,
+        }
+    }
+}
+
 /// All parts of a signature except its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
@@ -71,11 +80,9 @@ pub struct Header {
 impl Header {
     /// Returns the header of a full-width signature of a document.
     pub fn of_document(shingling: &Shingling, slots: usize, seed_id: u64) -> Self {
-        let unit = SignatureUnit::from_repr(1 + shingling.unit as u8);
-        let unit = unit.expect("every unit of shingles has a code");
         Self {
             fold: shingling.fold,
-            ..Self::of_set(unit, shingling.k, slots, seed_id)
+            ..Self::of_set(shingling.unit.into(), shingling.k, slots, seed_id)
         }
     }
 
