@@ -9,14 +9,12 @@ use crate::pg::prelude::*;
 /// Creates the index that finds canonical rows near a value.
 pub fn create_index(connection: &Connection, tracker: &Tracker) {
     let measure = &tracker.measure;
-    // SAFETY: plain catalog lookup.
-    let schema = unsafe { pg_sys::get_func_namespace(tracker.note) };
-    let class = scope_class(schema);
+    let class = scope_class(measure.schema);
     let scope = tracker.of_scope(|number, _| format!("scope{number} {class}, "));
     connection.execute(&format!(
         "CREATE INDEX ON {} USING neardup ({scope}kept {})",
         tracker.table(TrackerTable::Canonical),
-        measure.bound.operator_class(schema)
+        measure.bound.operator_class(measure.schema)
     ));
 }
 

@@ -186,8 +186,9 @@ impl Keyed {
                 has_keys |= match constant(operand) {
                     _ if (*info).hypothetical => true,
                     Some(query) => {
-                        sampled = planned::sampled(root, info, strategy, query);
-                        *planned::search(root, info, strategy, query) != KeySearch::Everything
+                        let search = planned::search(root, info, strategy, query);
+                        sampled = planned::sampled(root, info, &search);
+                        *search != KeySearch::Everything
                     }
                     None => kind
                         .and_then(|kind| Terms::of_ball(operand, kind))

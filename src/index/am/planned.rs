@@ -239,18 +239,16 @@ pub unsafe fn count(
 }
 
 /// Returns the estimated number of documents that a condition on the index's column compares only because they are
-/// sampled, whatever they share with `operand`. Returns 0 unless [`count`] has counted them.
+/// sampled, whatever they share with the query. Returns 0 unless [`count`] has counted them for this `search`.
 ///
 /// # Safety
-/// The same as for [`search`].
+/// The same as for [`search`](fn@search).
 pub unsafe fn sampled(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
-    strategy: u16,
-    operand: pg_sys::Datum,
+    search: &KeySearch,
 ) -> f64 {
-    let search = search(root, info, strategy, operand);
-    counted(root, info, &search).map_or(0.0, |counted| counted.sampled)
+    counted(root, info, search).map_or(0.0, |counted| counted.sampled)
 }
 
 /// Returns the count that [`count`] made for `search`.
