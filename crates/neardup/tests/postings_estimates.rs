@@ -20,7 +20,7 @@ const ORDERS: [fn(u64) -> u64; 5] = [
     |row| ((row + 1) as f64).log(1.3) as u64,
 ];
 
-/// Returns the keys of a row, most of which are those of its group.
+/// Returns the keys of a row. It shares most of them with its group.
 fn keys_of(row: u64, group: u64) -> Vec<u32> {
     let key = |place: u64| {
         let own = split_mix(row << 8 | place);

@@ -138,7 +138,7 @@ fn look_up(store: &mut Store, group: &SegmentGroup) {
         (store.leaves_read, store.directories_read) = (0, 0);
         let found = store.find(group, &hot_query(row), needed).unwrap();
         assert!(found.contains(&(u64::from(row), 10)));
-        // There are 10 lists, of which 8 are long; up to 8 may be left unread.
+        // 8 of the 10 lists are long, and up to 8 may be left unread.
         match needed {
             9.. => {
                 assert_eq!(found.len(), 1);

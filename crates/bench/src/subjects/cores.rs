@@ -56,7 +56,7 @@ const JOBS: &[(&str, &str)] = &[
 /// The number of generated documents, measured in addition to the user's own.
 const GENERATED: u64 = 200_000;
 
-/// Number of rounds of jobs, each of which takes a second or two.
+/// Number of rounds. Each job takes a second or two.
 const ROUNDS: usize = 5;
 
 /// Minimum number of documents for jobs to take long enough to be measured.

@@ -40,7 +40,7 @@ const STEPS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Steps that are also measured on documents half of which are made from one template.
+/// Steps that are also measured on a table in which one template makes half of the documents.
 const TEMPLATED: &[(&str, &str)] = &[
     (
         "text to verified clusters",

@@ -9,9 +9,9 @@ use crate::Result;
 use crate::bands::{Occurrence, element_key};
 use crate::memory::{Grow, collected};
 
-/// Appends to `chosen` the minimum number of elements that every set that contains the share `threshold` of `set` shares
-/// with it, and then the tokens of the rarest elements, of which such a set has at least one. Appends nothing for an
-/// empty set, which nothing contains.
+/// Appends to `chosen` the minimum number of elements of `set` that are its share `threshold`, and then the tokens of its
+/// rarest elements. Every set that contains this share of `set` has at least one of them. Appends nothing for an empty
+/// set, which nothing contains.
 ///
 /// # Errors
 /// `OutOfMemory`.

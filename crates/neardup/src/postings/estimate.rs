@@ -145,7 +145,7 @@ impl Estimate {
     }
 }
 
-/// What has been found of a query's keys.
+/// The lists found for a query's keys so far.
 #[derive(Default)]
 struct Found {
     /// Number of pages that may still be read.

@@ -52,7 +52,7 @@ impl Plan {
         }
     }
 
-    /// Returns the plan of documents half of which are made from one template: resemblance 0.6 on average, and below
+    /// Returns a plan in which one template makes half of the documents: resemblance 0.6 on average, and below
     /// 0.75. Copies are edited only slightly, because only the template would be left after a truncation.
     pub fn templated(self) -> Plan {
         Plan {
