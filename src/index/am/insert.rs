@@ -1,6 +1,5 @@
 //! Insertion of a row.
 
-use super::cache::{self, NextPlaces};
 use super::hold;
 use super::large;
 use super::log::{self, LogRoom};
@@ -57,9 +56,10 @@ unsafe fn row_keys<'i>(relation: pg_sys::Relation, info: *mut pg_sys::IndexInfo)
 fn insert_row(index: &Index, entry: &RowEntry, keys: &[u32], parameters: Option<&ValueParameters>) {
     let is_large = !postings::log::fits_empty(PAYLOAD_LEN, keys.len());
     loop {
-        if let Some(places) = cache::recall(index, parameters)
-            && !is_large
-            && log::append(index, &places, entry, keys).is_some()
+        if !is_large
+            && let Some(meta) = Meta::recall(index)
+            && parameters.is_none_or(|parameters| meta.knows(parameters))
+            && log::append(index, meta, entry, keys).is_some()
         {
             return;
         }
@@ -77,8 +77,8 @@ fn insert_row(index: &Index, entry: &RowEntry, keys: &[u32], parameters: Option<
         if is_large {
             return large::insert(index, entry, keys);
         }
-        cache::remember(index, &meta);
-        if log::append(index, &NextPlaces::of(&meta), entry, keys).is_some() {
+        meta.remember(index);
+        if log::append(index, &meta, entry, keys).is_some() {
             return;
         }
         check_interrupts();

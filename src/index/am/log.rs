@@ -2,7 +2,6 @@
 //! visible under the lock on the last page, the tail.
 
 use super::ahead::PageReader;
-use super::cache::NextPlaces;
 use super::meta::{MAX_LOG_PAGES, Meta};
 use super::page::{Index, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType, raise_corrupted};
 use super::rows::{self, RowEntry};
@@ -10,20 +9,21 @@ use super::stop::Stop;
 use crate::pg::prelude::*;
 use neardup::postings::{Damaged, Log, PageAhead, Posting, log};
 
-/// Appends a row. Returns None if `places` are outdated or the tail has no room for it.
-pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]) -> Option<()> {
-    if places.tail == NO_BLOCK || places.rows_block == NO_BLOCK {
+/// Appends a row. Returns None if `meta` is outdated or the tail has no room for it.
+pub fn append(index: &Index, meta: &Meta, entry: &RowEntry, keys: &[u32]) -> Option<()> {
+    let (rows_page, rows_block) = (meta.last_rows_page, meta.last_rows_block);
+    if rows_block == NO_BLOCK {
         return None;
     }
-    let mut tail = index.remembered(places.tail)?;
+    let mut tail = index.remembered(meta.tail()?)?;
     if tail.kind() != Some(PageType::Tail) {
         return None;
     }
     let (row, fits) = next_row(index, &tail, keys.len());
-    if !fits || places.rows_page != rows::page_of(row) {
+    if !fits || rows_page != rows::page_of(row) {
         return None;
     }
-    let mut row_page = index.remembered(places.rows_block)?;
+    let mut row_page = index.remembered(rows_block)?;
     if !row_page.is(PageType::Rows, rows::page_of(row)) {
         return None;
     }

@@ -128,6 +128,27 @@ impl Meta {
         Self::parse(index, &index.read(META_BLOCK))
     }
 
+    /// Returns the contents as this session last [remembered](Self::remember) them. They tell where the next row probably
+    /// goes; the pages themselves tell whether this is still true. PostgreSQL frees them when it processes an
+    /// invalidation, which no access to pages does.
+    pub fn recall<'i>(index: &'i Index) -> Option<&'i Self> {
+        // SAFETY: the relation is open, and only `remember` writes to this memory.
+        unsafe { (*index.as_ptr()).rd_amcache.cast::<Self>().as_ref() }
+    }
+
+    /// Keeps the contents for the next [`Self::recall`], so that not every insert reads the metapage.
+    pub fn remember(&self, index: &Index) {
+        // SAFETY: the relation is open. The memory lives as long as its relation cache entry, and is a single chunk, as
+        // PostgreSQL expects.
+        unsafe {
+            let (relation, size) = (&mut *index.as_ptr(), size_of::<Self>());
+            if relation.rd_amcache.is_null() {
+                relation.rd_amcache = pg_sys::MemoryContextAlloc(relation.rd_indexcxt, size);
+            }
+            relation.rd_amcache.cast::<Self>().write(*self);
+        }
+    }
+
     /// Returns the metapage, locked exclusively, and its contents.
     pub fn lock<'a>(index: &Index<'a>) -> (Page<'a>, Self) {
         let page = index.lock(META_BLOCK);

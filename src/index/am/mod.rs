@@ -14,7 +14,6 @@
 
 mod ahead;
 mod build;
-mod cache;
 mod candidates;
 mod check;
 mod cost;
