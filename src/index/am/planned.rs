@@ -19,14 +19,16 @@ use crate::index::classes::{KeySearch, RowKeys};
 use crate::index::kind::Kind;
 use crate::index::planned_column::PlannedColumn;
 use crate::pg::error::OrRaise;
+use crate::pg::relation::Relation;
 use crate::pg::varlena::Varlena;
 use neardup::bands::{RowSize, ShingleKeys};
 use neardup::memory::{collected, copied};
-use neardup::postings::{Estimate, Needed, RowSizes};
+use neardup::postings::{Estimate, Needed, RowSizes, SegmentGroup};
+use pgrx::memcxt::PgMemoryContexts;
 use pgrx::{PgList, pg_sys};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::rc::Rc;
 
 /// Maximum number of pages of a table's indexes read for a plan.
@@ -58,7 +60,6 @@ struct PlanPages {
 }
 
 /// The estimated number of rows that a search finds.
-#[derive(Clone)]
 struct Counted {
     index: pg_sys::Oid,
     search: Rc<KeySearch>,
@@ -76,59 +77,43 @@ struct Searched {
 }
 
 thread_local! {
-    static PLAN: RefCell<Option<PlanPages>> = const { RefCell::new(None) };
+    /// The pages of the last plan, which lie in the plan's memory. NULL once that is released.
+    static PLAN: Cell<*mut PlanPages> = const { Cell::new(null_mut()) };
 }
 
-/// Forgets a plan whose memory is released.
-unsafe extern "C-unwind" fn forget(plan: *mut c_void) {
-    PLAN.with_borrow_mut(|known| {
-        known.take_if(|known| known.of == plan.cast());
-    });
+impl Drop for PlanPages {
+    fn drop(&mut self) {
+        if std::ptr::eq(PLAN.get(), self) {
+            PLAN.set(null_mut());
+        }
+    }
 }
 
-/// Calls `look` with the metapages and counts of a plan.
+/// Returns the metapages and counts of a plan.
 ///
 /// # Safety
-/// The planner's structures are valid.
-unsafe fn with_plan<R>(
-    root: *mut pg_sys::PlannerInfo,
-    look: impl FnOnce(&mut PlanPages) -> R,
-) -> R {
+/// The planner's structures are valid. The result is not used after another call.
+unsafe fn plan<'p>(root: *mut pg_sys::PlannerInfo) -> &'p mut PlanPages {
     let of = (*root).glob;
-    let is_known = PLAN.with_borrow(|known| known.as_ref().is_some_and(|known| known.of == of));
-    if !is_known {
-        // The callback lives as long as the plan's memory.
-        let context = (*root).planner_cxt;
-        let size = size_of::<pg_sys::MemoryContextCallback>();
-        let callback =
-            pg_sys::MemoryContextAllocZero(context, size).cast::<pg_sys::MemoryContextCallback>();
-        (*callback).func = Some(forget);
-        (*callback).arg = of.cast();
-        pg_sys::MemoryContextRegisterResetCallback(context, callback);
-    }
-    PLAN.with_borrow_mut(|known| {
-        let of_this = known.take().filter(|known| known.of == of);
-        look(known.insert(of_this.unwrap_or_else(|| PlanPages {
+    if PLAN.get().as_ref().is_none_or(|known| known.of != of) {
+        let pages = PlanPages {
             of,
             metas: HashMap::new(),
             searched: None,
             counted: HashMap::new(),
-        })))
-    })
+        };
+        let mut context = PgMemoryContexts::For((*root).planner_cxt);
+        PLAN.set(context.leak_and_drop_on_delete(pages));
+    }
+    &mut *PLAN.get()
 }
 
-/// Opens an index, returns the result of `look`, and closes the index.
+/// Opens an index.
 ///
 /// # Safety
 /// `info` is the planner's description of an index, and the planner holds a lock on the index.
-unsafe fn opened<R>(
-    info: *const pg_sys::IndexOptInfo,
-    look: impl FnOnce(pg_sys::Relation) -> R,
-) -> R {
-    let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
-    let seen = look(relation);
-    pg_sys::index_close(relation, pg_sys::NoLock as i32);
-    seen
+unsafe fn open(info: *const pg_sys::IndexOptInfo) -> Relation {
+    Relation::open_locked((*info).indexoid)
 }
 
 /// Returns the indexes of this access method on the table of `info`.
@@ -151,13 +136,12 @@ pub unsafe fn meta(
     info: *const pg_sys::IndexOptInfo,
 ) -> Option<Rc<Meta>> {
     let oid = (*info).indexoid;
-    let known = with_plan(root, |plan| plan.metas.get(&oid).cloned());
-    if known.is_some() || (*info).hypothetical {
-        return known;
+    if let Some(known) = plan(root).metas.get(&oid) {
+        return Some(Rc::clone(known));
     }
-    on_table(info).iter().take(PAGES).find(|own| **own == oid)?;
-    let meta = opened(info, |index| Rc::new(Meta::read(&Index::new(index))));
-    with_plan(root, |plan| plan.metas.insert(oid, Rc::clone(&meta)));
+    let is_read = !(*info).hypothetical && on_table(info).iter().take(PAGES).any(|own| *own == oid);
+    let meta = is_read.then(|| Rc::new(Meta::read(&Index::new(open(info).as_ptr()))))?;
+    plan(root).metas.insert(oid, Rc::clone(&meta));
     Some(meta)
 }
 
@@ -173,30 +157,16 @@ pub unsafe fn search(
     operand: pg_sys::Datum,
 ) -> Rc<KeySearch> {
     let bytes = Varlena::from_raw(operand);
-    let oid = (*info).indexoid;
-    let known = with_plan(root, |plan| {
-        let is_same = |of: &Searched| of.strategy == strategy && of.operand[..] == *bytes;
-        if !plan.searched.as_ref().is_some_and(is_same) {
-            plan.searched = Some(Searched {
-                strategy,
-                operand: copied(&bytes).or_raise(),
-                searches: HashMap::new(),
-            });
-        }
-        plan.searched.as_ref()?.searches.get(&oid).cloned()
+    let searched = &mut plan(root).searched;
+    searched.take_if(|of| of.strategy != strategy || of.operand[..] != *bytes);
+    let of_operand = searched.get_or_insert_with(|| Searched {
+        strategy,
+        operand: copied(&bytes).or_raise(),
+        searches: HashMap::new(),
     });
-    if let Some(search) = known {
-        return search;
-    }
-    let search = opened(info, |index| {
-        Rc::new(RowKeys::of_index(index).search_for(strategy, operand))
-    });
-    with_plan(root, |plan| {
-        if let Some(of) = &mut plan.searched {
-            of.searches.insert(oid, Rc::clone(&search));
-        }
-    });
-    search
+    let search = of_operand.searches.entry((*info).indexoid);
+    let make = || Rc::new(RowKeys::of_index(open(info).as_ptr()).search_for(strategy, operand));
+    Rc::clone(search.or_insert_with(make))
 }
 
 /// Returns the estimated number of rows that match a condition on the index's column, given by the operator's
@@ -217,23 +187,22 @@ pub unsafe fn count(
         return (*search == KeySearch::Nothing).then_some(0.0);
     };
     let table = table_of(root, info);
-    if !with_plan(root, |plan| plan.counted.contains_key(&table)) {
+    if !plan(root).counted.contains_key(&table) {
         let most_pages = PAGES.saturating_sub(on_table(info).len());
-        let is_of_documents = PlannedColumn::of(info.cast_mut()).kind() == Some(Kind::Documents);
-        let (matching, sampled) = opened(info, |index| {
-            let (index, query) = (Index::new(index), (&keys[..], needed));
-            match is_of_documents {
-                true => documents(&index, &meta, query, most_pages),
-                false => (rows(&index, &meta, query, false, most_pages), 0.0),
-            }
-        });
+        let (opened, query) = (open(info), (&keys[..], needed));
+        let index = Index::new(opened.as_ptr());
+        let groups = by_size(&index, &meta);
+        let (matching, sampled) = match PlannedColumn::of(info.cast_mut()).kind() {
+            Some(Kind::Documents) => documents(&index, &meta, &groups, query, most_pages),
+            _ => (rows(&index, &meta, &groups, query, false, most_pages), 0.0),
+        };
         let counted = Counted {
             index: (*info).indexoid,
             search: Rc::clone(&search),
             matching,
             sampled,
         };
-        with_plan(root, |plan| plan.counted.insert(table, counted));
+        plan(root).counted.insert(table, counted);
     }
     counted(root, info, &search)?.matching
 }
@@ -255,14 +224,13 @@ pub unsafe fn sampled(
 ///
 /// # Safety
 /// `info` is the planner's description of an index.
-unsafe fn counted(
+unsafe fn counted<'p>(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
     search: &KeySearch,
-) -> Option<Counted> {
-    let (table, index) = (table_of(root, info), (*info).indexoid);
-    let counted = with_plan(root, |plan| plan.counted.get(&table).cloned())?;
-    (counted.index == index && *counted.search == *search).then_some(counted)
+) -> Option<&'p Counted> {
+    let counted = plan(root).counted.get(&table_of(root, info))?;
+    (counted.index == (*info).indexoid && *counted.search == *search).then_some(counted)
 }
 
 /// Returns the table of an index.
@@ -281,6 +249,7 @@ unsafe fn table_of(
 fn documents(
     index: &Index,
     meta: &Meta,
+    groups: &[SegmentGroup],
     (keys, needed): (&[u32], &Needed),
     most_pages: usize,
 ) -> (Option<f64>, f64) {
@@ -292,7 +261,6 @@ fn documents(
     let alone = levels.chunk_by(|a, b| a == b);
     let alone = alone.filter(|same| same.len() >= needed.least());
     let alone = collected(alone.map(|same| same[0])).or_raise();
-    let groups = by_size(index, meta);
     let (sampled, pages) = match groups.first() {
         Some(largest) if !alone.is_empty() => {
             let pages = (TO_LEVELS * (largest.depth() + 1)).min(most_pages / 2);
@@ -300,7 +268,7 @@ fn documents(
             let estimate = Estimate::new(&mut reader, largest, &alone, pages);
             // Each document has one level, so there are as many documents as postings.
             let found = estimate.map_or(0.0, |estimate| estimate.rows(0.0, 0.0));
-            let all = meta.rows_in_log() + rows_of(&groups);
+            let all = meta.rows_in_log() + rows_of(groups);
             (found * all / largest.rows().max(1.0), pages)
         }
         _ => (0.0, 0),
@@ -308,7 +276,7 @@ fn documents(
     // Documents that have enough of the query's keys are often too large to match.
     let is_by_size = matches!(needed, Needed::Resembling { .. });
     let query = (&of_shingles[..], needed);
-    let matching = rows(index, meta, query, is_by_size, most_pages - pages);
+    let matching = rows(index, meta, groups, query, is_by_size, most_pages - pages);
     (matching, sampled)
 }
 
@@ -317,11 +285,11 @@ fn documents(
 fn rows(
     index: &Index,
     meta: &Meta,
+    groups: &[SegmentGroup],
     (keys, needed): (&[u32], &Needed),
     is_by_size: bool,
     most_pages: usize,
 ) -> Option<f64> {
-    let groups = by_size(index, meta);
     let in_log = meta.rows_in_log();
     let largest = &groups[..groups.len().min(GROUPS)];
     let pages_of = |rows: f64| most_pages as f64 * rows / (in_log + rows_of(largest)).max(1.0);
@@ -362,7 +330,7 @@ fn rows(
             fitting = of_fitting_size(&mut reader, &estimate, keys.len(), needed).ok()?;
         }
     }
-    let all = in_log + rows_of(&groups);
+    let all = in_log + rows_of(groups);
     // The rows whose sizes are looked at may all be others than the one that the value came from.
     let fitting = (found * fitting).max(found.min(1.0));
     (seen > 0.0).then(|| (found_in_log + fitting) * all / seen)
