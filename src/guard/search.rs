@@ -2,7 +2,7 @@
 
 use crate::guard::row::RowVersion;
 use crate::guard::table::SearchedTable;
-use crate::index::am::lookup::{self, candidates, next_number};
+use crate::index::am::lookup::{self, for_each_candidate, next_number};
 use crate::index::classes::{EQUAL, KeySearch};
 use crate::pg::slot::Versions;
 use pgrx::pg_sys;
@@ -66,7 +66,8 @@ impl SearchedTable {
     /// Begins a round over the rows added since the last one began.
     pub fn begin_round(&self) {
         self.from.set(self.next.get());
-        self.next.set(self.next_number());
+        // SAFETY: the index is open, and of our access method.
+        self.next.set(unsafe { next_number(self.index.as_ptr()) });
     }
 
     /// Returns the number of rows added to the index between the starts of the last two rounds.
@@ -112,30 +113,17 @@ impl SearchedTable {
         // SAFETY: the table is open; after an ERROR the fetch ends with the statement.
         let mut versions = unsafe { Versions::open(self.table.as_ptr(), &raw mut dirty) };
         let mut visit = |slot: _, dirty: &_| visit(slot, Pending::from_snapshot(dirty));
-        'search: loop {
-            // Rows that the search misses have at least this number.
-            let next = self.next_number();
+        let mut is_complete = false;
+        while !is_complete {
+            is_complete = true;
+            let mut visit = |tid| {
+                let goes_on = versions.visit(tid, &mut visit);
+                is_complete = goes_on == Some(false) || is_complete && goes_on.is_some();
+                goes_on != Some(false)
+            };
             // SAFETY: the index is open, and of our access method.
-            let found = unsafe { candidates(self.index.as_ptr(), search, from) };
-            let mut is_complete = true;
-            for row in found.filter(|row| row.number >= from) {
-                match versions.visit(row.tid, &mut visit) {
-                    Some(true) => {}
-                    Some(false) => break 'search,
-                    None => is_complete = false,
-                }
-            }
-            if is_complete {
-                break;
-            }
-            from = next;
+            from = unsafe { for_each_candidate(self.index.as_ptr(), search, from, &mut visit) };
         }
         versions.close();
-    }
-
-    /// Returns the number of the next row.
-    fn next_number(&self) -> u64 {
-        // SAFETY: the index is open, and of our access method.
-        unsafe { next_number(self.index.as_ptr()) }
     }
 }

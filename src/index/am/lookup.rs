@@ -1,21 +1,13 @@
-//! Looks up candidates with their row numbers, for searches that visit rows in the order of insertion.
+//! Looks up candidates for searches that visit rows in the order of insertion.
 
 use super::find::find;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
-use super::rows::{self, RowEntry, RowTable};
+use super::rows::{RowEntry, RowTable};
 use crate::index::classes::{IndexColumn, KeySearch, RowKeys};
-use crate::pg::spool::NumberPairs;
 use pgrx::{PgRelation, pg_sys};
-
-/// A row found by an index.
-#[derive(Clone, Copy)]
-pub struct NumberedRow {
-    /// Grows with every row of the index: of two rows, a search for the later one finds the earlier one.
-    pub number: u64,
-    pub tid: pg_sys::ItemPointerData,
-}
+use std::cell::Cell;
 
 /// Returns the number of the next row to be inserted into the index.
 ///
@@ -44,29 +36,29 @@ pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -
     RowKeys::of_index(relation).search(keys).0
 }
 
-/// Returns the candidates of `search` in the order of their numbers: all those numbered `from` or above, and possibly
-/// some earlier ones.
+/// Calls `visit` with the place of each candidate of `search` numbered `from` or above, in the order of their numbers,
+/// until it returns false. Returns the number that was the next when the search began: rows that it misses have at least
+/// this number.
 ///
 /// # Safety
 /// `relation` is an open index of this access method.
-pub unsafe fn candidates(
+pub unsafe fn for_each_candidate(
     relation: pg_sys::Relation,
     search: &KeySearch,
     from: u64,
-) -> impl Iterator<Item = NumberedRow> + use<> {
-    // SAFETY: guaranteed by the caller.
-    let index = unsafe {
-        PgRelation::from_pg(relation).count_index_scan();
-        Index::new(relation)
-    };
-    let (meta, mut remaining) = find(index, search, from, false, &|_| ());
-    let mut table = RowTable::new(index, &meta);
-    let mut found = NumberPairs::new();
-    let mut add = |number, RowEntry { tid, .. }| found.push([number, rows::number_of(&tid)]);
-    while remaining.look_up(&mut table, &mut add) {}
-    (0..found.len()).map(move |place| {
-        let [number, tid] = found.get(place);
-        let tid = rows::tid_of(tid);
-        NumberedRow { number, tid }
-    })
+    visit: &mut dyn FnMut(pg_sys::ItemPointerData) -> bool,
+) -> u64 {
+    PgRelation::from_pg(relation).count_index_scan();
+    let (index, next) = (Index::new(relation), Cell::new(0));
+    let look = |meta: &Meta| next.set(log::end(&index, meta));
+    let (meta, mut remaining) = find(index, search, from, false, &look);
+    let (mut table, mut places) = (RowTable::new(index, &meta), Vec::new());
+    let mut goes_on = true;
+    while goes_on {
+        let mut add = |number, entry: RowEntry| {
+            places.extend((number >= from).then_some(entry.tid));
+        };
+        goes_on = remaining.look_up(&mut table, &mut add) && places.drain(..).all(&mut *visit);
+    }
+    next.get()
 }
