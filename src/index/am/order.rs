@@ -7,10 +7,12 @@
 
 use super::candidates::{FoundRow, SearchCandidates};
 use super::fetch::Fetch;
+use super::find::{Remaining, find};
 use super::meta::Meta;
+use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
 use crate::index::ball::{NewBall, Within};
-use crate::index::classes::RowKeys;
+use crate::index::classes::{KeySearch, RowKeys};
 use crate::pg::prelude::*;
 use crate::pg::sort::PairSort;
 use pgrx::PgRelation;
@@ -75,17 +77,35 @@ pub struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// Takes the candidates. `has_bounds` is true if the number of keys that they share bounds their distances from
-    /// below. `tail` is the minimum distance of all other rows, or None if they do not match.
-    pub fn new(
+    /// Begins with the candidates that `search` finds for the scan's condition. If keys cannot answer it, begins with the
+    /// candidates that `nearest` finds near the query, the center of `ball`. Calls `look` with the metapage first.
+    pub fn start(
+        index: Index<'a>,
         keys: &RowKeys,
-        ball: NewBall,
+        search: KeySearch,
+        (ball, nearest): (NewBall, KeySearch),
+        look: &dyn Fn(&Meta),
         fetch: Fetch,
-        table: RowTable<'a>,
-        mut candidates: SearchCandidates,
-        has_bounds: bool,
-        tail: Option<f64>,
     ) -> Self {
+        let keys_of = |search: &KeySearch| match search {
+            KeySearch::Keys { keys, .. } => keys.clone(),
+            _ => Vec::new(),
+        };
+        // The number of keys that candidates share bounds their distances from below.
+        let has_bounds = search == KeySearch::Everything || keys_of(&search) == keys_of(&nearest);
+        let (search, tail) = match (search, &nearest) {
+            (KeySearch::Everything, KeySearch::Keys { needed, .. }) => {
+                let least = keys.least_distance(&ball.read(), needed.least() - 1);
+                (nearest, Some(least))
+            }
+            (KeySearch::Everything, _) => (KeySearch::Nothing, Some(0.0)),
+            (search, _) => (search, None),
+        };
+        let (meta, rows) = find(index, &search, 0, true, look);
+        let mut candidates = match rows {
+            Remaining::Some(candidates, _) => candidates,
+            Remaining::All { .. } => SearchCandidates::new(),
+        };
         let (mut sort, mut least, mut place) = (RowSort::begin(), HashMap::new(), 0);
         while let Some(FoundRow { row, shared }) = candidates.get(place) {
             check_interrupts();
@@ -99,7 +119,7 @@ impl<'a> Ordered<'a> {
         Self {
             ball,
             fetch,
-            table,
+            table: RowTable::new(index, &meta),
             candidates,
             unread: sort.sorted(),
             known: BinaryHeap::new(),

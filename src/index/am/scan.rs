@@ -1,14 +1,12 @@
 //! Scans. A scan returns the candidates of one condition, or every row, unordered or ordered by distance.
 
-use super::candidates::SearchCandidates;
 use super::fetch::Fetch;
 use super::find::{Remaining, find};
 use super::meta::Meta;
 use super::order::Ordered;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
-use crate::index::ball::NewBall;
-use crate::index::classes::{KeySearch, RowKeys, ValueParameters};
+use crate::index::classes::{RowKeys, ValueParameters};
 use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, tell, unsupported};
 use crate::pg::relation;
@@ -201,24 +199,14 @@ pub unsafe extern "C-unwind" fn get_tuple(
         return false;
     };
     scan.xs_heaptid = tid;
-    report_distance(scan, distance);
-    true
-}
-
-/// Reports a row's distance to the executor. If ORDER BY has more distances, the index reports the minimum, 0, for
-/// these and leaves them to the executor.
-///
-/// # Safety
-/// `scan` was made by [`begin_scan`].
-unsafe fn report_distance(scan: &mut pg_sys::IndexScanDescData, distance: Option<pg_sys::Datum>) {
-    let count = scan.numberOfOrderBys as usize;
-    if count == 0 {
-        return;
+    if scan.numberOfOrderBys > 0 {
+        // If ORDER BY has more distances, the index reports the minimum, 0, for these and leaves them to the executor.
+        scan.xs_recheckorderby = scan.numberOfOrderBys > 1;
+        // Both arrays have an element for each order. The other elements stay 0.
+        *scan.xs_orderbynulls = distance.is_none();
+        *scan.xs_orderbyvals = distance.unwrap_or(pg_sys::Datum::null());
     }
-    scan.xs_recheckorderby = count > 1;
-    // Both arrays have an element for each order. The other elements stay 0.
-    *scan.xs_orderbynulls = distance.is_none();
-    *scan.xs_orderbyvals = distance.unwrap_or(pg_sys::Datum::null());
+    true
 }
 
 /// Implements `amgetbitmap`.
@@ -245,8 +233,8 @@ pub unsafe extern "C-unwind" fn get_bitmap(
 /// Implements `amendscan`. The state is freed with its memory context.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn end_scan(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made.
-    unsafe { state(&mut *scan).close() };
+    // PostgreSQL calls this with a scan that `begin_scan` made.
+    state(&mut *scan).close();
 }
 
 /// Returns the conditions of a scan.
@@ -272,7 +260,11 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
     }
     let (heap, relation, snapshot) = (scan.heapRelation, scan.indexRelation, scan.xs_snapshot);
     let (orders, order_count) = (scan.orderByData, scan.numberOfOrderBys);
-    let is_check = is_constraint_check(scan);
+    // A constraint looks for the rows that it forbids.
+    let dirty = pg_sys::SnapshotType::SNAPSHOT_DIRTY;
+    let is_check = snapshot
+        .as_ref()
+        .is_some_and(|of| of.snapshot_type == dirty);
     let index = Index::new(relation);
     let conditions = conditions(scan);
     let (search, parameters) = row_keys.search(conditions);
@@ -283,17 +275,14 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
         }
     };
     if order_count > 0
-        && let Some((ball, nearest)) = row_keys.order(&*orders, conditions)
+        && let Some(nearest) = row_keys.order(&*orders, conditions)
     {
         let fetch = Fetch::open(heap, relation, snapshot);
-        let ordered = start_ordered(index, row_keys, search, &look, ball, nearest, fetch);
+        let ordered = Ordered::start(index, row_keys, search, nearest, &look, fetch);
         return RowsLeft::Ordered(ordered);
     }
     let (meta, rows) = find(index, &search, 0, false, &look);
-    let decide = match is_check {
-        true => row_keys.decide(conditions),
-        false => None,
-    };
+    let decide = is_check.then(|| row_keys.decide(conditions)).flatten();
     RowsLeft::Unordered(Left {
         heap,
         table: RowTable::new(index, &meta),
@@ -304,48 +293,6 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
             decide,
         }),
     })
-}
-
-/// Begins an ordered scan with the candidates that `search` finds for the scan's condition. If keys cannot answer it,
-/// begins with the candidates that `nearest` finds near the query of the order.
-fn start_ordered<'s>(
-    index: Index<'s>,
-    row_keys: &RowKeys,
-    search: KeySearch,
-    look: &dyn Fn(&Meta),
-    ball: NewBall,
-    nearest: KeySearch,
-    fetch: Fetch,
-) -> Ordered<'s> {
-    let keys_of = |search: &KeySearch| match search {
-        KeySearch::Keys { keys, .. } => keys.clone(),
-        _ => Vec::new(),
-    };
-    let has_bounds = search == KeySearch::Everything || keys_of(&search) == keys_of(&nearest);
-    let (search, tail) = match (search, &nearest) {
-        (KeySearch::Everything, KeySearch::Keys { needed, .. }) => {
-            let least = row_keys.least_distance(&ball.read(), needed.least() - 1);
-            (nearest, Some(least))
-        }
-        (KeySearch::Everything, _) => (KeySearch::Nothing, Some(0.0)),
-        (search, _) => (search, None),
-    };
-    let (meta, rows) = find(index, &search, 0, true, look);
-    let candidates = match rows {
-        Remaining::Some(candidates, _) => candidates,
-        Remaining::All { .. } => SearchCandidates::new(),
-    };
-    let table = RowTable::new(index, &meta);
-    Ordered::new(row_keys, ball, fetch, table, candidates, has_bounds, tail)
-}
-
-/// Returns whether a scan looks for rows that an exclusion constraint forbids.
-fn is_constraint_check(scan: &pg_sys::IndexScanDescData) -> bool {
-    // SAFETY: a scan's snapshot is NULL, or valid while the scan runs.
-    unsafe {
-        !scan.xs_snapshot.is_null()
-            && (*scan.xs_snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
-    }
 }
 
 /// Warns that no indexed value has the parameters of the query, once per session and pair of parameters.
