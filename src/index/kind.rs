@@ -261,9 +261,8 @@ impl Kind {
         options: *mut pg_sys::bytea,
         shingling: Option<Shingling>,
     ) -> bool {
-        // SAFETY: guaranteed by the caller.
         self.cut_types().is_empty()
-            || unsafe { DocumentClass::from_options(options) }
+            || DocumentClass::from_options(options)
                 .is_some_and(|class| shingling == Some(class.keys.shingling))
     }
 

@@ -37,14 +37,6 @@ unsafe impl SqlTranslatable for Call {
 }
 
 impl Call {
-    /// Returns the call with this `fcinfo`.
-    ///
-    /// # Safety
-    /// `fcinfo` belongs to the running call. The function reads its arguments as the types that SQL declares.
-    pub unsafe fn new(fcinfo: FunctionCallInfo) -> Self {
-        Self(fcinfo)
-    }
-
     pub fn fcinfo(&self) -> FunctionCallInfo {
         self.0
     }

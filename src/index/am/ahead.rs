@@ -36,15 +36,13 @@ impl<'a> PageReader<'a> {
     /// `OutOfMemory`.
     pub fn announce_pages(
         &mut self,
-        pages: impl ExactSizeIterator<Item = PageAhead>,
+        pages: impl ExactSizeIterator<Item = PageAhead> + Clone,
     ) -> neardup::Result<()> {
-        self.set_announced(pages)?;
-        if self.announced.len() > 1 {
-            let blocks = self.announced.iter().rev().map(|page| page.block);
+        if pages.len() > 1 {
+            let blocks = pages.clone().map(|page| page.block);
             self.index.ask_ahead(blocks, |_| ());
         }
-        self.pin_ahead();
-        Ok(())
+        self.announce(pages)
     }
 
     /// Announces the pages that will be read next. If some must be read from storage, moves pages already in memory to
@@ -68,16 +66,15 @@ impl<'a> PageReader<'a> {
         for (first, place) in in_memory.enumerate() {
             pages.swap(first, place);
         }
-        self.set_announced(pages.iter().map(ahead))?;
-        self.pin_ahead();
-        Ok(())
+        self.announce(pages.iter().map(ahead))
     }
 
-    fn set_announced(&mut self, pages: impl Iterator<Item = PageAhead>) -> neardup::Result<()> {
+    fn announce(&mut self, pages: impl Iterator<Item = PageAhead>) -> neardup::Result<()> {
         self.pinned.clear();
         self.announced.clear();
         self.announced.try_extend(pages)?;
         self.announced.reverse();
+        self.pin_ahead();
         Ok(())
     }
 

@@ -47,9 +47,7 @@ const NAMED: usize = 10;
 /// `index_corrupted` if the check fails; `wrong_object_type` if it is not a neardup index; `insufficient_privilege`
 /// unless the caller owns it or is a member of pg_stat_scan_tables.
 #[pg_extern(sql = false)]
-pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
+pub fn near_dup_index_check(call: Call) {
     let opened = Opened::new(call.oid(0, "index"));
     // The index's expressions may call functions, which must run with the owner's rights.
     let rights = OwnerRights::assume(opened.table.owner());
@@ -72,6 +70,8 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
     if end > RowTable::new(index, &meta).places(&meta).end * ROWS_PER_PAGE {
         raise_corrupted(&index, meta.tail(), "rows after the end of its row table");
     }
+    // The table is open.
+    let expected = f64::from((*(*opened.table.as_ptr()).rd_rel).reltuples).max(0.0);
     let mut rows = 0..end;
     loop {
         let (seen, sort) = read_row_table(&index, &rows);
@@ -81,13 +81,9 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
             is_whole: rows == (0..end),
             seen,
             sums: KeySums::new(&rows),
-            // SAFETY: the table is open.
-            progress: Progress::about("checking the table", unsafe {
-                f64::from((*(*opened.table.as_ptr()).rd_rel).reltuples).max(0.0)
-            }),
+            progress: Progress::about("checking the table", expected),
         };
-        // SAFETY: guaranteed by the caller.
-        unsafe { scan_table(opened, &mut comparison, snapshot) };
+        scan_table(opened, &mut comparison, snapshot);
         comparison.entries.sort.end();
         let (seen, mut sums) = (comparison.seen, comparison.sums);
         let log_start = subtract_log(&index, &seen, &mut sums);
@@ -290,34 +286,23 @@ unsafe fn scan_table(
     snapshot: pg_sys::Snapshot,
 ) {
     let index = opened.index();
-    // SAFETY: the relations are open. Like amcheck, this scans as a concurrent build does, which reads the rows that
-    // the snapshot sees.
-    unsafe {
-        let info = pg_sys::BuildIndexInfo(index.as_ptr());
-        (*info).ii_Concurrent = true;
-        (*info).ii_Unique = false;
-        (*info).ii_ExclusionOps = std::ptr::null_mut();
-        (*info).ii_ExclusionProcs = std::ptr::null_mut();
-        (*info).ii_ExclusionStrats = std::ptr::null_mut();
-        let scan = pg_sys::table_beginscan_strat(
-            opened.table.as_ptr(),
-            snapshot,
-            0,
-            std::ptr::null_mut(),
-            true,
-            false,
-        );
-        let row_keys = RowKeys::of_index(index.as_ptr());
-        let scan = TableScan {
-            table: opened.table.as_ptr(),
-            index: index.as_ptr(),
-            info,
-            scan,
-        };
-        scan.for_each(&row_keys, &mut |tid, _, keys, size| {
-            comparison.take(tid, keys, size)
-        });
-    }
+    // The relations are open. Like amcheck, this scans as a concurrent build does, which reads the rows that the snapshot
+    // sees.
+    let info = pg_sys::BuildIndexInfo(index.as_ptr());
+    (*info).ii_Concurrent = true;
+    (*info).ii_ExclusionOps = std::ptr::null_mut();
+    let table = opened.table.as_ptr();
+    let keys = std::ptr::null_mut();
+    let scan = TableScan {
+        table,
+        index: index.as_ptr(),
+        info,
+        scan: pg_sys::table_beginscan_strat(table, snapshot, 0, keys, true, false),
+    };
+    let row_keys = RowKeys::of_index(index.as_ptr());
+    scan.for_each(&row_keys, &mut |tid, _, keys, size| {
+        comparison.take(tid, keys, size)
+    });
 }
 
 impl TableComparison<'_> {

@@ -13,6 +13,7 @@ use crate::index::terms::Terms;
 use crate::pg::nodes::{self, constant, elements};
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
+use std::ptr::null_mut;
 
 /// Number of operators that PostgreSQL's own access methods charge for descending to a page, like
 /// `DEFAULT_PAGE_CPU_MULTIPLIER` in selfuncs.c.
@@ -67,78 +68,72 @@ pub unsafe extern "C-unwind" fn estimate(
     correlation: *mut f64,
     pages: *mut f64,
 ) {
-    // SAFETY: the planner calls this with a path and places for the results.
-    unsafe {
-        *correlation = 0.0;
-        let keyed = Keyed::of(root, &*path);
-        let reading = Reading::of(&*path, keyed.is_some());
-        if reading == Reading::Nothing {
-            *startup_cost = f64::INFINITY;
-            *total_cost = f64::INFINITY;
-            *selectivity = 0.0;
-            *pages = 0.0;
-            // Since version 18, PostgreSQL compares the numbers of disabled nodes before costs, so infinite costs do
-            // not suffice.
-            #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
-            {
-                (*path).path.disabled_nodes = 2;
-            }
-            return;
+    // The planner calls this with a path and places for the results.
+    *correlation = 0.0;
+    let keyed = Keyed::of(root, &*path);
+    let reading = Reading::of(&*path, keyed.is_some());
+    if reading == Reading::Nothing {
+        *startup_cost = f64::INFINITY;
+        *total_cost = f64::INFINITY;
+        *selectivity = 0.0;
+        *pages = 0.0;
+        // Since version 18, PostgreSQL compares the numbers of disabled nodes before costs, so infinite costs do
+        // not suffice.
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
+        {
+            (*path).path.disabled_nodes = 2;
         }
-        let info = (*path).indexinfo;
-        let rows = (*(*info).rel).tuples;
-        let quals = pg_sys::get_quals_from_indexclauses((*path).indexclauses);
-        // An index that reads all rows returns them all, in the table's order.
-        *selectivity = match reading {
-            Reading::Everything => 1.0,
-            _ => pg_sys::clauselist_selectivity(
-                root,
-                pg_sys::add_predicate_to_index_quals(info, quals),
-                (*(*info).rel).relid as i32,
-                pg_sys::JoinType::JOIN_INNER,
-                std::ptr::null_mut(),
-            ),
-        };
-        let Keyed {
-            share_of_lists,
-            sampled,
-        } = keyed.unwrap_or_default();
-        let (read, operators) = match reading {
-            Reading::Everything => (f64::from((*info).pages), rows),
-            _ => lookup(root, info, share_of_lists),
-        };
-        // Each of several scans rereads the pages evicted by the others.
-        *pages = match loop_count > 1.0 {
-            true => {
-                let size = (*info).pages;
-                let all = read * loop_count;
-                pg_sys::index_pages_fetched(all, size, f64::from(size), root) / loop_count
-            }
-            false => read,
-        };
-        let (mut random_page, mut sequential_page) = (0.0, 0.0);
-        pg_sys::get_tablespace_page_costs(
-            (*info).reltablespace,
-            &mut random_page,
-            &mut sequential_page,
-        );
-        let other = pg_sys::index_other_operands_eval_cost(root, quals);
-        // All candidates are collected before the first is returned.
-        *startup_cost = *pages * random_page + operators * pg_sys::cpu_operator_cost + other;
-        let found = match reading {
-            Reading::Nearest => rows_nearest(root, path).unwrap_or(1.0).max(1.0),
-            _ => *selectivity * rows,
-        };
-        *total_cost = *startup_cost + found * pg_sys::cpu_index_tuple_cost;
-        if reading == Reading::Matches && sampled > found {
-            *total_cost += (sampled - found) * comparison_cost(root, info, quals);
+        return;
+    }
+    let info = (*path).indexinfo;
+    let rows = (*(*info).rel).tuples;
+    let quals = pg_sys::get_quals_from_indexclauses((*path).indexclauses);
+    // An index that reads all rows returns them all, in the table's order.
+    *selectivity = match reading {
+        Reading::Everything => 1.0,
+        _ => pg_sys::clauselist_selectivity(
+            root,
+            pg_sys::add_predicate_to_index_quals(info, quals),
+            (*(*info).rel).relid as i32,
+            pg_sys::JoinType::JOIN_INNER,
+            null_mut(),
+        ),
+    };
+    let share_of_lists = keyed.as_ref().map_or(1.0, |keyed| keyed.share_of_lists);
+    let (read, operators) = match reading {
+        Reading::Everything => (f64::from((*info).pages), rows),
+        _ => lookup(root, info, share_of_lists),
+    };
+    // Each of several scans rereads the pages evicted by the others.
+    *pages = match loop_count > 1.0 {
+        true => {
+            let size = (*info).pages;
+            let all = read * loop_count;
+            pg_sys::index_pages_fetched(all, size, f64::from(size), root) / loop_count
         }
-        if reading != Reading::Matches && !(*path).indexorderbys.is_null() {
-            let tail = tail_cost(info);
-            *total_cost += tail;
-            if reading == Reading::Everything || !are_enough(root, &*info, *selectivity, found) {
-                *startup_cost += tail;
-            }
+        false => read,
+    };
+    let mut random_page = 0.0;
+    pg_sys::get_tablespace_page_costs((*info).reltablespace, &mut random_page, null_mut());
+    let other = pg_sys::index_other_operands_eval_cost(root, quals);
+    // All candidates are collected before the first is returned.
+    *startup_cost = *pages * random_page + operators * pg_sys::cpu_operator_cost + other;
+    let found = match reading {
+        Reading::Nearest => rows_nearest(root, path).unwrap_or(1.0).max(1.0),
+        _ => *selectivity * rows,
+    };
+    *total_cost = *startup_cost + found * pg_sys::cpu_index_tuple_cost;
+    if reading == Reading::Matches
+        && let Some(Keyed { sampled, .. }) = keyed
+        && sampled > found
+    {
+        *total_cost += (sampled - found) * comparison_cost(root, info, quals);
+    }
+    if reading != Reading::Matches && !(*path).indexorderbys.is_null() {
+        let tail = tail_cost(info);
+        *total_cost += tail;
+        if reading == Reading::Everything || !are_enough(root, &*info, *selectivity, found) {
+            *startup_cost += tail;
         }
     }
 }
@@ -153,15 +148,6 @@ struct Keyed {
     sampled: f64,
 }
 
-impl Default for Keyed {
-    fn default() -> Self {
-        Self {
-            share_of_lists: 1.0,
-            sampled: f64::INFINITY,
-        }
-    }
-}
-
 impl Keyed {
     /// Returns how keys answer the conditions of `path`, or None if they answer none. Assumes that they answer a
     /// condition that is not known yet.
@@ -172,7 +158,11 @@ impl Keyed {
         let info = path.indexinfo;
         let compared = PlannedColumn::of(info);
         let (family, kind) = (compared.family(), compared.kind());
-        let (mut keyed, mut has_keys) = (Self::default(), false);
+        let mut has_keys = false;
+        let mut keyed = Self {
+            share_of_lists: 1.0,
+            sampled: f64::INFINITY,
+        };
         for clause in PgList::<pg_sys::IndexClause>::from_pg(path.indexclauses).iter_ptr() {
             if (*clause).indexcol as usize != compared.at {
                 continue;
@@ -237,10 +227,8 @@ unsafe fn lookup(
     info: *mut pg_sys::IndexOptInfo,
     share_of_lists: f64,
 ) -> (f64, f64) {
-    // SAFETY: guaranteed by the caller.
-    let (meta, all) = unsafe { (planned::meta(root, info), f64::from((*info).pages)) };
-    let Some(meta) = meta else {
-        let pages = all.min(1.0);
+    let Some(meta) = planned::meta(root, info) else {
+        let pages = f64::from((*info).pages).min(1.0);
         return (pages, pages * OPERATORS_PER_PAGE);
     };
     let leaves = meta.segments().iter().map(|segment| {
@@ -280,14 +268,11 @@ unsafe fn rows_nearest(
 unsafe fn tail_cost(index: *const pg_sys::IndexOptInfo) -> f64 {
     /// The cost of comparing two values, in operators.
     const DISTANCE: f64 = 10.0;
-    // SAFETY: guaranteed by the caller; reads settings of the backend.
-    unsafe {
-        let rel = &*(*index).rel;
-        let rows = rel.tuples.max(1.0);
-        let operators = DISTANCE + 2.0 * rows.log2();
-        f64::from(rel.pages) * pg_sys::seq_page_cost
-            + rows * (pg_sys::cpu_tuple_cost + operators * pg_sys::cpu_operator_cost)
-    }
+    let rel = &*(*index).rel;
+    let rows = rel.tuples.max(1.0);
+    let operators = DISTANCE + 2.0 * rows.log2();
+    f64::from(rel.pages) * pg_sys::seq_page_cost
+        + rows * (pg_sys::cpu_tuple_cost + operators * pg_sys::cpu_operator_cost)
 }
 
 /// Returns whether the `nearest` rows, within the index's own bound of the query, suffice for the query's LIMIT.
@@ -301,8 +286,7 @@ unsafe fn are_enough(
     scope: f64,
     nearest: f64,
 ) -> bool {
-    // SAFETY: guaranteed by the caller.
-    let (wanted, rel) = unsafe { ((*root).limit_tuples, &*index.rel) };
+    let (wanted, rel) = ((*root).limit_tuples, &*index.rel);
     let kept = rel.rows / (rel.tuples * scope).max(1.0);
     wanted >= 0.0 && wanted <= nearest * kept.min(1.0)
 }

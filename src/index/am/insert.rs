@@ -25,16 +25,14 @@ pub unsafe extern "C-unwind" fn insert(
     _unchanged: bool,
     info: *mut pg_sys::IndexInfo,
 ) -> bool {
-    // SAFETY: PostgreSQL calls this with an open index of this access method and a row's values.
-    unsafe {
-        let index = Index::new(relation);
-        let mut keys = Vec::new();
-        let row_keys = row_keys(relation, info);
-        let (values, is_null) = row_keys.row(values, is_null);
-        let (parameters, size) = row_keys.keys(values, is_null, &mut keys);
-        let entry = RowEntry::new(*tid, size);
-        insert_row(&index, &entry, &keys, parameters.as_ref());
-    }
+    // PostgreSQL calls this with an open index of this access method and a row's values.
+    let index = Index::new(relation);
+    let mut keys = Vec::new();
+    let row_keys = row_keys(relation, info);
+    let (values, is_null) = row_keys.row(values, is_null);
+    let (parameters, size) = row_keys.keys(values, is_null, &mut keys);
+    let entry = RowEntry::new(*tid, size);
+    insert_row(&index, &entry, &keys, parameters.as_ref());
     false
 }
 

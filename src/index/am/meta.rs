@@ -200,7 +200,7 @@ impl Meta {
         let bytes = unsafe {
             std::slice::from_raw_parts(std::ptr::from_ref(self).cast::<u8>(), size_of::<Self>())
         };
-        image.fill(bytes);
+        image.put(0, bytes);
     }
 
     /// Writes the metapage as a change of its own.

@@ -27,11 +27,9 @@ pub unsafe extern "C-unwind" fn options(
 /// `anyelement`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
-    // SAFETY: PostgreSQL calls this with an existing class.
-    let (family, type_) = unsafe {
-        let family = pg_sys::get_opclass_family(class);
-        (family, pg_sys::get_opclass_input_type(class))
-    };
+    // PostgreSQL calls this with an existing class.
+    let family = pg_sys::get_opclass_family(class);
+    let type_ = pg_sys::get_opclass_input_type(class);
     let is_valid = type_ == pg_sys::ANYELEMENTOID
         || catalog::support_function(family, type_, PREDICATE_FUNCTION as i16).is_some();
     if !is_valid {

@@ -232,8 +232,7 @@ impl<'a> Ordered<'a> {
             check_interrupts();
             self.table.read_page(place, &mut others);
             others.retain(|(row, _)| !self.candidates.take_until(*row));
-            // SAFETY: the scan is running, so the index is open.
-            let mut relation = unsafe { PgRelation::from_pg(self.table.index.as_ptr()) };
+            let mut relation = PgRelation::from_pg(self.table.index.as_ptr());
             relation.count_index_tuples(others.len() as i64);
             for (_, RowEntry { tid, .. }) in &others {
                 self.table.ensure_in_table(tid);

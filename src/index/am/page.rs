@@ -173,12 +173,12 @@ impl<'a> Index<'a> {
 
     /// Returns a page, locked for shared access.
     pub fn read(&self, block: u32) -> Page<'a> {
-        self.locked(block, pg_sys::BUFFER_LOCK_SHARE)
+        self.pinned(block).read()
     }
 
     /// Returns a page, locked for exclusive access.
     pub fn lock(&self, block: u32) -> Page<'a> {
-        self.locked(block, pg_sys::BUFFER_LOCK_EXCLUSIVE)
+        self.pinned(block).lock(pg_sys::BUFFER_LOCK_EXCLUSIVE)
     }
 
     /// Returns the page as [`Self::lock`] does, or None if another session has locked it.
@@ -199,10 +199,6 @@ impl<'a> Index<'a> {
             None => return None,
         };
         Some(pinned.lock(pg_sys::BUFFER_LOCK_EXCLUSIVE))
-    }
-
-    fn locked(&self, block: u32, mode: u32) -> Page<'a> {
-        self.pinned(block).lock(mode)
     }
 
     /// Returns a pinned page that will be read soon. Prefetches its first cache lines, and those around `place`, which
@@ -377,14 +373,10 @@ impl<'a> Page<'a> {
         unsafe { self.start.cast::<pg_sys::PageHeaderData>().read() }
     }
 
-    /// Returns whether the page is all zeros: added to the file, but never written.
-    fn is_new(&self) -> bool {
-        self.header().pd_upper == 0
-    }
-
-    /// Returns whether the page itself says that it is free for any use.
+    /// Returns whether the page itself says that it is free for any use, or is all zeros: added to the file, but never
+    /// written.
     pub fn is_free(&self) -> bool {
-        self.is_new() || self.kind() == Some(PageType::Free)
+        self.header().pd_upper == 0 || self.kind() == Some(PageType::Free)
     }
 
     /// Returns the kind of the page, or None if it is not one of ours.
@@ -527,12 +519,6 @@ impl Image<'_> {
         unsafe {
             (*self.start.cast::<pg_sys::PageHeaderData>()).pd_lower = (HEADER_LEN + len) as u16;
         }
-    }
-
-    /// Replaces the payload.
-    pub fn fill(&mut self, bytes: &[u8]) {
-        self.payload()[..bytes.len()].copy_from_slice(bytes);
-        self.set_used(bytes.len());
     }
 
     /// Writes bytes into the payload at `start`. These and all before them are in use afterwards.

@@ -14,6 +14,7 @@ use super::stop::Stop;
 use crate::pg::prelude::*;
 use neardup::bands::RowSize;
 use neardup::postings::PageAhead;
+use pgrx::itemptr::item_pointer_set_all;
 
 const ENTRY_LEN: usize = size_of::<RowEntry>();
 
@@ -30,20 +31,14 @@ pub fn page_of(row: u64) -> u64 {
 
 /// Converts a row's place in the heap to a number with the same order.
 pub fn number_of(tid: &pg_sys::ItemPointerData) -> u64 {
-    u64::from(tid.ip_blkid.bi_hi) << 32
-        | u64::from(tid.ip_blkid.bi_lo) << 16
-        | u64::from(tid.ip_posid)
+    u64::from(block_of(tid)) << 16 | u64::from(tid.ip_posid)
 }
 
 /// Converts a number made by [`number_of`] back to a place in the heap.
 pub fn tid_of(number: u64) -> pg_sys::ItemPointerData {
-    pg_sys::ItemPointerData {
-        ip_blkid: pg_sys::BlockIdData {
-            bi_hi: (number >> 32) as u16,
-            bi_lo: (number >> 16) as u16,
-        },
-        ip_posid: number as u16,
-    }
+    let mut tid = pg_sys::ItemPointerData::default();
+    item_pointer_set_all(&mut tid, (number >> 16) as u32, number as u16);
+    tid
 }
 
 /// Returns the block of the heap that contains a row.
@@ -234,7 +229,7 @@ impl<'a> RowTable<'a> {
         };
         let ahead: Vec<PageAhead> = pages.iter().zip(&found).filter_map(ahead).collect();
         let mut reader = PageReader::new(self.index);
-        reader.announce_pages(ahead.into_iter()).or_raise();
+        reader.announce_pages(ahead.iter().copied()).or_raise();
         let mut start = 0;
         for (here, found) in pages.into_iter().zip(found) {
             check_interrupts();

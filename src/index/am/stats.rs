@@ -17,11 +17,8 @@ use pgrx::prelude::*;
 /// `wrong_object_type` if it is not a neardup index, `insufficient_privilege` unless the caller owns it or is a member
 /// of pg_stat_scan_tables.
 #[pg_extern(sql = false)]
-fn near_dup_index_stats(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running.
-    let call = unsafe { Call::new(fcinfo) };
-    let oid = call.oid(0, "index");
-    let opened = Opened::new(oid);
+fn near_dup_index_stats(call: Call) {
+    let opened = Opened::new(call.oid(0, "index"));
     let index = opened.index();
     let meta = Meta::read(&index);
     let (mut dead, mut purges) = (0, 0);

@@ -42,11 +42,10 @@ pub unsafe extern "C-unwind" fn bulk_delete(
 /// # Safety
 /// `stats` is NULL or valid.
 unsafe fn or_new(stats: *mut pg_sys::IndexBulkDeleteResult) -> *mut pg_sys::IndexBulkDeleteResult {
-    if stats.is_null() {
-        // SAFETY: all zeros are a valid result.
-        unsafe { pg_sys::palloc0(size_of::<pg_sys::IndexBulkDeleteResult>()).cast() }
-    } else {
-        stats
+    match stats.is_null() {
+        // All zeros are a valid result.
+        true => pg_sys::palloc0(size_of::<pg_sys::IndexBulkDeleteResult>()).cast(),
+        false => stats,
     }
 }
 

@@ -24,12 +24,9 @@ impl RowKeys {
     /// ERROR `invalid_object_definition` unless the last key column, and no other, is compared, or if the class of that
     /// column rejects its bound. ERROR `data_corrupted` if the options of that class are out of range.
     pub unsafe fn of_index(index: pg_sys::Relation) -> Self {
-        // SAFETY: guaranteed by the caller.
-        let (count, mut scope) = unsafe {
-            let count = (*(*index).rd_index).indnkeyatts;
-            let columns = (1..=count).map(|number| IndexColumn::new(index, number));
-            (count, columns.collect::<Vec<_>>())
-        };
+        let count = (*(*index).rd_index).indnkeyatts;
+        let columns = (1..=count).map(|number| IndexColumn::new(index, number));
+        let mut scope: Vec<_> = columns.collect();
         let compared = scope.pop_if(|last| last.is_compared());
         let is_scope = scope.iter().all(IndexColumn::is_scope);
         let Some(compared) = compared.filter(|_| is_scope) else {
@@ -88,8 +85,8 @@ impl RowKeys {
     pub unsafe fn scope_of(&self, values: &[pg_sys::Datum], is_null: &[bool]) -> Option<Scope> {
         self.scope(|place, column| {
             let value = (!is_null[place]).then_some(values[place])?;
-            // SAFETY: guaranteed by the caller: a value of the column's type.
-            unsafe { column.hash(value, None) }
+            // A value of the column's type.
+            column.hash(value, None)
         })
     }
 
@@ -124,11 +121,8 @@ impl RowKeys {
             if condition.sk_attno as usize <= self.scope.len() {
                 continue;
             }
-            // SAFETY: guaranteed by the caller.
-            let (search, parameters) = unsafe {
-                self.class
-                    .search(condition.sk_strategy, condition.sk_argument)
-            };
+            let query = condition.sk_argument;
+            let (search, parameters) = self.class.search(condition.sk_strategy, query);
             if search.is_narrower_than(&best.0) {
                 best = (search, Some(parameters));
             }
@@ -199,18 +193,11 @@ impl RowKeys {
             .filter(|condition| condition.sk_strategy == EQUAL)
             .all(|condition| {
                 let place = condition.sk_attno as usize - 1;
-                // SAFETY: the operator's function takes values of these types.
+                let (function, collation) = (&mut condition.sk_func, condition.sk_collation);
+                let (value, wanted) = (values[place], condition.sk_argument);
+                // The operator's function takes values of these types.
                 !is_null[place]
-                    && unsafe {
-                        pg_sys::FunctionCall2Coll(
-                            &mut condition.sk_func,
-                            condition.sk_collation,
-                            values[place],
-                            condition.sk_argument,
-                        )
-                    }
-                    .value()
-                        != 0
+                    && pg_sys::FunctionCall2Coll(function, collation, value, wanted).value() != 0
             })
     }
 
@@ -241,22 +228,15 @@ impl RowKeys {
         let KeySearch::Keys { mut keys, needed } = search else {
             return search;
         };
-        // SAFETY: guaranteed by the caller.
-        let scope = unsafe {
-            self.scope(|place, column| {
-                let condition = conditions.iter().find(|condition| {
-                    condition.sk_strategy == EQUAL && condition.sk_attno as usize == place + 1
-                })?;
-                if is_null(condition) {
-                    return None;
-                }
-                let given = Some(condition.sk_subtype);
-                column.hash(
-                    condition.sk_argument,
-                    given.filter(|&type_| type_ != pg_sys::InvalidOid),
-                )
-            })
-        };
+        let scope = self.scope(|place, column| {
+            let of_column = |condition: &&pg_sys::ScanKeyData| {
+                let is_named = condition.sk_attno as usize == place + 1;
+                is_named && condition.sk_strategy == EQUAL && !is_null(condition)
+            };
+            let condition = conditions.iter().find(of_column)?;
+            let given = Some(condition.sk_subtype).filter(|type_| *type_ != pg_sys::InvalidOid);
+            column.hash(condition.sk_argument, given)
+        });
         match scope {
             Some(scope) => {
                 self.within(scope, &mut keys);

@@ -118,8 +118,7 @@ unsafe fn columns_of(
     rel: *mut pg_sys::RelOptInfo,
     values: [*mut pg_sys::Node; 2],
 ) -> impl Iterator<Item = usize> {
-    // SAFETY: guaranteed by the caller.
-    (0..2).filter(move |&column| unsafe {
+    (0..2).filter(move |&column| {
         let [own, other] = [column, 1 - column].map(|of| pg_sys::pull_varnos(root, values[of]));
         let relids = (*rel).relids;
         pg_sys::bms_equal(own, relids) && !pg_sys::bms_overlap(other, relids)
