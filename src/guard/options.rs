@@ -193,15 +193,11 @@ impl GuardOptions {
                 "They specify how documents are cut into shingles.",
             );
         }
-        let bound = match kind {
-            Kind::Hamming => {
-                let distance = options::distance_in(&self.bound, MAX_BLOCKS as u32 - 1);
-                (distance as i32).into_datum()
-            }
-            _ => options::threshold_in(&self.bound).into_datum(),
+        let number = match kind {
+            Kind::Hamming => options::distance_in(&self.bound, MAX_BLOCKS as u32 - 1).into(),
+            _ => options::threshold_in(&self.bound),
         };
-        let shingling = self.shingling.unwrap_or_default();
-        let bound = kind.bound(bound.expect("a number is not NULL"), Some(shingling));
+        let bound = kind.bound(number, Some(self.shingling.unwrap_or_default()));
         bound.expect("the bound is in range")
     }
 }

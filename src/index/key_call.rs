@@ -3,7 +3,7 @@
 use crate::index::constraint_key::MAKE;
 use crate::index::kind::Kind;
 use crate::index::terms::Terms;
-use crate::pg::catalog::{function_beside, is_named_function};
+use crate::pg::catalog::is_named_function;
 use crate::pg::nodes;
 use pgrx::pg_sys;
 
@@ -32,28 +32,5 @@ impl KeyCall {
             value,
             terms,
         })
-    }
-
-    /// Returns a call that makes the key of another `value` with `terms`, without a label. Returns None if there is no
-    /// such function.
-    ///
-    /// # Safety
-    /// The planner's structures are valid. `value` and `terms` are of the call's kind.
-    #[allow(clippy::disallowed_methods, reason = "one entry per argument")]
-    pub unsafe fn of_other(
-        &self,
-        root: *mut pg_sys::PlannerInfo,
-        value: *mut pg_sys::Node,
-        terms: Terms,
-    ) -> Option<*mut pg_sys::Node> {
-        let schema = pg_sys::get_func_namespace(self.function);
-        let [value_type, _] = self.kind.types(schema);
-        let collation = pg_sys::DEFAULT_COLLATION_OID;
-        let no_label = pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast();
-        let args: Vec<_> = terms.after(value).chain([no_label]).collect();
-        let terms = args[1..].iter().map(|term| pg_sys::exprType(*term));
-        let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
-        let function = function_beside(self.function, MAKE, &types)?;
-        Some(nodes::new_call(root, function, args))
     }
 }

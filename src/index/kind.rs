@@ -35,7 +35,6 @@ use crate::text::measures::{
 use neardup::bands::Occurrence;
 use neardup::minhash::Header;
 use neardup::shingle::Shingling;
-use pgrx::FromDatum;
 use std::ffi::CStr;
 
 /// The name of the query type, and of the functions (value, bound...) that make it.
@@ -202,24 +201,17 @@ impl Kind {
         }
     }
 
-    /// Converts a datum of [`Self::bound_type`]. Returns None if it is out of range. `shingling` tells how documents
-    /// are cut.
-    pub fn bound(self, datum: pg_sys::Datum, shingling: Option<Shingling>) -> Option<Bound> {
-        // SAFETY: both types are passed by value.
-        unsafe {
-            let threshold = || {
-                f64::from_datum(datum, false).filter(|&threshold| options::is_threshold(threshold))
-            };
-            match self {
-                Self::Minhash => threshold().map(Bound::Threshold),
-                Self::Containing | Self::Resembling => threshold().map(Bound::Share),
-                Self::Documents | Self::ContainingDocuments => {
-                    Some(Bound::Resemblance(threshold()?, shingling?))
-                }
-                Self::Hamming => i32::from_datum(datum, false)
-                    .and_then(|distance| distance.try_into().ok())
-                    .map(Bound::Distance),
+    /// Returns the bound with this `number`, a threshold or a distance, or None if it is out of range. `shingling` tells
+    /// how documents are cut.
+    pub fn bound(self, number: f64, shingling: Option<Shingling>) -> Option<Bound> {
+        let threshold = Some(number).filter(|&threshold| options::is_threshold(threshold));
+        match self {
+            Self::Minhash => threshold.map(Bound::Threshold),
+            Self::Containing | Self::Resembling => threshold.map(Bound::Share),
+            Self::Documents | Self::ContainingDocuments => {
+                Some(Bound::Resemblance(threshold?, shingling?))
             }
+            Self::Hamming => (number as i32).try_into().ok().map(Bound::Distance),
         }
     }
 
@@ -289,14 +281,28 @@ impl Kind {
         (column, value): (usize, *mut pg_sys::Node),
         ball: &[*mut pg_sys::Node],
     ) -> Option<(pg_sys::Oid, [*mut pg_sys::Node; 2])> {
-        let [value_type, ball_type] = self.types(pg_sys::get_func_namespace(function));
-        let terms = ball[1..].iter().map(|term| pg_sys::exprType(*term));
-        let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
-        let make = function_beside(function, BALL, &types)?;
-        let types = [value_type, ball_type];
+        let types = self.types(pg_sys::get_func_namespace(function));
         let operator = operator_beside(function, self.operator(column).0, types)?;
-        let ball = nodes::new_call(root, make, ball.iter().copied());
-        Some((operator, [value, ball]))
+        Some((operator, [value, self.call(root, function, BALL, ball)?]))
+    }
+
+    /// Returns a call to the function `name` of the extension, or its result if it is constant. The first of `args` is a
+    /// value, the others are its bound and the like. `function` belongs to the extension.
+    ///
+    /// # Safety
+    /// The same as for [`Self::containment`].
+    pub unsafe fn call(
+        self,
+        root: *mut pg_sys::PlannerInfo,
+        function: pg_sys::Oid,
+        name: &CStr,
+        args: &[*mut pg_sys::Node],
+    ) -> Option<*mut pg_sys::Node> {
+        let [value_type, _] = self.types(pg_sys::get_func_namespace(function));
+        let terms = args[1..].iter().map(|term| pg_sys::exprType(*term));
+        let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
+        let make = function_beside(function, name, &types)?;
+        Some(nodes::new_call(root, make, args.iter().copied()))
     }
 }
 
@@ -306,19 +312,22 @@ pub fn scope_class(schema: pg_sys::Oid) -> String {
 }
 
 impl Bound {
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Threshold(_) => Kind::Minhash,
-            Self::Distance(_) => Kind::Hamming,
-            Self::Share(_) => Kind::Containing,
-            Self::Resemblance(..) => Kind::Documents,
+    /// Returns the minimum similarity or the maximum distance.
+    pub fn number(&self) -> f64 {
+        match *self {
+            Self::Threshold(bound) | Self::Share(bound) | Self::Resemblance(bound, _) => bound,
+            Self::Distance(distance) => distance.into(),
         }
     }
 
     /// Returns the bound as a constant of its type.
     pub fn node(&self) -> *mut pg_sys::Node {
+        let (type_, datum) = match self {
+            Self::Distance(distance) => (pg_sys::INT4OID, (*distance as i32).into()),
+            _ => (pg_sys::FLOAT8OID, self.number().to_bits().into()),
+        };
         // SAFETY: the datum is of the type.
-        unsafe { nodes::new_constant(self.kind().bound_type(), self.datum()) }
+        unsafe { nodes::new_constant(type_, datum) }
     }
 
     /// Returns whether every value within this bound of a center is also within `other`. Always false for shares.
@@ -377,16 +386,6 @@ impl Bound {
             }
             Self::Share(_) | Self::Resemblance(..) => None,
         }
-    }
-
-    fn datum(&self) -> pg_sys::Datum {
-        match self {
-            Self::Threshold(bound) | Self::Share(bound) | Self::Resemblance(bound, _) => {
-                bound.into_datum()
-            }
-            Self::Distance(distance) => (*distance as i32).into_datum(),
-        }
-        .expect("a number is not NULL")
     }
 
     /// Returns the ball of everything within the bound of `value`.

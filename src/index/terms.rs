@@ -6,6 +6,7 @@ use crate::pg::catalog::function_beside;
 use crate::pg::nodes::{self, all_elements, call, constant};
 use crate::pg::prelude::*;
 use neardup::shingle::Shingling;
+use pgrx::FromDatum;
 
 /// The bound and, for documents, how they are cut into shingles: k, unit and fold.
 #[derive(Clone, Copy)]
@@ -140,7 +141,19 @@ impl Terms {
     /// # Safety
     /// The nodes are valid and of the kind's types.
     pub unsafe fn bound(&self) -> Option<Bound> {
-        self.kind.bound(constant(self.bound)?, self.shingling())
+        self.kind.bound(self.number()?, self.shingling())
+    }
+
+    /// Returns the bound as a number, or None unless it is a constant.
+    ///
+    /// # Safety
+    /// The same as for [`Self::bound`].
+    pub unsafe fn number(&self) -> Option<f64> {
+        let bound = constant(self.bound)?;
+        match self.kind {
+            Kind::Hamming => i32::from_datum(bound, false).map(f64::from),
+            _ => f64::from_datum(bound, false),
+        }
     }
 
     /// Returns how documents are cut. Returns None for other kinds, and unless the arguments are valid constants.

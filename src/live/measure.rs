@@ -2,7 +2,6 @@
 
 use crate::index::bound::Bound;
 use crate::index::kind::Kind;
-use crate::pg::catalog::type_named;
 use crate::pg::prelude::*;
 use neardup::shingle::Shingling;
 use std::ffi::CStr;
@@ -17,14 +16,6 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Returns the minimum similarity or the maximum distance of near values.
-    pub fn threshold(&self) -> f64 {
-        match self.bound {
-            Bound::Threshold(bound) | Bound::Share(bound) | Bound::Resemblance(bound, _) => bound,
-            Bound::Distance(distance) => distance.into(),
-        }
-    }
-
     /// Returns k, unit and fold of documents, or None for other kinds.
     pub fn shingling(&self) -> Option<Shingling> {
         match self.bound {
@@ -51,7 +42,7 @@ impl Measure {
     pub fn near(&self, a: &str, b: &str) -> String {
         let bound = format!(
             "{}::{}",
-            self.threshold(),
+            self.bound.number(),
             names::type_(self.kind.bound_type())
         );
         self.call(self.kind.predicate().0, &[a, b, &bound])
@@ -80,10 +71,8 @@ impl Measure {
     /// Returns the type of [`Self::kept`].
     pub fn kept_type(&self) -> pg_sys::Oid {
         match self.kind {
-            Kind::Minhash => type_named(self.schema, c"minhash_signature"),
             Kind::Hamming => pg_sys::VARBITOID,
-            Kind::Documents | Kind::ContainingDocuments => pg_sys::TEXTOID,
-            Kind::Containing | Kind::Resembling => pg_sys::INT8ARRAYOID,
+            kind => kind.types(self.schema)[0],
         }
     }
 }

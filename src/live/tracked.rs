@@ -58,7 +58,7 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
         tracker.relation.into_datum(),
         tracker.tables.get(TrackerTable::Clusters).into_datum(),
         text(&bare(tracker.value.number)),
-        tracker.measure.threshold().into_datum(),
+        tracker.measure.bound.number().into_datum(),
         text(&tracker.order.order_by_sql()),
         NewTexts(scope.collect()).into_datum(),
         text(&bare(tracker.key.number)),

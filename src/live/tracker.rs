@@ -16,7 +16,7 @@ use crate::pg::encoding::utf8;
 use crate::pg::relation::{self, Relation};
 use crate::pg::{condition, names};
 use neardup::shingle::Shingling;
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::pg_sys;
 
 /// A tracker: the table that it follows, its own tables, and how it compares rows.
 pub struct Tracker {
@@ -119,14 +119,9 @@ impl Tracker {
             let (cut, direction) = rest.split_at_checked(kind.cut_types().len())?;
             let mut cut = CUT.into_iter().zip(cut);
             let shingling = cut.try_fold(Shingling::default(), with_text).ok();
-            let threshold: f64 = threshold.parse().ok()?;
-            let bound = match kind {
-                Kind::Hamming => (threshold as i32).into_datum(),
-                _ => threshold.into_datum(),
-            };
             let measure = Measure {
                 kind,
-                bound: kind.bound(bound?, shingling)?,
+                bound: kind.bound(threshold.parse().ok()?, shingling)?,
                 schema,
             };
             let term = match direction.first() {

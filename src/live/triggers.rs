@@ -58,7 +58,7 @@ fn keeping(tracker: &Tracker) -> String {
 /// Returns the arguments of the trigger for updates.
 fn arguments(tracker: &Tracker) -> String {
     let fixed = [
-        tracker.measure.threshold().to_string(),
+        tracker.measure.bound.number().to_string(),
         tracker.scope.len().to_string(),
         u8::from(tracker.condition.is_some()).to_string(),
     ];

@@ -179,7 +179,7 @@ impl NearCondition {
     pub fn bound(&self) -> Option<Bound> {
         // SAFETY: the function's result, with which the constant is compared, has this type.
         unsafe {
-            let datum = constant(self.terms.bound)?;
+            let number = self.terms.number()?;
             match (self.kind, self.form) {
                 (
                     Kind::Minhash,
@@ -187,11 +187,9 @@ impl NearCondition {
                         is_distance: Some(true),
                         ..
                     },
-                ) => least_similarity(f64::from_datum(datum, false)?).map(Bound::Threshold),
+                ) => least_similarity(number).map(Bound::Threshold),
                 (Kind::Hamming, Form::Comparison { is_strict, .. }) => {
-                    let distance = i32::from_datum(datum, false)?;
-                    let most = distance.checked_sub(i32::from(is_strict))?;
-                    most.try_into().ok().map(Bound::Distance)
+                    self.kind.bound(number - f64::from(is_strict), None)
                 }
                 _ => self.terms.bound(),
             }

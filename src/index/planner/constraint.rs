@@ -3,8 +3,9 @@
 //! same goes for documents, and for bit strings if the distance is at most that of the constraint.
 
 use super::condition::NearCondition;
-use crate::index::constraint_key::ConstraintKey;
+use crate::index::constraint_key::{ConstraintKey, MAKE};
 use crate::index::key_call::KeyCall;
+use crate::index::kind::{BALL, Containment};
 use crate::index::planned_column::PlannedColumn;
 use crate::pg::catalog::operator_beside;
 use crate::pg::nodes::{self, constant, elements};
@@ -55,40 +56,42 @@ unsafe fn of_key(
     }
     let mut terms = near.terms;
     terms.bound = bound.node();
-    let query = key.of_other(root, center, terms)?;
+    let collation = pg_sys::DEFAULT_COLLATION_OID;
+    let no_label = pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast();
+    let args: Vec<_> = terms.after(center).chain([no_label]).collect();
+    let query = key.kind.call(root, key.function, MAKE, &args)?;
     Some(nodes::new_condition(operator, expression, query))
 }
 
-/// Rewrites `key % key` as `value <@ ball`, which is estimated to keep as many rows. Returns the operator's function
-/// and operands. Returns None unless one operand is a call that makes a key, and the other one a call or a constant of
-/// the same kind.
+/// Rewrites `key % key` as `value <@ ball`, which is estimated to keep as many rows. Returns the operator's meaning and
+/// operands. Returns None unless one operand is a call that makes a key, and the other one a call or a constant of the
+/// same kind.
 ///
 /// # Safety
 /// The planner's structures are valid.
 pub unsafe fn as_containment(
     root: *mut pg_sys::PlannerInfo,
     args: *mut pg_sys::List,
-) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
+) -> Option<(Containment, [*mut pg_sys::Node; 2])> {
     let [left, right] = elements(args)?;
     let (key, other) = match KeyCall::of(left) {
         Some(key) => (key, right),
         None => (KeyCall::of(right)?, left),
     };
-    let (operator, operands) = match (KeyCall::of(other), constant(other)) {
-        (Some(query), _) if query.kind == key.kind => {
-            let value = (0, key.value);
-            let terms = query.terms;
-            terms.containment(root, key.function, value, query.value)?
+    let kind = key.kind;
+    let ball = match (KeyCall::of(other), constant(other)) {
+        (Some(query), _) if query.kind == kind => {
+            let ball: Vec<_> = query.terms.after(query.value).collect();
+            kind.call(root, key.function, BALL, &ball)?
         }
         (None, Some(datum)) => {
             let ball = ConstraintKey::from_raw(datum).ball();
-            key.kind.bound_of_ball(ball)?;
-            let types = key.kind.types(pg_sys::get_func_namespace(key.function));
-            let operator = operator_beside(key.function, key.kind.operator(0).0, types)?;
-            let ball = nodes::new_constant(types[1], ball);
-            (operator, [key.value, ball])
+            kind.bound_of_ball(ball)?;
+            let [_, ball_type] = kind.types(pg_sys::get_func_namespace(key.function));
+            nodes::new_constant(ball_type, ball)
         }
         _ => return None,
     };
-    Some((pg_sys::get_opcode(operator), nodes::list(operands)))
+    let (_, strategy) = kind.operator(0);
+    Some((Containment { kind, strategy }, [key.value, ball]))
 }

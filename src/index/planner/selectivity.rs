@@ -89,9 +89,10 @@ impl TableMatches {
         args: *mut pg_sys::List,
         relation: i32,
     ) -> Option<Self> {
-        let (function, args) = as_containment(root, args).unwrap_or((function, args));
-        let containment = Containment::of(function)?;
-        let [value, ball] = elements(args)?;
+        let (containment, [value, ball]) = match as_containment(root, args) {
+            Some(of_keys) => of_keys,
+            None => (Containment::of(function)?, elements(args)?),
+        };
         let ball = pg_sys::estimate_expression_value(root, ball);
         if is_null(ball) {
             let mean = Mean::default();
