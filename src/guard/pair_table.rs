@@ -56,14 +56,15 @@ fn columns_of_notes(key: ColumnType) -> [CreatedColumn; 4] {
     .map(|(name, type_)| CreatedColumn::new(name, type_, true))
 }
 
-fn created<'c>(
-    guarded: &Relation,
+/// Returns the description of a table that serves `served`.
+pub fn created<'c>(
+    served: &Relation,
     columns: &'c [CreatedColumn],
     key: Option<&'c [i16]>,
 ) -> CreatedTable<'c> {
     CreatedTable {
-        owner: guarded.owner(),
-        persistence: guarded.persistence(),
+        owner: served.owner(),
+        persistence: served.persistence(),
         columns,
         key,
     }

@@ -1,14 +1,13 @@
 //! The tables of a tracker. The same descriptions are used to create the tables and to check them when they are opened.
 
-use crate::guard::pair_table::open_exceptions;
+use crate::guard::pair_table::{created, open_exceptions};
 use crate::live::tracker::{Tables, Tracker, TrackerTable};
-use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
+use crate::pg::checked::{Altered, CheckedTable, CreatedColumn};
 use crate::pg::prelude::*;
 use crate::pg::relation::ColumnType;
 use crate::pg::statement::server_text;
 
-/// Returns the suffix and the columns of each of a tracker's tables. The first column is the primary key, except in the
-/// queue.
+/// Returns the suffix and the columns of each of a tracker's tables.
 fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     let key = |name, is_not_null| CreatedColumn::new(name, tracker.key.type_, is_not_null);
     let column = |name: &str, type_, is_not_null| {
@@ -64,6 +63,11 @@ fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     ]
 }
 
+/// Returns the primary key of the table with this suffix: the first column, except in the queue.
+fn key_of(name: &str) -> Option<&'static [i16]> {
+    Some(if name == "queue" { &[] } else { &[1] })
+}
+
 /// Creates the tables of a tracker in the schema of the tracked table. `clusters` is the bare name of the clusters
 /// table.
 ///
@@ -89,7 +93,7 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
                 ),
             );
         }
-        created(&tracked, (name, &columns)).create(connection, schema, &bare)
+        created(&tracked, &columns, key_of(name)).create(connection, schema, &bare)
     });
     let [clusters, log, _, queue, state] = own.map(names::relation);
     // A published queue needs a replica identity for DELETE.
@@ -101,19 +105,6 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
          ALTER TABLE {state} ADD CHECK (singleton)"
     ));
     tracker.tables.own = own;
-}
-
-/// Returns the table to create for `tracked`, with the name suffix and columns of a description.
-fn created<'c>(
-    tracked: &Relation,
-    (name, columns): (&str, &'c [CreatedColumn]),
-) -> CreatedTable<'c> {
-    CreatedTable {
-        owner: tracked.owner(),
-        persistence: tracked.persistence(),
-        columns,
-        key: Some(if name == "queue" { &[] } else { &[1] }),
-    }
 }
 
 /// The open tables of a tracker, checked to be unaltered, and its open tracked table.
@@ -158,7 +149,7 @@ fn open_each(
 ) -> impl Iterator<Item = Result<CheckedTable, Altered>> {
     let tables = tracker.tables.own.into_iter().zip(descriptions(tracker));
     tables.rev().map(|(table, (name, columns))| {
-        let created = created(tracked, (name, &columns));
+        let created = created(tracked, &columns, key_of(name));
         CheckedTable::open(table, &created, pg_sys::AccessShareLock)
     })
 }
