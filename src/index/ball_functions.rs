@@ -132,31 +132,30 @@ fn document_ball(
 /// Returns whether the document is in the ball. Returns false if the document is empty, and for a ball of another kind.
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_within")]
 pub fn document_in_ball(doc: Text<'_>, ball: Ball<'_>) -> bool {
-    let Within::Document(center) = ball.read() else {
-        return false;
-    };
-    let set = shingle_set(&doc, &center.shingling);
-    is_resembling(&set, &center.set, center.threshold)
+    compare(&doc, &ball, is_resembling)
 }
 
 /// Returns whether the document contains the ball's share of the center. Returns false for a ball of another kind.
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_contains")]
 pub fn document_contains(whole: Text<'_>, part: Ball<'_>) -> bool {
-    let Within::Document(part) = part.read() else {
-        return false;
-    };
-    let whole = shingle_set(&whole, &part.shingling);
-    is_contained(&part.set, &whole, part.threshold)
+    compare(&whole, &part, |whole, part, share| {
+        is_contained(part, whole, share)
+    })
 }
 
 /// Returns whether the center contains the ball's share of the document. Returns false for a ball of another kind.
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_part")]
 pub fn document_contained(part: Text<'_>, whole: Ball<'_>) -> bool {
-    let Within::Document(whole) = whole.read() else {
+    compare(&part, &whole, is_contained)
+}
+
+/// Returns whether `is_near` accepts the sets of a document and of the ball's center, and the ball's threshold.
+fn compare(doc: &[u8], ball: &Ball<'_>, is_near: fn(&[i64], &[i64], f64) -> bool) -> bool {
+    let Within::Document(center) = ball.read() else {
         return false;
     };
-    let part = shingle_set(&part, &whole.shingling);
-    is_contained(&part, &whole.set, whole.threshold)
+    let set = shingle_set(doc, &center.shingling);
+    is_near(&set, &center.set, center.threshold)
 }
 
 pgrx::extension_sql_file!(

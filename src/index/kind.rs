@@ -32,7 +32,6 @@ use crate::text::measures::{
     near_contained_documents_wrapper, near_contained_wrapper, near_dup_documents_wrapper,
     near_dup_of_sets_wrapper,
 };
-use neardup::bands::Occurrence;
 use neardup::minhash::Header;
 use neardup::shingle::Shingling;
 use std::ffi::CStr;
@@ -353,39 +352,20 @@ impl Bound {
         strategy: u16,
         parameters: &ValueParameters,
     ) -> Option<f64> {
-        match *self {
-            Self::Share(share) | Self::Resemblance(share, _) => Some(match strategy {
-                RESEMBLES => 2.0 * share / (1.0 + share),
-                _ => share,
-            }),
-            _ => {
-                let header = Header::parse(parameters).ok();
-                let occurrence = self.occurrence(options, header.as_ref());
-                occurrence.map(|occurrence| occurrence.typical_share)
+        let occurrence = match *self {
+            Self::Share(share) | Self::Resemblance(share, _) => {
+                return Some(match strategy {
+                    RESEMBLES => 2.0 * share / (1.0 + share),
+                    _ => share,
+                });
             }
-        }
-    }
-
-    /// Returns how many keys all values within the bound share with the center, or None if they may share none. If the
-    /// center is a signature, `header` is its header.
-    ///
-    /// # Safety
-    /// The same as for [`Self::is_served`].
-    unsafe fn occurrence(
-        &self,
-        options: *mut pg_sys::bytea,
-        header: Option<&Header>,
-    ) -> Option<Occurrence> {
-        match *self {
             Self::Threshold(threshold) => {
-                MinhashClass::from_options(options)?.occurrence(header?, threshold)
+                let header = Header::parse(parameters).ok()?;
+                MinhashClass::from_options(options)?.occurrence(&header, threshold)
             }
-            Self::Distance(distance) => {
-                let class = HammingClass::from_options(options)?;
-                class.blocks.occurrence(distance as usize)
-            }
-            Self::Share(_) | Self::Resemblance(..) => None,
-        }
+            Self::Distance(distance) => HammingClass::from_options(options)?.occurrence(distance),
+        };
+        Some(occurrence?.typical_share)
     }
 
     /// Returns the ball of everything within the bound of `value`.
@@ -428,7 +408,8 @@ impl Bound {
             }
             Self::Share(_) => true,
             Self::Resemblance(_, shingling) => Kind::Documents.is_cut_as(options, Some(shingling)),
-            Self::Distance(_) => self.occurrence(options, None).is_some(),
+            Self::Distance(distance) => HammingClass::from_options(options)
+                .is_some_and(|class| class.occurrence(distance).is_some()),
         }
     }
 

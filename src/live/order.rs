@@ -61,14 +61,11 @@ impl Expression {
 
     /// Returns column `number` of `table` as an expression.
     pub fn column(table: pg_sys::Oid, number: i16) -> Self {
-        let sql = names::identifier(&names::column(table, number).unwrap_or_default());
-        let type_ = ColumnType::of(table, number);
-        let new_sql = format!("new.{sql}");
-        Self {
-            number,
-            sql,
-            new_sql,
-            type_,
+        let of = ColumnType::of(table, number);
+        // SAFETY: a new node for a column of the table.
+        unsafe {
+            let column = pg_sys::makeVar(1, number, of.type_, of.modifier, of.collation, 0);
+            Self::new(column.cast(), table)
         }
     }
 

@@ -4,7 +4,6 @@
 //! and removes like the files of its own sorts.
 
 use crate::pg::error::OrRaise;
-use crate::pg::settings::work_mem_bytes;
 use crate::pg::temporary_file::TemporaryFile;
 use neardup::memory::{Grow, collected};
 use std::ops::Range;
@@ -134,35 +133,5 @@ impl Records {
             }
             _ => &self.memory[start as usize..end as usize],
         }
-    }
-}
-
-/// Pairs of numbers, which go to a temporary file when they exceed work_mem.
-pub struct NumberPairs {
-    records: Records,
-    buffer: Vec<u8>,
-}
-
-impl NumberPairs {
-    pub fn new() -> Self {
-        Self {
-            records: Records::new(work_mem_bytes()),
-            buffer: Vec::new(),
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    pub fn push(&mut self, pair: [u64; 2]) {
-        let [first, second] = pair.map(u64::to_ne_bytes);
-        self.records.push([first, second].as_flattened());
-    }
-
-    pub fn get(&mut self, place: usize) -> [u64; 2] {
-        let record = self.records.read(place, &mut self.buffer);
-        let (numbers, _) = record.as_chunks();
-        [numbers[0], numbers[1]].map(u64::from_ne_bytes)
     }
 }

@@ -1,6 +1,6 @@
 //! Candidates of a search.
 
-use crate::pg::spool::NumberPairs;
+use crate::pg::prelude::*;
 use std::cmp::Ordering;
 
 /// A candidate: its row number, and how many of the query's keys it shares.
@@ -15,7 +15,8 @@ const TOGETHER: usize = 64;
 
 /// Candidates in the order of their row numbers. Candidates that exceed work_mem are in a temporary file.
 pub struct SearchCandidates {
-    pairs: NumberPairs,
+    records: Records,
+    buffer: Vec<u8>,
     /// The number of candidates taken.
     taken: usize,
 }
@@ -23,19 +24,25 @@ pub struct SearchCandidates {
 impl SearchCandidates {
     pub fn new() -> Self {
         Self {
-            pairs: NumberPairs::new(),
+            records: Records::new(work_mem_bytes()),
+            buffer: Vec::new(),
             taken: 0,
         }
     }
 
     /// Adds a candidate, whose row number must be greater than all others.
     pub fn push(&mut self, found: FoundRow) {
-        self.pairs.push([found.row, found.shared.into()]);
+        let numbers = [found.row, found.shared.into()].map(u64::to_ne_bytes);
+        self.records.push(numbers.as_flattened());
     }
 
     /// Returns the candidate at `place`, or None after the last one.
     pub fn get(&mut self, place: usize) -> Option<FoundRow> {
-        let [row, shared] = (place < self.pairs.len()).then(|| self.pairs.get(place))?;
+        if place == self.records.len() {
+            return None;
+        }
+        let record = self.records.read(place, &mut self.buffer);
+        let [row, shared] = [0, 1].map(|at| u64::from_ne_bytes(record.as_chunks().0[at]));
         let shared = shared as u32;
         Some(FoundRow { row, shared })
     }

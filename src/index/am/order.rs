@@ -148,8 +148,12 @@ impl<'a> Ordered<'a> {
                 return Some((rows::tid_of(tid), result));
             }
             let is_candidate = unread == Some(least?);
-            if is_candidate {
-                self.take_candidate(keys);
+            if is_candidate
+                && let Some((_, row)) = self.unread.take()
+                && let Some((distance, tid)) = self.look_at(keys, row)
+            {
+                self.known.try_reserve(1).or_raise();
+                self.known.push(Reverse((distance.to_bits(), tid)));
             }
             let most = work_mem_bytes() / size_of::<(u64, u64)>();
             if !is_candidate || self.known.len() > most {
@@ -175,16 +179,6 @@ impl<'a> Ordered<'a> {
             PeekMut::pop(nearest);
             (f64::from_bits(bits), tid)
         })
-    }
-
-    /// Reads the next candidate from the table.
-    fn take_candidate(&mut self, keys: &RowKeys) {
-        if let Some((_, row)) = self.unread.take()
-            && let Some((distance, tid)) = self.look_at(keys, row)
-        {
-            self.known.try_reserve(1).or_raise();
-            self.known.push(Reverse((distance.to_bits(), tid)));
-        }
     }
 
     /// Reads all remaining candidates, and puts all rows that have been read into `sort`.

@@ -73,22 +73,17 @@ impl DocumentClass {
                 };
                 KeySearch::Keys { keys, needed }
             }
-            _ => self.search_near(set, threshold),
-        }
-    }
-
-    fn search_near(&self, set: &[i64], threshold: f64) -> KeySearch {
-        let search = self.keys.search(set, threshold, &mut check_interrupts);
-        match search.or_raise() {
-            None => KeySearch::Everything,
-            Some(search) => KeySearch::Keys {
-                needed: Needed::Resembling {
-                    similarity: threshold,
-                    members: search.members,
-                    least: search.least,
-                    levels: search.levels,
+            _ => match self.keys.search(set, threshold, check).or_raise() {
+                None => KeySearch::Everything,
+                Some(search) => KeySearch::Keys {
+                    needed: Needed::Resembling {
+                        similarity: threshold,
+                        members: search.members,
+                        least: search.least,
+                        levels: search.levels,
+                    },
+                    keys: search.keys,
                 },
-                keys: search.keys,
             },
         }
     }

@@ -10,7 +10,7 @@ use crate::index::bound::Bound;
 use crate::pg::bits::Bits;
 use crate::pg::prelude::*;
 use bitvec::prelude::*;
-use neardup::bands::{HammingBlocks, MAX_BLOCKS};
+use neardup::bands::{HammingBlocks, MAX_BLOCKS, Occurrence};
 use pgrx::Internal;
 use pgrx::prelude::*;
 use std::mem::offset_of;
@@ -41,6 +41,11 @@ impl HammingClass {
         Ok(Self { blocks })
     }
 
+    /// Returns how many keys all strings within `distance` of each other share, or None if they may share none.
+    pub fn occurrence(&self, distance: u32) -> Option<Occurrence> {
+        self.blocks.occurrence(distance as usize)
+    }
+
     /// Appends the keys of `bits` to `keys`, and returns its parameters.
     fn push_keys(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.blocks.block_hashes(bits).map(shorten));
@@ -65,8 +70,8 @@ impl ComparedClass for HammingClass {
         let Within::Bits(center, distance) = ball else {
             return None;
         };
-        let occurrence = self.blocks.occurrence(*distance as usize);
-        let search = KeySearch::of(self.blocks.block_hashes(center.bits()), occurrence);
+        let hashes = self.blocks.block_hashes(center.bits());
+        let search = KeySearch::of(hashes, self.occurrence(*distance));
         Some((search, parameters(center.len)))
     }
 

@@ -145,20 +145,17 @@ unsafe fn estimate(
     filters: &[Derived],
     joins: &[Derived],
 ) {
+    let matches_of = |derived: &Derived| {
+        let condition = &*(*derived.condition).clause.cast::<pg_sys::OpExpr>();
+        TableMatches::of(root, condition.opfuncid, condition.args, 0)
+    };
     for derived in filters {
-        (*derived.comparison).norm_selec = pg_sys::clause_selectivity(
-            root,
-            (*derived.condition).clause.cast(),
-            0,
-            pg_sys::JoinType::JOIN_INNER,
-            std::ptr::null_mut(),
-        );
+        (*derived.comparison).norm_selec = matches_of(derived).share();
     }
     for derived in joins {
         let comparison = &mut *derived.comparison;
         if comparison.norm_selec < 0.0 || comparison.outer_selec < 0.0 {
-            let condition = &*(*derived.condition).clause.cast::<pg_sys::OpExpr>();
-            let matches = TableMatches::of(root, condition.opfuncid, condition.args, 0);
+            let matches = matches_of(derived);
             comparison.norm_selec = matches.share();
             comparison.outer_selec = match semijoin(root, comparison.clause_relids) {
                 true => matches.mean.any,
