@@ -301,7 +301,7 @@ impl Kind {
         let terms = args[1..].iter().map(|term| pg_sys::exprType(*term));
         let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
         let make = function_beside(function, name, &types)?;
-        Some(nodes::new_call(root, make, args.iter().copied()))
+        Some(nodes::new_call(root, make, args))
     }
 }
 

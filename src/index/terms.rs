@@ -110,10 +110,8 @@ impl Terms {
         let [k, unit, fold] = self.cut?;
         Some(documents.map(|document| {
             let seed = nodes::new_constant(pg_sys::INT8OID, 0i64.into());
-            // The same as in the expression of an index on the column, which may have its own collation.
-            let collation = pg_sys::exprCollation(document);
-            let arguments = [document, k, unit, fold, seed];
-            nodes::new_collated_call(root, shingle_hashes, arguments, collation)
+            // Equal to the expression of an index on the column, which may have its own collation.
+            nodes::new_call(root, shingle_hashes, &[document, k, unit, fold, seed])
         }))
     }
 

@@ -104,34 +104,22 @@ pub unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys:
     }
 }
 
-/// Builds a call to `function`, or its result if the function is immutable and its arguments are constants.
+/// Builds a call to `function` under the collation of its first argument, or its result if the function is immutable and
+/// its arguments are constants.
 ///
 /// # Safety
-/// The function takes the nodes as arguments.
+/// The function takes the nodes as arguments, at least one.
 pub unsafe fn new_call(
     root: *mut pg_sys::PlannerInfo,
     function: pg_sys::Oid,
-    args: impl IntoIterator<Item = *mut pg_sys::Node>,
-) -> *mut pg_sys::Node {
-    new_collated_call(root, function, args, pg_sys::InvalidOid)
-}
-
-/// Builds a call to `function` with `collation`, or its result as [`new_call`] does.
-///
-/// # Safety
-/// The function takes the nodes as arguments.
-pub unsafe fn new_collated_call(
-    root: *mut pg_sys::PlannerInfo,
-    function: pg_sys::Oid,
-    args: impl IntoIterator<Item = *mut pg_sys::Node>,
-    collation: pg_sys::Oid,
+    args: &[*mut pg_sys::Node],
 ) -> *mut pg_sys::Node {
     let call = pg_sys::makeFuncExpr(
         function,
         pg_sys::get_func_rettype(function),
-        list(args),
+        list(args.iter().copied()),
         pg_sys::InvalidOid,
-        collation,
+        pg_sys::exprCollation(args[0]),
         pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
     );
     pg_sys::eval_const_expressions(root, call.cast())

@@ -105,7 +105,7 @@ unsafe fn bound_of_type(
         }
         _ => return None,
     };
-    Some(new_call(std::ptr::null_mut(), cast.into(), [bound]))
+    Some(new_call(std::ptr::null_mut(), cast.into(), &[bound]))
 }
 
 impl NearCondition {
