@@ -6,6 +6,7 @@ use crate::index::am::lookup::{self, for_each_candidate, next_number};
 use crate::index::classes::{EQUAL, KeySearch};
 use crate::pg::slot::Versions;
 use pgrx::pg_sys;
+use std::ptr::null_mut;
 
 /// A transaction in progress that inserted, updated or deleted a row.
 #[derive(Debug, Clone, Copy)]
@@ -42,12 +43,8 @@ impl Pending {
             if self.speculative_token != 0 {
                 pg_sys::SpeculativeInsertionWait(self.transaction, self.speculative_token);
             } else {
-                pg_sys::XactLockTableWait(
-                    self.transaction,
-                    std::ptr::null_mut(),
-                    std::ptr::null_mut(),
-                    pg_sys::XLTW_Oper::XLTW_None,
-                );
+                let none = pg_sys::XLTW_Oper::XLTW_None;
+                pg_sys::XactLockTableWait(self.transaction, null_mut(), null_mut(), none);
             }
         }
     }

@@ -165,11 +165,9 @@ pub fn partitions(
         for place in 1..bounds.ndatums as usize {
             let partition = *bounds.indexes.add(place);
             if partition >= 0 {
-                let end = moment(place);
-                let last = if end == i64::MAX {
-                    end
-                } else {
-                    end.saturating_sub(1)
+                let last = match moment(place) {
+                    i64::MAX => i64::MAX,
+                    end => end.saturating_sub(1),
                 };
                 all[partition as usize].1 = Span {
                     first: span.first.max(moment(place - 1)),

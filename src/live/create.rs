@@ -26,10 +26,8 @@ pub fn share(connection: &Connection, tracker: &Tracker) {
     let mut roles = None;
     let relation = [tracker.relation.into_datum()];
     readers.run(&relation, &mut |row| roles = row.name(1));
-    for readable in [
-        tracker.table(TrackerTable::Clusters),
-        tracker.table(TrackerTable::Log),
-    ] {
+    for readable in [TrackerTable::Clusters, TrackerTable::Log] {
+        let readable = tracker.table(readable);
         connection.execute(&format!(
             "ALTER TABLE {readable} ENABLE ROW LEVEL SECURITY;
              CREATE POLICY near_dup_track ON {readable} USING ((SELECT NOT

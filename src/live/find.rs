@@ -38,11 +38,8 @@ impl Tracker {
     /// Returns whether all tables belong to the owner of the tracked table, and the state does not name a different
     /// table.
     fn is_linked(&self, connection: &Connection) -> bool {
-        let tables = self.tables.all();
-        if tables
-            .iter()
-            .any(|&table| names::owner(table) != Some(self.owner))
-        {
+        let is_own = |&table: &pg_sys::Oid| names::owner(table) == Some(self.owner);
+        if !self.tables.all().iter().all(is_own) {
             return false;
         }
         // `OpenTables` reports alterations.

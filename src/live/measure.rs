@@ -40,11 +40,8 @@ impl Measure {
 
     /// Returns the condition that values `a` and `b` are near.
     pub fn near(&self, a: &str, b: &str) -> String {
-        let bound = format!(
-            "{}::{}",
-            self.bound.number(),
-            names::type_(self.kind.bound_type())
-        );
+        let type_ = names::type_(self.kind.bound_type());
+        let bound = format!("{}::{type_}", self.bound.number());
         self.call(self.kind.predicate().0, &[a, b, &bound])
     }
 

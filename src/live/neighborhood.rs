@@ -9,7 +9,7 @@ use crate::minhash::incomparable::Quiet;
 use crate::pg::prelude::*;
 use crate::pg::statement::{Statement, Tuple, text_datum};
 use neardup::cluster::live::{AffectedRow, ClusteredRows, NearCanonical, Placed, repair};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -22,7 +22,7 @@ struct Neighborhood<'a> {
     members: Statement<'a>,
     canonicals: Statement<'a>,
     neighbors: Statement<'a>,
-    parameters: Cell<TrackedParameters>,
+    parameters: RefCell<TrackedParameters>,
     rows: RefCell<TrackedRows>,
     /// Places of the compared rows in the order.
     places: RefCell<HashMap<u32, OrderPlace>>,
@@ -41,7 +41,7 @@ impl<'a> Neighborhood<'a> {
             members: lookup(&queries::members(tracker)),
             canonicals: lookup(&queries::canonicals(tracker)),
             neighbors: lookup(&queries::neighbors(tracker)),
-            parameters: Cell::new(TrackedParameters::known(connection, tracker)),
+            parameters: RefCell::new(TrackedParameters::known(connection, tracker)),
             rows: RefCell::default(),
             places: RefCell::default(),
             alone: RefCell::default(),
@@ -147,9 +147,8 @@ impl<'a> Neighborhood<'a> {
             if !joins {
                 rows.get_mut(number).after = After::There(None);
             }
-            let mut parameters = self.parameters.get();
-            parameters.check(tuple.datum(known::SIGNATURE));
-            self.parameters.set(parameters);
+            let signature = tuple.datum(known::SIGNATURE);
+            self.parameters.borrow_mut().check(signature);
             self.set_place(number, tuple, known::PLACE);
             found.try_extend(joins.then_some(number)).or_raise();
         });

@@ -123,7 +123,13 @@ impl<'a> Refresh<'a> {
     /// that are not in the queue changed.
     fn repair(&mut self) -> Option<Changes> {
         let anew = self.state.anew? * self.state.rows as f64;
-        let settings = settings_of_lookups();
+        // Rows near others are looked up in the index. The planner cannot know how many rows are near each other, and its
+        // guess must not lead to a scan of the whole table or another index.
+        let settings = Settings::begin();
+        for setting in [c"enable_seqscan", c"enable_hashjoin", c"enable_mergejoin"] {
+            settings.set(setting, c"off");
+        }
+        settings.set(c"cpu_operator_cost", c"0.25");
         let budget = Budget::new(anew);
         let repaired = repaired(self.connection, self.tracker, &budget);
         let changes = repaired.map(|(rows, order)| {
@@ -181,21 +187,6 @@ impl<'a> Refresh<'a> {
         self.state
             .write(self.connection, self.tracker, self.started, looked_at);
     }
-}
-
-/// Changes settings so that rows near others are looked up in the index. The planner cannot know how many rows are near
-/// each other, and its guess must not lead to a scan of the whole table or another index.
-fn settings_of_lookups() -> Settings {
-    let settings = Settings::begin();
-    for (setting, value) in [
-        (c"enable_seqscan", c"off"),
-        (c"enable_hashjoin", c"off"),
-        (c"enable_mergejoin", c"off"),
-        (c"cpu_operator_cost", c"0.25"),
-    ] {
-        settings.set(setting, value);
-    }
-    settings
 }
 
 pgrx::extension_sql_file!("../../sql/live/refresh.sql", name = "live_refresh");

@@ -180,7 +180,7 @@ pub fn duplicate_key(key: &[u8]) -> ! {
 }
 
 /// Parameters of the signatures seen so far, None before the first one.
-#[derive(Default, Clone, Copy)]
+#[derive(Default)]
 pub struct TrackedParameters(Option<Header>);
 
 impl TrackedParameters {

@@ -55,24 +55,17 @@ impl State {
                  seconds = $6, changed = $7, refreshed_at = pg_catalog.clock_timestamp()",
             tracker.table(TrackerTable::State)
         );
-        let types = [
-            pg_sys::REGCLASSOID,
-            pg_sys::INT8OID,
-            pg_sys::INT8OID,
-            pg_sys::TEXTOID,
-            pg_sys::FLOAT8OID,
-            pg_sys::FLOAT8OID,
-            pg_sys::INT8OID,
+        let seconds = started.elapsed().as_secs_f64();
+        let values = [
+            (pg_sys::REGCLASSOID, tracker.relation.into_datum()),
+            (pg_sys::INT8OID, self.next_cluster.into_datum()),
+            (pg_sys::INT8OID, self.rows.into_datum()),
+            (pg_sys::TEXTOID, self.noted.clone().into_datum()),
+            (pg_sys::FLOAT8OID, self.anew.into_datum()),
+            (pg_sys::FLOAT8OID, seconds.into_datum()),
+            (pg_sys::INT8OID, changed.into_datum()),
         ];
-        let arguments = [
-            tracker.relation.into_datum(),
-            self.next_cluster.into_datum(),
-            self.rows.into_datum(),
-            self.noted.clone().into_datum(),
-            self.anew.into_datum(),
-            started.elapsed().as_secs_f64().into_datum(),
-            changed.into_datum(),
-        ];
-        connection.prepare_kept(&sql, &types).execute(&arguments);
+        let statement = connection.prepare_kept(&sql, &values.map(|value| value.0));
+        statement.execute(&values.map(|value| value.1));
     }
 }

@@ -132,7 +132,11 @@ pub unsafe extern "C-unwind" fn estimate(
     if reading != Reading::Matches && !(*path).indexorderbys.is_null() {
         let tail = tail_cost(info);
         *total_cost += tail;
-        if reading == Reading::Everything || !are_enough(root, &*info, *selectivity, found) {
+        // With the rows within the index's own bound of the query, a LIMIT may be reached before the tail is read.
+        let (wanted, rel) = ((*root).limit_tuples, &*(*info).rel);
+        let kept = rel.rows / (rel.tuples * *selectivity).max(1.0);
+        let are_enough = wanted >= 0.0 && wanted <= found * kept.min(1.0);
+        if reading == Reading::Everything || !are_enough {
             *startup_cost += tail;
         }
     }
@@ -273,20 +277,4 @@ unsafe fn tail_cost(index: *const pg_sys::IndexOptInfo) -> f64 {
     let operators = DISTANCE + 2.0 * rows.log2();
     f64::from(rel.pages) * pg_sys::seq_page_cost
         + rows * (pg_sys::cpu_tuple_cost + operators * pg_sys::cpu_operator_cost)
-}
-
-/// Returns whether the `nearest` rows, within the index's own bound of the query, suffice for the query's LIMIT.
-/// `scope` is the share of the table that is in the scan's scope.
-///
-/// # Safety
-/// `index` is the planner's description of an index.
-unsafe fn are_enough(
-    root: *const pg_sys::PlannerInfo,
-    index: &pg_sys::IndexOptInfo,
-    scope: f64,
-    nearest: f64,
-) -> bool {
-    let (wanted, rel) = ((*root).limit_tuples, &*index.rel);
-    let kept = rel.rows / (rel.tuples * scope).max(1.0);
-    wanted >= 0.0 && wanted <= nearest * kept.min(1.0)
 }

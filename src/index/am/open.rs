@@ -21,12 +21,11 @@ impl Opened {
     /// ERROR `wrong_object_type` if it is not an index of this access method, `insufficient_privilege` unless the
     /// caller owns it or is a member of pg_stat_scan_tables.
     pub fn new(oid: pg_sys::Oid) -> Self {
-        // SAFETY: looks relations up in the catalog.
-        let (table, is_plain) = unsafe {
-            let is_plain = pg_sys::get_rel_relkind(oid) as u8 == pg_sys::RELKIND_INDEX;
-            (pg_sys::IndexGetRelation(oid, true), is_plain)
-        };
-        if table == pg_sys::InvalidOid || !is_plain {
+        // SAFETY: looks a relation up in the catalog.
+        let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
+        // SAFETY: as above.
+        let table = unsafe { pg_sys::IndexGetRelation(oid, true) };
+        if table == pg_sys::InvalidOid || kind != pg_sys::RELKIND_INDEX {
             reject(oid);
         }
         // The table is locked before its index, as is the rule in PostgreSQL.

@@ -233,16 +233,17 @@ impl<'a> Index<'a> {
         let buffer = unsafe {
             match self.strategy.is_null() {
                 true => recent::read_buffer(self.relation, block),
-                false => pg_sys::ReadBufferExtended(
-                    self.relation,
-                    pg_sys::ForkNumber::MAIN_FORKNUM,
-                    block,
-                    pg_sys::ReadBufferMode::RBM_NORMAL,
-                    self.strategy,
-                ),
+                false => self.buffer(pg_sys::ForkNumber::MAIN_FORKNUM, block),
             }
         };
         Pinned::new(buffer, block)
+    }
+
+    /// # Safety
+    /// The fork has that block, or the block is a new one and the caller has the extension lock.
+    unsafe fn buffer(&self, fork: pg_sys::ForkNumber::Type, block: u32) -> pg_sys::Buffer {
+        let mode = pg_sys::ReadBufferMode::RBM_NORMAL;
+        pg_sys::ReadBufferExtended(self.relation, fork, block, mode, self.strategy)
     }
 
     /// Adds a page of zeros at the end of `fork`, and returns it, locked exclusively.
@@ -251,13 +252,7 @@ impl<'a> Index<'a> {
         unsafe {
             let lock = pg_sys::ExclusiveLock as i32;
             pg_sys::LockRelationForExtension(self.relation, lock);
-            let buffer = pg_sys::ReadBufferExtended(
-                self.relation,
-                fork,
-                NEW_BLOCK,
-                pg_sys::ReadBufferMode::RBM_NORMAL,
-                std::ptr::null_mut(),
-            );
+            let buffer = self.buffer(fork, NEW_BLOCK);
             pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as _);
             pg_sys::UnlockRelationForExtension(self.relation, lock);
             Page::new(Pinned::new(buffer, pg_sys::BufferGetBlockNumber(buffer)))

@@ -164,14 +164,9 @@ impl<'a> RowTable<'a> {
         for pages in pages.chunk_by(|a, b| a / FANOUT == b / FANOUT) {
             let directory = self.directory_of(pages[0]);
             let directory = directory.map(|directory| self.index.read(directory));
-            found.extend(pages.iter().map(|page| {
-                place_on(
-                    &self.index,
-                    directory.as_ref()?,
-                    PageType::RowsDirectory,
-                    *page,
-                )
-            }));
+            let kind = PageType::RowsDirectory;
+            let block = |page: &u64| place_on(&self.index, directory.as_ref()?, kind, *page);
+            found.extend(pages.iter().map(block));
         }
         found
     }
@@ -382,11 +377,8 @@ pub fn remove_page(index: &Index, place: u64) {
         return;
     }
     let mut changes = PageChanges::start(index);
-    put_block(
-        &mut changes.change(&mut directory),
-        place % FANOUT,
-        NO_BLOCK,
-    );
+    let mut image = changes.change(&mut directory);
+    put_block(&mut image, place % FANOUT, NO_BLOCK);
     changes.init(&mut page, PageType::Free, 0);
     changes.finish();
     drop((page, directory, meta_page));

@@ -3,7 +3,7 @@
 use super::log;
 use super::meta::Meta;
 use super::open::Opened;
-use super::page::{BLOCK_LEN, Index};
+use super::page::BLOCK_LEN;
 use super::rows::RowTable;
 use super::vacuum::Dead;
 use crate::pg::call::Call;
@@ -27,9 +27,16 @@ fn near_dup_index_stats(call: Call) {
         dead += segment.rows.saturating_sub(live);
         purges += usize::from(policy::is_to_be_purged(segment.rows, live));
     }
+    let mut table = RowTable::new(index, &meta);
+    let (mut live, mut rows) = (0, Vec::new());
+    for place in table.places(&meta) {
+        check_interrupts();
+        table.read_page(place, &mut rows);
+        live += rows.len() as i64;
+    }
     let log_rows = log::end(&index, &meta) - meta.log_start;
     call.rows().put([
-        (live_rows(&index, &meta) as i64).into_datum(),
+        live.into_datum(),
         (dead as i64).into_datum(),
         (log_rows as i64).into_datum(),
         (meta.segments().len() as i32).into_datum(),
@@ -37,18 +44,6 @@ fn near_dup_index_stats(call: Call) {
         (i64::from(index.blocks()) * BLOCK_LEN as i64).into_datum(),
         next_vacuum(&meta, purges).into_datum(),
     ]);
-}
-
-/// Returns the number of rows that are not known to be dead.
-fn live_rows(index: &Index, meta: &Meta) -> u64 {
-    let mut table = RowTable::new(*index, meta);
-    let (mut live, mut rows) = (0, Vec::new());
-    for place in table.places(meta) {
-        check_interrupts();
-        table.read_page(place, &mut rows);
-        live += rows.len() as u64;
-    }
-    live
 }
 
 fn next_vacuum(meta: &Meta, purges: usize) -> String {

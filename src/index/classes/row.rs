@@ -148,10 +148,8 @@ impl RowKeys {
         conditions: &[pg_sys::ScanKeyData],
     ) -> Option<Box<dyn Fn(pg_sys::Datum) -> bool>> {
         let mut compared = conditions.iter();
-        let compared = compared.find(|of| of.sk_attno as usize > self.scope.len())?;
-        if is_null(compared) {
-            return None;
-        }
+        let compared = compared.find(|of| of.sk_attno as usize > self.scope.len());
+        let compared = compared.filter(|of| !is_null(of))?;
         self.class.decide(compared.sk_argument)
     }
 

@@ -11,24 +11,12 @@ use crate::pg::catalog::operator_beside;
 use crate::pg::nodes::{self, constant, elements};
 use pgrx::{PgList, pg_sys};
 
-/// Returns the conditions `key % key` that follow from `near`, if its bound is constant, for the indexes of `rel` with
-/// constraint keys of the value at position `column`.
+/// Returns the condition `key % key` that follows from `near`, if its bound is constant, for an index with constraint
+/// keys of the value at position `column`.
 ///
 /// # Safety
 /// The planner's structures are valid.
-pub unsafe fn of_keys(
-    near: &NearCondition,
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    column: usize,
-) -> Vec<*mut pg_sys::Expr> {
-    PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist)
-        .iter_ptr()
-        .filter_map(|index| of_key(near, root, index, column))
-        .collect()
-}
-
-unsafe fn of_key(
+pub unsafe fn of_key(
     near: &NearCondition,
     root: *mut pg_sys::PlannerInfo,
     index: *mut pg_sys::IndexOptInfo,

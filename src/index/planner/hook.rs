@@ -72,7 +72,8 @@ unsafe fn has_plain_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::Rang
         && !pg_sys::is_dummy_rel(rel)
 }
 
-/// Returns the conditions that follow from comparisons in `conditions`, for each compared value that belongs to `rel`.
+/// Returns the conditions that follow from comparisons in `conditions`, for each compared value that is computed from
+/// columns of `rel` alone, if the other value uses none of its columns.
 unsafe fn derived(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -91,7 +92,13 @@ unsafe fn derived(
                 is_exact,
             });
         };
-        for column in columns_of(root, rel, near.values) {
+        let relids = (*rel).relids;
+        for column in 0..2 {
+            let [own, other] =
+                [column, 1 - column].map(|of| pg_sys::pull_varnos(root, near.values[of]));
+            if !pg_sys::bms_equal(own, relids) || pg_sys::bms_overlap(other, relids) {
+                continue;
+            }
             let of_sets = near.of_sets(root, rel, column);
             if let Some(clause) = near.of_ball(root, column) {
                 let is_served = is_served(rel, &near, near.values[1 - column]);
@@ -103,26 +110,14 @@ unsafe fn derived(
             if let Some(clause) = of_sets {
                 derive(clause, true, near.is_call());
             }
-            for clause in constraint::of_keys(&near, root, rel, column) {
-                derive(clause, true, false);
+            for index in PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist).iter_ptr() {
+                if let Some(clause) = constraint::of_key(&near, root, index, column) {
+                    derive(clause, true, false);
+                }
             }
         }
     }
     all
-}
-
-/// Returns the positions of the values computed from columns of `rel` alone, if the other value uses none of its
-/// columns.
-unsafe fn columns_of(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    values: [*mut pg_sys::Node; 2],
-) -> impl Iterator<Item = usize> {
-    (0..2).filter(move |&column| {
-        let [own, other] = [column, 1 - column].map(|of| pg_sys::pull_varnos(root, values[of]));
-        let relids = (*rel).relids;
-        pg_sys::bms_equal(own, relids) && !pg_sys::bms_overlap(other, relids)
-    })
 }
 
 /// Returns whether an index of `rel` finds the rows that `comparison` allows by its keys. Returns true if the bound is
@@ -253,7 +248,11 @@ unsafe fn add_paths(
         }
     }
     for parameters in PgList::<pg_sys::ParamPathInfo>::from_pg((*rel).ppilist).iter_ptr() {
-        (*parameters).ppi_clauses = without((*parameters).ppi_clauses, joins);
+        for derived in joins {
+            let condition = derived.condition.cast();
+            (*parameters).ppi_clauses =
+                pg_sys::list_delete_ptr((*parameters).ppi_clauses, condition);
+        }
     }
 }
 
@@ -306,13 +305,6 @@ unsafe fn with(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys::L
         .fold(pg_sys::list_copy(conditions), |list, derived| {
             pg_sys::lappend(list, derived.condition.cast())
         })
-}
-
-/// Removes the derived conditions from `conditions`.
-unsafe fn without(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys::List {
-    all.iter().fold(conditions, |list, derived| {
-        pg_sys::list_delete_ptr(list, derived.condition.cast())
-    })
 }
 
 /// Replaces derived conditions in `path` with their comparisons.

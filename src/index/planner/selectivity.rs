@@ -176,17 +176,12 @@ impl BallOperand {
     /// `node` is the operand that is a ball.
     unsafe fn of(containment: Containment, node: *mut pg_sys::Node) -> Self {
         let Containment { kind, strategy } = containment;
-        let datum = constant(node);
-        let called = match datum {
-            Some(_) => None,
-            None => Terms::of_ball(node, kind),
-        };
         Self {
             kind,
             strategy,
-            datum,
+            datum: constant(node),
             bound: Terms::bound_of_ball(node, kind),
-            center: called.map(|(center, _)| center),
+            center: Terms::of_ball(node, kind).map(|(center, _)| center),
         }
     }
 

@@ -20,16 +20,10 @@ pub fn near_dup_support(request: Internal) -> Internal {
     let answer = unsafe {
         match (*node).type_ {
             pg_sys::NodeTag::T_SupportRequestIndexCondition => {
-                let request = &mut *node.cast::<pg_sys::SupportRequestIndexCondition>();
-                let kind = Kind::of_predicate(request.funcid);
-                let condition = kind.and_then(|kind| index_condition(request, kind));
-                condition.map(pg_sys::Datum::from)
+                index_condition(&mut *node.cast()).map(pg_sys::Datum::from)
             }
             pg_sys::NodeTag::T_SupportRequestSelectivity => {
-                let request = &mut *node.cast::<pg_sys::SupportRequestSelectivity>();
-                let kind = Kind::of_predicate(request.funcid);
-                let known = kind.and_then(|kind| selectivity(request, kind));
-                known.map(|()| pg_sys::Datum::from(node))
+                selectivity(&mut *node.cast()).map(|()| pg_sys::Datum::from(node))
             }
             _ => None,
         }
@@ -39,15 +33,16 @@ pub fn near_dup_support(request: Internal) -> Internal {
 
 /// Returns a list of the one condition that replaces a call whose argument `indexarg` is a column of one of our
 /// indexes, if that index can serve it. The operator keeps exactly the rows that the function keeps. If the index has
-/// no keys for a bound that is not known yet, it scans all its rows, which still gives the right answers.
+/// no keys for a bound that is not known yet, it scans all its rows, which still gives the right answers. Returns None for
+/// a call to a function that is not one of ours.
 ///
 /// # Safety
 /// `request` comes from the planner.
 unsafe fn index_condition(
     request: &mut pg_sys::SupportRequestIndexCondition,
-    kind: Kind,
 ) -> Option<*mut pg_sys::List> {
     // The planner's nodes are valid while it plans; constants are of the argument types.
+    let kind = Kind::of_predicate(request.funcid)?;
     let call = nodes::cast::<pg_sys::FuncExpr>(request.node, pg_sys::NodeTag::T_FuncExpr)?;
     let (a, b, terms) = Terms::of_call((*call).args, kind)?;
     let column = request.indexarg as usize;
@@ -76,8 +71,9 @@ unsafe fn index_condition(
 ///
 /// # Safety
 /// `request` comes from the planner.
-unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kind) -> Option<()> {
+unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity) -> Option<()> {
     // The planner's nodes are valid while it plans.
+    let kind = Kind::of_predicate(request.funcid)?;
     let (a, b, terms) = Terms::of_call(request.args, kind)?;
     if constant(terms.bound).is_some() {
         terms.bound()?;
