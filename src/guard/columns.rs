@@ -10,7 +10,6 @@ use crate::pg::slot::{as_text, get, have_same_bits};
 use std::ffi::{CStr, CString};
 
 /// A scope column. Rows are in one scope if their values are equal or both NULL.
-#[derive(Debug, Clone, Copy)]
 pub struct ScopeColumn {
     pub number: i16,
     equality: *mut pg_sys::TypeCacheEntry,
@@ -92,11 +91,10 @@ impl GuardColumns {
     pub fn of(table: &Relation, options: &GuardOptions) -> Self {
         let number = |name: &CString| column_number(table.oid(), name);
         let scope = options.scope.iter().map(number);
+        let scope = scope.map(|number| ScopeColumn::new(table, number));
         Self {
             value: number(&options.column),
-            scope: scope
-                .map(|number| ScopeColumn::new(table, number))
-                .collect(),
+            scope: scope.collect(),
             window: Self::window(table, options),
             condition: options.condition.map(|condition| condition.prepare(table)),
             key: options.key.as_ref().map(number),

@@ -62,7 +62,6 @@ unsafe extern "C-unwind" {
         completion: *mut pg_sys::QueryCompletion,
     );
     fn ThrowErrorData(error: *mut pg_sys::ErrorData);
-    fn IsLogicalWorker() -> bool;
 }
 
 /// Fires the last triggers of a query, then lets its rows pass.
@@ -281,7 +280,7 @@ fn await_end(place: Place) -> bool {
     if is_alone {
         begin();
         // SAFETY: reads a variable of the backend.
-        if !unsafe { IsLogicalWorker() } {
+        if !unsafe { pg_sys::IsLogicalWorker() } {
             pass_one_by_one(place.root);
         }
     }

@@ -5,7 +5,6 @@ use crate::pg::prelude::*;
 use std::time::Instant;
 
 /// The row of the state table.
-#[derive(Debug)]
 pub struct State {
     /// The number of the next new cluster.
     pub next_cluster: i64,

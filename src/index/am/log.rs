@@ -85,7 +85,6 @@ pub fn end(index: &Index, meta: &Meta) -> u64 {
 }
 
 /// The outcome of [`make_room`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogRoom {
     /// A row can be appended.
     Made,
