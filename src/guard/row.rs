@@ -13,7 +13,6 @@ use std::ffi::CString;
 use std::fmt;
 
 /// A row that a statement wrote, as its trigger saw it.
-#[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub root: pg_sys::Oid,
     pub table: pg_sys::Oid,

@@ -200,8 +200,8 @@ impl Kind {
         }
     }
 
-    /// Returns the bound with this `number`, a threshold or a distance, or None if it is out of range. `shingling` tells
-    /// how documents are cut.
+    /// Returns the bound with this `number`, a threshold or a distance, or None if it is out of range. `shingling`
+    /// tells how documents are cut.
     pub fn bound(self, number: f64, shingling: Option<Shingling>) -> Option<Bound> {
         let threshold = Some(number).filter(|&threshold| options::is_threshold(threshold));
         match self {
@@ -285,8 +285,8 @@ impl Kind {
         Some((operator, [value, self.call(root, function, BALL, ball)?]))
     }
 
-    /// Returns a call to the function `name` of the extension, or its result if it is constant. The first of `args` is a
-    /// value, the others are its bound and the like. `function` belongs to the extension.
+    /// Returns a call to the function `name` of the extension, or its result if it is constant. The first of `args` is
+    /// a value, the others are its bound and the like. `function` belongs to the extension.
     ///
     /// # Safety
     /// The same as for [`Self::containment`].

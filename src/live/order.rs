@@ -23,7 +23,6 @@ pub struct Expression {
 }
 
 /// One expression of the order, and its direction.
-#[derive(Clone)]
 pub struct Term {
     pub expression: Expression,
     sort_operator: pg_sys::Oid,
@@ -32,7 +31,6 @@ pub struct Term {
 }
 
 /// A total order: by an expression, if there is one, then by the key.
-#[derive(Clone)]
 pub struct Order {
     pub terms: Vec<Term>,
 }

@@ -123,8 +123,8 @@ impl<'a> Refresh<'a> {
     /// that are not in the queue changed.
     fn repair(&mut self) -> Option<Changes> {
         let anew = self.state.anew? * self.state.rows as f64;
-        // Rows near others are looked up in the index. The planner cannot know how many rows are near each other, and its
-        // guess must not lead to a scan of the whole table or another index.
+        // Rows near others are looked up in the index. The planner cannot know how many rows are near each other, and
+        // its guess must not lead to a scan of the whole table or another index.
         let settings = Settings::begin();
         for setting in [c"enable_seqscan", c"enable_hashjoin", c"enable_mergejoin"] {
             settings.set(setting, c"off");

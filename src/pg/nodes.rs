@@ -104,8 +104,8 @@ pub unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys:
     }
 }
 
-/// Builds a call to `function` under the collation of its first argument, or its result if the function is immutable and
-/// its arguments are constants.
+/// Builds a call to `function` under the collation of its first argument, or its result if the function is immutable
+/// and its arguments are constants.
 ///
 /// # Safety
 /// The function takes the nodes as arguments, at least one.

@@ -286,8 +286,8 @@ unsafe fn scan_table(
     snapshot: pg_sys::Snapshot,
 ) {
     let index = opened.index();
-    // The relations are open. Like amcheck, this scans as a concurrent build does, which reads the rows that the snapshot
-    // sees.
+    // The relations are open. Like amcheck, this scans as a concurrent build does, which reads the rows that the
+    // snapshot sees.
     let info = pg_sys::BuildIndexInfo(index.as_ptr());
     (*info).ii_Concurrent = true;
     (*info).ii_ExclusionOps = std::ptr::null_mut();

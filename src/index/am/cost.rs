@@ -181,7 +181,8 @@ impl Keyed {
                     _ if (*info).hypothetical => true,
                     Some(query) => {
                         let search = planned::search(root, info, strategy, query);
-                        sampled = planned::sampled(root, info, &search);
+                        let counted = planned::counted(root, info, &search);
+                        sampled = counted.map_or(0.0, |counted| counted.sampled);
                         *search != KeySearch::Everything
                     }
                     None => kind

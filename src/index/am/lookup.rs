@@ -37,8 +37,8 @@ pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -
 }
 
 /// Calls `visit` with the place of each candidate of `search` numbered `from` or above, in the order of their numbers,
-/// until it returns false. Returns the number that was the next when the search began: rows that it misses have at least
-/// this number.
+/// until it returns false. Returns the number that was the next when the search began: rows that it misses have at
+/// least this number.
 ///
 /// # Safety
 /// `relation` is an open index of this access method.
@@ -55,7 +55,7 @@ pub unsafe fn for_each_candidate(
     let (mut table, mut places) = (RowTable::new(index, &meta), Vec::new());
     let mut goes_on = true;
     while goes_on {
-        let mut add = |number, entry: RowEntry| {
+        let mut add = |number: u64, entry: RowEntry| {
             places.extend((number >= from).then_some(entry.tid));
         };
         goes_on = remaining.look_up(&mut table, &mut add) && places.drain(..).all(&mut *visit);

@@ -128,8 +128,8 @@ impl Meta {
         Self::parse(index, &index.read(META_BLOCK))
     }
 
-    /// Returns the contents as this session last [remembered](Self::remember) them. They tell where the next row probably
-    /// goes; the pages themselves tell whether this is still true. PostgreSQL frees them when it processes an
+    /// Returns the contents as this session last [remembered](Self::remember) them. They tell where the next row
+    /// probably goes; the pages themselves tell whether this is still true. PostgreSQL frees them when it processes an
     /// invalidation, which no access to pages does.
     pub fn recall<'i>(index: &'i Index) -> Option<&'i Self> {
         // SAFETY: the relation is open, and only `remember` writes to this memory.

@@ -77,8 +77,8 @@ pub struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// Begins with the candidates that `search` finds for the scan's condition. If keys cannot answer it, begins with the
-    /// candidates that `nearest` finds near the query, the center of `ball`. Calls `look` with the metapage first.
+    /// Begins with the candidates that `search` finds for the scan's condition. If keys cannot answer it, begins with
+    /// the candidates that `nearest` finds near the query, the center of `ball`. Calls `look` with the metapage first.
     pub fn start(
         index: Index<'a>,
         keys: &RowKeys,

@@ -60,13 +60,13 @@ struct PlanPages {
 }
 
 /// The estimated number of rows that a search finds.
-struct Counted {
+pub struct Counted {
     index: pg_sys::Oid,
     search: Rc<KeySearch>,
     /// Rows that match, or None if a page has been reused.
     matching: Option<f64>,
     /// Documents compared only because they are sampled, whatever they share with the query.
-    sampled: f64,
+    pub sampled: f64,
 }
 
 /// The searches of indexes for an operator with this strategy and right operand, which is a ball or a constraint key.
@@ -207,24 +207,11 @@ pub unsafe fn count(
     counted(root, info, &search)?.matching
 }
 
-/// Returns the estimated number of documents that a condition on the index's column compares only because they are
-/// sampled, whatever they share with the query. Returns 0 unless [`count`] has counted them for this `search`.
+/// Returns the count that [`count`] made for `search`, or None if it has made none.
 ///
 /// # Safety
 /// The same as for [`search`](fn@search).
-pub unsafe fn sampled(
-    root: *mut pg_sys::PlannerInfo,
-    info: *const pg_sys::IndexOptInfo,
-    search: &KeySearch,
-) -> f64 {
-    counted(root, info, search).map_or(0.0, |counted| counted.sampled)
-}
-
-/// Returns the count that [`count`] made for `search`.
-///
-/// # Safety
-/// `info` is the planner's description of an index.
-unsafe fn counted<'p>(
+pub unsafe fn counted<'p>(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
     search: &KeySearch,

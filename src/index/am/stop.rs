@@ -5,7 +5,6 @@ use crate::pg::error::out_of_memory;
 use neardup::postings::Damaged;
 
 /// The reason why a search or a merge ended early.
-#[derive(Debug)]
 pub enum Stop {
     /// The page of this block is not the one that the metapage leads to: it has been reused in the meantime, or is
     /// damaged.

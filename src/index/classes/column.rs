@@ -9,7 +9,6 @@ use crate::pg::relation::ColumnType;
 use pgrx::{pg_sys, varlena_to_byte_slice};
 
 /// A column of an open index of the access method. Columns are numbered from 1.
-#[derive(Clone, Copy)]
 pub struct IndexColumn {
     index: pg_sys::Relation,
     number: i16,

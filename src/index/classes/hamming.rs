@@ -16,7 +16,6 @@ use pgrx::prelude::*;
 use std::mem::offset_of;
 
 /// `hamming_ops` at the distance of an index column.
-#[derive(Clone, Copy)]
 pub struct HammingClass {
     pub blocks: HammingBlocks,
 }

@@ -18,7 +18,6 @@ use pgrx::prelude::*;
 use std::ffi::{c_int, c_void};
 
 /// `minhash_ops` at the threshold of an index column: one key for each pigeonhole band.
-#[derive(Clone, Copy)]
 pub struct MinhashClass {
     pub threshold: f64,
 }

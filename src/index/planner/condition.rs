@@ -21,7 +21,6 @@ use std::cmp::Ordering;
 use std::ffi::CStr;
 
 /// A condition that two values are near each other, or that one contains a share of the other.
-#[derive(Clone, Copy)]
 pub struct NearCondition {
     pub kind: Kind,
     /// A function of the extension.

@@ -161,7 +161,6 @@ impl TableMatches {
 }
 
 /// The operand that is a ball.
-#[derive(Clone, Copy)]
 struct BallOperand {
     kind: Kind,
     strategy: u16,

@@ -33,8 +33,8 @@ pub fn near_dup_support(request: Internal) -> Internal {
 
 /// Returns a list of the one condition that replaces a call whose argument `indexarg` is a column of one of our
 /// indexes, if that index can serve it. The operator keeps exactly the rows that the function keeps. If the index has
-/// no keys for a bound that is not known yet, it scans all its rows, which still gives the right answers. Returns None for
-/// a call to a function that is not one of ours.
+/// no keys for a bound that is not known yet, it scans all its rows, which still gives the right answers. Returns None
+/// for a call to a function that is not one of ours.
 ///
 /// # Safety
 /// `request` comes from the planner.
