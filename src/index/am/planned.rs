@@ -186,8 +186,7 @@ pub unsafe fn count(
     let KeySearch::Keys { keys, needed } = &*search else {
         return (*search == KeySearch::Nothing).then_some(0.0);
     };
-    let table = table_of(root, info);
-    if !plan(root).counted.contains_key(&table) {
+    let counted_now = || {
         let most_pages = PAGES.saturating_sub(on_table(info).len());
         let (opened, query) = (open(info), (&keys[..], needed));
         let index = Index::new(opened.as_ptr());
@@ -196,14 +195,15 @@ pub unsafe fn count(
             Some(Kind::Documents) => documents(&index, &meta, &groups, query, most_pages),
             _ => (rows(&index, &meta, &groups, query, false, most_pages), 0.0),
         };
-        let counted = Counted {
+        Counted {
             index: (*info).indexoid,
             search: Rc::clone(&search),
             matching,
             sampled,
-        };
-        plan(root).counted.insert(table, counted);
-    }
+        }
+    };
+    let known = plan(root).counted.entry(table_of(root, info));
+    known.or_insert_with(counted_now);
     counted(root, info, &search)?.matching
 }
 
