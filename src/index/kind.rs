@@ -268,8 +268,8 @@ impl Kind {
         [value_type, type_named(schema, BALL)]
     }
 
-    /// Returns the operator that tests whether `value` is in the ball made from the arguments `ball`, and its operands.
-    /// `value` is argument `column` of a call to `function`, which belongs to the extension.
+    /// Returns the condition that `value` is in the ball made from the arguments `ball`. `value` is argument `column` of
+    /// a call to `function`, which belongs to the extension.
     ///
     /// # Safety
     /// The nodes are the planner's, and of the kind's types.
@@ -279,10 +279,11 @@ impl Kind {
         function: pg_sys::Oid,
         (column, value): (usize, *mut pg_sys::Node),
         ball: &[*mut pg_sys::Node],
-    ) -> Option<(pg_sys::Oid, [*mut pg_sys::Node; 2])> {
+    ) -> Option<*mut pg_sys::OpExpr> {
         let types = self.types(pg_sys::get_func_namespace(function));
         let operator = operator_beside(function, self.operator(column).0, types)?;
-        Some((operator, [value, self.call(root, function, BALL, ball)?]))
+        let ball = self.call(root, function, BALL, ball)?;
+        Some(nodes::new_condition(operator, value, ball).cast())
     }
 
     /// Returns a call to the function `name` of the extension, or its result if it is constant. The first of `args` is

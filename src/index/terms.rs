@@ -88,7 +88,7 @@ impl Terms {
         function: pg_sys::Oid,
         value: (usize, *mut pg_sys::Node),
         center: *mut pg_sys::Node,
-    ) -> Option<(pg_sys::Oid, [*mut pg_sys::Node; 2])> {
+    ) -> Option<*mut pg_sys::OpExpr> {
         let ball: Vec<_> = self.after(center).collect();
         self.kind.containment(root, function, value, &ball)
     }

@@ -259,10 +259,9 @@ unsafe fn rows_nearest(
     let (function, operands) = nodes::call(pg_sys::list_nth((*path).indexorderbys, 0).cast())?;
     let [column, center] = elements(operands)?;
     let bound = kind.own_bound(compared.options())?.node();
-    let (operator, operands) = kind.containment(root, function, (0, column), &[center, bound])?;
-    let (operands, relation) = (nodes::list(operands), rel.relid as i32);
-    let no_collation = pg_sys::InvalidOid;
-    let share = pg_sys::restriction_selectivity(root, operator, operands, no_collation, relation);
+    let near = &*kind.containment(root, function, (0, column), &[center, bound])?;
+    let (relation, no_collation) = (rel.relid as i32, pg_sys::InvalidOid);
+    let share = pg_sys::restriction_selectivity(root, near.opno, near.args, no_collation, relation);
     Some(share * rel.tuples)
 }
 

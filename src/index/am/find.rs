@@ -64,10 +64,7 @@ pub fn find(
     with_meta(index, &mut |meta| {
         look(meta);
         match search {
-            KeySearch::Nothing => Ok(Remaining::Some(
-                SearchCandidates::new(),
-                Box::new(Needed::Elements(1)),
-            )),
+            KeySearch::Nothing => Ok(Remaining::All { page: 0, end: 0 }),
             KeySearch::Everything => Ok(Remaining::All {
                 page: rows::page_of(from),
                 end: log::end(&index, meta),

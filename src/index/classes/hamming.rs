@@ -27,8 +27,7 @@ impl HammingClass {
     /// # Safety
     /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
-        let distance = read_options(options).distance;
-        Self::new(distance.into()).ok()
+        Self::new(read_options(options).distance.into()).ok()
     }
 
     /// Returns the class with keys for lookups within `distance`.

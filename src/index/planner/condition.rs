@@ -210,7 +210,7 @@ impl NearCondition {
             return None;
         };
         let (value, center) = ((column, self.values[column]), self.values[1 - column]);
-        let (operator, [value, ball]) = match constant(self.terms.bound) {
+        let condition = match constant(self.terms.bound) {
             Some(_) => {
                 let mut terms = self.terms;
                 terms.bound = self.bound()?.node();
@@ -223,7 +223,7 @@ impl NearCondition {
                 self.kind.containment(root, self.function, value, &ball)?
             }
         };
-        Some(nodes::new_condition(operator, value, ball))
+        Some(condition.cast())
     }
 
     /// Returns the condition on sets that follows from a containment of documents. `column` is the position in `values`
@@ -250,8 +250,7 @@ impl NearCondition {
         let (value, center) = (sets[column], sets[1 - column]);
         indexes.find(|of| pg_sys::match_index_to_operand(value, of.at as i32, of.index))?;
         let (value, ball) = ((column, value), [center, bound]);
-        let near = Kind::Containing.containment(root, self.function, value, &ball);
-        let (operator, [value, ball]) = near?;
-        Some(nodes::new_condition(operator, value, ball))
+        let near = Kind::Containing.containment(root, self.function, value, &ball)?;
+        Some(near.cast())
     }
 }

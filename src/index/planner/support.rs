@@ -57,12 +57,9 @@ unsafe fn index_condition(
     if !is_usable {
         return None;
     }
-    let near = terms.containment(root, request.funcid, (column, value), center);
-    let is_member = |operator| pg_sys::op_in_opfamily(operator, request.opfamily);
-    let (operator, [value, ball]) = near.filter(|(operator, _)| is_member(*operator))?;
+    let near = terms.containment(root, request.funcid, (column, value), center)?;
     request.lossy = false;
-    let clause = nodes::new_condition(operator, value, ball);
-    Some(nodes::list([clause.cast()]))
+    pg_sys::op_in_opfamily((*near).opno, request.opfamily).then(|| nodes::list([near.cast()]))
 }
 
 /// Sets the share of rows that the condition between a column and a ball keeps or, for a join, the share of pairs of a
@@ -90,8 +87,8 @@ unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity) -> Option
         false => (1, b, a),
     };
     let root = request.root;
-    let (operator, operands) = terms.containment(root, request.funcid, (column, value), center)?;
-    let (operands, collation) = (nodes::list(operands), request.inputcollid);
+    let near = &*terms.containment(root, request.funcid, (column, value), center)?;
+    let (operator, operands, collation) = (near.opno, near.args, request.inputcollid);
     request.selectivity = match request.is_join {
         true => {
             let (kind, join) = (request.jointype, request.sjinfo);
