@@ -4,12 +4,15 @@
 //! A textbook diff takes quadratic time on documents that differ everywhere. Crates with heuristics against this took
 //! 10 s for 100 000 words of period 2 against one repeated word. This takes O(n log n).
 
+use super::minima::RangeMinima;
 use super::numbered::Numbered;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{CommonRun, tiles};
 use super::words::NumberedWords;
 use crate::{Grow, Result, collected, filled, with_room};
+use std::cmp::Reverse;
+use std::iter::repeat_n;
 
 /// The fate of a word of one document in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,53 +124,24 @@ type GapWord = (u32, u32);
 fn heaviest_chain(runs: &[CommonRun], pace: &mut Pace) -> Result<Vec<bool>> {
     let mut order_in_b = collected(runs.iter().map(|run| run.b))?;
     pace.sort_by_key(&mut order_in_b, |b| *b);
-    let mut best = PrefixMaximum::new(runs.len())?;
+    let none: Chain = Reverse((0, None));
+    let mut best = RangeMinima::new(none, repeat_n(none, runs.len()))?;
     let mut before = with_room(runs.len())?;
-    for (i, run) in runs.iter().enumerate() {
+    for (i, run) in (0..).zip(runs) {
         pace.step();
         let rank = order_in_b.partition_point(|&b| b < run.b);
-        let (weight, last) = best.below(rank);
+        let Reverse((weight, last)) = best.least(0..rank);
         before.try_push(last)?;
-        best.raise(rank, (weight + run.words, Some(i)));
+        best.set(rank, Reverse((weight + run.words, Some(i))));
     }
     let mut kept = filled(false, runs.len())?;
-    let mut next = best.below(runs.len()).1;
+    let Reverse((_, mut next)) = best.least(0..runs.len());
     while let Some(i) = next {
-        kept[i] = true;
-        next = before[i];
+        kept[i as usize] = true;
+        next = before[i as usize];
     }
     Ok(kept)
 }
 
-/// The weight of a chain, and its last run.
-type Chain = (u32, Option<usize>);
-
-/// The heaviest chain that ends before a place: a Fenwick tree (Fenwick, 1994) of maxima.
-struct PrefixMaximum {
-    tree: Vec<Chain>,
-}
-
-impl PrefixMaximum {
-    fn new(n: usize) -> Result<Self> {
-        Ok(Self {
-            tree: filled((0, None), n + 1)?,
-        })
-    }
-
-    fn below(&self, mut place: usize) -> Chain {
-        let mut best = (0, None);
-        while place > 0 {
-            best = best.max(self.tree[place]);
-            place &= place - 1;
-        }
-        best
-    }
-
-    fn raise(&mut self, place: usize, chain: Chain) {
-        let mut i = place + 1;
-        while i < self.tree.len() {
-            self.tree[i] = self.tree[i].max(chain);
-            i += i & i.wrapping_neg();
-        }
-    }
-}
+/// The weight of a chain, and its last run. The heaviest chain is the least.
+type Chain = Reverse<(u32, Option<u32>)>;

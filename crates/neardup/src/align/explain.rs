@@ -73,10 +73,13 @@ pub(super) fn explain_aligned(alignment: &Alignment, pace: &mut Pace) -> Result<
         changed_words(alignment, &alignment.fates[1])?,
     ];
     let kept = a.len() - changed[0].len();
-    let kind = kind(words, &changed, pace)?;
+    let unmoved = without_moved(words, &changed, pace)?;
+    // Kept words are equal in pairs, so the other words decide.
+    let has_same_words = unmoved.iter().all(Vec::is_empty);
+    let kind = kind(words, &changed, has_same_words, pace);
     let [gone, new] = match kind {
         DifferenceKind::Numbers => changed,
-        _ => without_moved(words, changed, pace)?,
+        _ => unmoved,
     };
     let positions = a.len() + b.len() - kept;
     Ok(Explanation {
@@ -94,17 +97,18 @@ fn changed_words(alignment: &Alignment, fates: &[Fate]) -> Result<Vec<usize>> {
 fn kind(
     words: &NumberedWords,
     changed: &[Vec<usize>; 2],
+    has_same_words: bool,
     pace: &mut Pace,
-) -> Result<DifferenceKind> {
+) -> DifferenceKind {
     let [a, b] = &words.sides;
     if a.doc == b.doc {
-        return Ok(DifferenceKind::Identical);
+        return DifferenceKind::Identical;
     }
     if a.ids == b.ids {
-        return Ok(DifferenceKind::Format);
+        return DifferenceKind::Format;
     }
     if a.ids.is_empty() || b.ids.is_empty() {
-        return Ok(DifferenceKind::Rewritten);
+        return DifferenceKind::Rewritten;
     }
     let mut all_have_digits = |side: &Side, changed: &[usize]| {
         changed.iter().all(|&word| {
@@ -113,15 +117,14 @@ fn kind(
         })
     };
     if all_have_digits(a, &changed[0]) && all_have_digits(b, &changed[1]) {
-        return Ok(DifferenceKind::Numbers);
+        return DifferenceKind::Numbers;
     }
-    if let Some(kind) = one_block(&a.ids, &b.ids).or_else(|| cut_inside_a_word(a, b)) {
-        return Ok(kind);
-    }
-    if same_words(words, pace)? {
-        return Ok(DifferenceKind::Reordered);
-    }
-    Ok(DifferenceKind::Rewritten)
+    let others = match has_same_words {
+        true => DifferenceKind::Reordered,
+        false => DifferenceKind::Rewritten,
+    };
+    let one_cut = one_block(&a.ids, &b.ids).or_else(|| cut_inside_a_word(a, b));
+    one_cut.unwrap_or(others)
 }
 
 /// Returns the kind if one document is the other without a block.
@@ -163,22 +166,10 @@ fn has_digit(word: &[u8]) -> bool {
         .any(|chunk| chunk.valid().contains(char::is_numeric))
 }
 
-/// Returns whether every word occurs as often in one document as in the other.
-fn same_words(words: &NumberedWords, pace: &mut Pace) -> Result<bool> {
-    let mut surplus = filled(0i32, words.distinct)?;
-    for (side, sign) in words.sides.iter().zip([1, -1]) {
-        for &id in &side.ids {
-            pace.step();
-            surplus[id as usize] += sign;
-        }
-    }
-    Ok(surplus.iter().all(|count| *count == 0))
-}
-
 /// Returns both lists without the words that also occur in the other list, one for one.
 fn without_moved(
     words: &NumberedWords,
-    changed: [Vec<usize>; 2],
+    changed: &[Vec<usize>; 2],
     pace: &mut Pace,
 ) -> Result<[Vec<usize>; 2]> {
     let [ids_a, ids_b] = words.sides.each_ref().map(|side| &side.ids);

@@ -37,16 +37,15 @@ pub(super) fn information(
     };
     let mut covering = Vec::new();
     for (side, range) in suffixes.sides().into_iter().enumerate() {
-        let cover = Cover::new(&repeats, &longest, min_words, range, pace)?;
-        result.counted[side] = cover.counted;
-        result.common[side] = cover.common;
-        covering.try_extend(cover.runs)?;
+        let words = (&repeats[..], &longest[..]);
+        (result.counted[side], result.common[side]) =
+            cover(words, min_words, range, &mut covering, pace)?;
     }
     pace.sort_by_key(&mut covering, |&(p, words)| (Reverse(words), p));
     let mut classes = Classes::new(suffixes, min_words, pace)?;
     for (p, words) in covering {
         classes.merge(words, pace)?;
-        let class = classes.class(classes.rank(p));
+        let class = classes.class(suffixes.ranks[p as usize]);
         let side = suffixes.side(p);
         let found = classes.leftmost(class, 1 - side).unwrap_or(p);
         let [a, b] = if side == 0 { [p, found] } else { [found, p] };
@@ -78,54 +77,42 @@ fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Resul
     Ok(repeats)
 }
 
-/// The cover of a document by common runs, from left to right.
-struct Cover {
-    counted: usize,
-    common: usize,
-    /// Joint positions and lengths of the runs that cover the common words.
-    runs: Vec<(u32, u32)>,
-}
-
-impl Cover {
-    fn new(
-        repeats: &[bool],
-        longest: &[u32],
-        min_words: u32,
-        range: Range<u32>,
-        pace: &mut Pace,
-    ) -> Result<Self> {
-        let mut cover = Self {
-            counted: 0,
-            common: 0,
-            runs: Vec::new(),
-        };
-        let (mut repeated_until, mut covered_until) = (0, 0);
-        // The leftmost of the runs that reach furthest. From left to right, the ends of runs never decrease.
-        let (mut best, mut reach) = (None, 0);
-        for p in range {
-            pace.step();
-            let words = longest[p as usize];
-            if words >= min_words && p + words > reach {
-                reach = p + words;
-                best = Some((p, words));
-            }
-            if repeats[p as usize] {
-                repeated_until = p + min_words;
-            }
-            if p < repeated_until {
-                continue;
-            }
-            cover.counted += 1;
-            if p < reach {
-                cover.common += 1;
-                if p >= covered_until {
-                    cover.runs.try_extend(best)?;
-                    covered_until = reach;
-                }
+/// Covers the common words in `range`, from left to right, by runs, whose joint positions and lengths it appends to
+/// `runs`. Returns the number of words that count, and the number of these that are common.
+fn cover(
+    (repeats, longest): (&[bool], &[u32]),
+    min_words: u32,
+    range: Range<u32>,
+    runs: &mut Vec<(u32, u32)>,
+    pace: &mut Pace,
+) -> Result<(usize, usize)> {
+    let (mut counted, mut common) = (0, 0);
+    let (mut repeated_until, mut covered_until) = (0, 0);
+    // The leftmost of the runs that reach furthest. From left to right, the ends of runs never decrease.
+    let (mut best, mut reach) = (None, 0);
+    for p in range {
+        pace.step();
+        let words = longest[p as usize];
+        if words >= min_words && p + words > reach {
+            reach = p + words;
+            best = Some((p, words));
+        }
+        if repeats[p as usize] {
+            repeated_until = p + min_words;
+        }
+        if p < repeated_until {
+            continue;
+        }
+        counted += 1;
+        if p < reach {
+            common += 1;
+            if p >= covered_until {
+                runs.try_extend(best)?;
+                covered_until = reach;
             }
         }
-        Ok(cover)
     }
+    Ok((counted, common))
 }
 
 /// Returns, for every joint position, the length of the longest prefix of its suffix that occurs in the other

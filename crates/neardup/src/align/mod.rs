@@ -12,6 +12,7 @@ mod edit;
 mod edit_band;
 mod explain;
 mod information;
+mod minima;
 mod numbered;
 mod pace;
 mod segments;

@@ -27,6 +27,8 @@ pub(super) fn within_limit(units: usize, what: &str) -> Result<()> {
 pub(super) struct Suffixes {
     /// Joint start positions of the suffixes, in ascending order of the suffixes.
     pub order: Vec<u32>,
+    /// The rank of every joint position in `order`.
+    pub ranks: Vec<u32>,
     /// `shared[r]`: the number of first units that `order[r - 1]` and `order[r]` have in common.
     pub shared: Vec<u32>,
     /// Length of `a`, which is also the joint position of the separator.
@@ -45,9 +47,15 @@ impl Suffixes {
         text.try_push(separator)?;
         text.try_extend_from_slice(b)?;
         let order = suffix_array(&text, letters + 1, pace)?;
-        let shared = shared_with_previous(&text, &order, pace)?;
+        let mut ranks = filled(0, order.len())?;
+        for (rank, &p) in (0..).zip(&order) {
+            pace.step();
+            ranks[p as usize] = rank;
+        }
+        let shared = shared_with_previous(&text, &order, &ranks, pace)?;
         Ok(Self {
             order,
+            ranks,
             shared,
             split: a.len() as u32,
         })
@@ -87,17 +95,17 @@ impl Suffixes {
 ///
 /// # Errors
 /// `OutOfMemory`.
-fn shared_with_previous(text: &[u32], order: &[u32], pace: &mut Pace) -> Result<Vec<u32>> {
-    let mut rank = filled(0, order.len())?;
-    for (r, &p) in order.iter().enumerate() {
-        pace.step();
-        rank[p as usize] = r as u32;
-    }
+fn shared_with_previous(
+    text: &[u32],
+    order: &[u32],
+    ranks: &[u32],
+    pace: &mut Pace,
+) -> Result<Vec<u32>> {
     let mut shared = filled(0, order.len())?;
     let mut length = 0;
-    for p in 0..text.len() {
+    for (p, &r) in ranks.iter().enumerate() {
         pace.step();
-        let r = rank[p] as usize;
+        let r = r as usize;
         if r == 0 {
             length = 0;
             continue;

@@ -104,7 +104,7 @@ impl<'s> Tiling<'s> {
             // Other entries are outdated: those positions have been closed again, for shorter runs only.
             if self.free[p as usize] == opens {
                 self.classes.set_open(p, true);
-                touched.try_push(self.classes.rank(p))?;
+                touched.try_push(self.suffixes.ranks[p as usize])?;
             }
         }
         Ok(())
