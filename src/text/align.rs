@@ -122,7 +122,7 @@ fn chunk_similarity(
 fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
     let found =
         align::longest_common_substring(&a, &b, &mut comparing([a.len(), b.len()])).or_raise();
-    NewText(copied(&a[found.bytes]).or_raise())
+    NewText(copied(&a[found]).or_raise())
 }
 
 /// Returns the minimum cost of turning `a` into `b`, or NULL if it is above `max`.

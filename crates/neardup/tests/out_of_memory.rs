@@ -256,7 +256,7 @@ fn pairs_of_documents() {
     }
     reject_each("longest_common_substring", &|| {
         let found = align::longest_common_substring(&a, &b, &mut || ())?;
-        Ok(digest(found.bytes))
+        Ok(digest(found))
     });
     reject_each("explain", &|| {
         let found = align::explain(&a, &b, &mut || ())?;

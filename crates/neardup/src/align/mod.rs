@@ -27,5 +27,5 @@ pub use costs::{Costs, MAX_COST};
 pub use edit::edit_distance;
 pub use explain::{DifferenceKind, Explanation, explain};
 pub use segments::{Segment, Standing, explain_segments};
-pub use substring::{Substring, longest_common_substring};
+pub use substring::longest_common_substring;
 pub use suffixes::MAX_UNITS;

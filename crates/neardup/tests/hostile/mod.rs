@@ -131,7 +131,7 @@ pub fn pair(bytes: &[u8]) {
         }
     }
     let longest = longest_common_substring(a, b, idle).expect("short");
-    assert!(longest.bytes.start <= longest.bytes.end && longest.bytes.end <= a.len());
+    assert!(longest.start <= longest.end && longest.end <= a.len());
     let told = explain(a, b, idle).expect("short");
     assert!((0.0..=1.0).contains(&told.similarity));
     let (_, segments) = explain_segments([a, b], min_words, idle).expect("short");
