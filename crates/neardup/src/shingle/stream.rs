@@ -14,8 +14,8 @@ use std::mem::take;
 /// repeated shingles are repeated. `doc` is UTF-8; ill-formed bytes stand for U+FFFD.
 ///
 /// `sink` is also called, possibly with nothing, at least every 64 KiB of the document, so that it can check for
-/// interrupts. Linear time. Constant memory, except that sequences of combining marks, which must be ordered, take 8
-/// bytes per mark.
+/// interrupts. Linear time. Constant memory, except that sequences of combining marks, which must be ordered, take
+/// 16 bytes per mark.
 ///
 /// # Errors
 /// The first error that `sink` returns, after which it is not called again; `OutOfMemory`.

@@ -58,7 +58,7 @@ impl Units for WordText<'_, '_> {
         before: Cell,
     ) -> usize {
         items[end] = b' ';
-        let start = end + usize::from(before.is_alone());
+        let start = end + usize::from(before.has(Cell::ALONE));
         if N == 8 {
             let word = ascii.first_chunk().expect("8 characters");
             items[start..start + N].copy_from_slice(&fold_ascii(*word, self.case_bits));
@@ -85,7 +85,7 @@ impl Units for WordText<'_, '_> {
         table: &'static Table,
         before: Cell,
     ) -> Folded {
-        active().fold_words(text, before.is_alone(), table.rows(), items)
+        active().fold_words(text, before.has(Cell::ALONE), table.rows(), items)
     }
 
     fn take(&mut self, text: &[u8], is_last: bool) -> usize {
@@ -177,13 +177,14 @@ impl Units for CharText<'_, '_> {
         cell: Cell,
         before: Cell,
     ) -> (usize, usize) {
-        if cell.is_several() {
+        if cell.has(Cell::SEVERAL) {
             widen(&cell.bytes().to_le_bytes(), &mut items[end..end + 4]);
             return (end, end + cell.len());
         }
-        let is_collapsed = self.is_folded && cell.is_space();
+        let is_collapsed = self.is_folded && cell.has(Cell::SPACE);
         items[end] = if is_collapsed { COLLAPSED } else { cell.code() };
-        (end, end + usize::from(!(is_collapsed && before.is_space())))
+        let is_repeated = is_collapsed && before.has(Cell::SPACE);
+        (end, end + usize::from(!is_repeated))
     }
 
     #[inline(always)]
@@ -207,7 +208,7 @@ impl Units for CharText<'_, '_> {
             repeats |= spaces & (spaces << 8 | before_chunk);
             before_chunk = spaces >> 56;
         }
-        let (mut end, mut was_space) = (end, before.is_space());
+        let (mut end, mut was_space) = (end, before.has(Cell::SPACE));
         if repeats == 0 && !(was_space && folded[0] == b' ') {
             widen(&folded, &mut items[end..end + N]);
             return end + count;
@@ -229,7 +230,7 @@ impl Units for CharText<'_, '_> {
         table: &'static Table,
         before: Cell,
     ) -> Folded {
-        active().fold_chars(text, before.is_space(), table.rows(), items)
+        active().fold_chars(text, before.has(Cell::SPACE), table.rows(), items)
     }
 
     fn take(&mut self, chars: &[u32], _: bool) -> usize {

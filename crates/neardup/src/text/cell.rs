@@ -12,25 +12,17 @@ pub(crate) struct Cell(u64);
 
 const LEN: u64 = 7;
 const LETTER: u64 = 1 << 3;
-const ALONE: u64 = 1 << 4;
 const MARK: u64 = 1 << 5;
 /// A word ends before it.
 const GAP: u64 = 1 << 6;
 const IN_WORD: u64 = 1 << 7;
-const SPACE: u64 = 1 << 8;
-const DROPPED: u64 = 1 << 9;
 /// It may compose with the code point before it.
 const MAYBE: u64 = 1 << 10;
 /// Needs the [`super::fold::Folder`].
 const SLOW: u64 = 1 << 11;
 const DECOMPOSES: u64 = 1 << 12;
-const STARTER: u64 = 1 << 13;
-/// Stands for several code points, all of them ASCII.
-const SEVERAL: u64 = 1 << 14;
-/// It is not a mark, and can be written after anything.
-const SIMPLE: u64 = 1 << 15;
 /// A mark takes these properties from the character before it.
-const INHERITED: u64 = ALONE | IN_WORD;
+const INHERITED: u64 = Cell::ALONE | IN_WORD;
 /// The canonical combining class, or 255 instead of 0: then no class before it is too high.
 const ORDER_SHIFT: u32 = 16;
 /// The canonical combining class.
@@ -38,12 +30,23 @@ const CCC_SHIFT: u32 = 24;
 const BYTES_SHIFT: u32 = 32;
 
 impl Cell {
+    /// A word by itself, or a mark of one.
+    pub const ALONE: u64 = 1 << 4;
+    pub const SPACE: u64 = 1 << 8;
+    pub const DROPPED: u64 = 1 << 9;
+    /// Nothing before it can compose or change places with it.
+    pub const STARTER: u64 = 1 << 13;
+    /// Stands for several code points, all of them ASCII.
+    pub const SEVERAL: u64 = 1 << 14;
+    /// It is not a mark, and can be written after anything.
+    pub const SIMPLE: u64 = 1 << 15;
     /// Stands for white space, and for the beginning of a document.
-    pub const BEFORE: Self = Self((b' ' as u64) << BYTES_SHIFT | 1 | GAP | SPACE | STARTER);
+    pub const BEFORE: Self =
+        Self((b' ' as u64) << BYTES_SHIFT | 1 | GAP | Self::SPACE | Self::STARTER);
 
     pub fn new(mapped: &Mapped<'_>, is_plain: bool) -> Self {
         match mapped {
-            Mapped::One(info) if info.is_dropped() => Self(DROPPED),
+            Mapped::One(info) if info.is_dropped() => Self(Self::DROPPED),
             Mapped::One(info) => Self::one(*info, is_plain),
             Mapped::Several(infos) => Self::several(infos).unwrap_or(Self(SLOW)),
         }
@@ -60,29 +63,30 @@ impl Cell {
             u64::from(before) << ORDER_SHIFT | u64::from(ccc) << CCC_SHIFT
         };
         let check = if is_plain {
-            order(0) | STARTER
-        } else if info.is_boundary() && !info.composes() && ccc == 0 {
-            order(0) | STARTER | if info.decomposes() { DECOMPOSES } else { 0 }
-        } else if info.decomposes() {
+            order(0) | Self::STARTER
+        } else if info.has(Info::BOUNDARY) && !info.has(Info::COMPOSES) && ccc == 0 {
+            let decomposes = u64::from(info.has(Info::DECOMPOSES)) * DECOMPOSES;
+            order(0) | Self::STARTER | decomposes
+        } else if info.has(Info::DECOMPOSES) {
             SLOW
-        } else if info.composes() {
+        } else if info.has(Info::COMPOSES) {
             order(ccc) | MAYBE
         } else if ccc != 0 {
             order(ccc)
         } else {
             SLOW
         };
-        let is_simple = check & STARTER != 0 && info.class() != WordClass::Mark;
-        let simple = if is_simple { SIMPLE } else { 0 };
+        let is_simple = check & Self::STARTER != 0 && info.class() != WordClass::Mark;
+        let simple = if is_simple { Self::SIMPLE } else { 0 };
         Self(bits | Self::part(info.class()) | check | simple)
     }
 
     fn part(class: WordClass) -> u64 {
         match class {
             WordClass::Separator => GAP,
-            WordClass::Space => GAP | SPACE,
+            WordClass::Space => GAP | Self::SPACE,
             WordClass::Letter => LETTER | IN_WORD,
-            WordClass::Alone => ALONE | GAP | IN_WORD,
+            WordClass::Alone => Self::ALONE | GAP | IN_WORD,
             WordClass::Mark => MARK,
         }
     }
@@ -101,7 +105,7 @@ impl Cell {
         let bits = u64::from(u32::from_le_bytes(bytes)) << BYTES_SHIFT | infos.len() as u64;
         let order = u64::from(u8::MAX) << ORDER_SHIFT;
         Some(Self(
-            bits | Self::part(class) | order | STARTER | SEVERAL | SIMPLE,
+            bits | Self::part(class) | order | Self::STARTER | Self::SEVERAL | Self::SIMPLE,
         ))
     }
 
@@ -109,28 +113,27 @@ impl Cell {
     pub fn behind(is_space: bool, is_alone: bool) -> Self {
         match is_space {
             true => Self::BEFORE,
-            false => Self(IN_WORD | if is_alone { ALONE } else { 0 }),
+            false => Self(IN_WORD | if is_alone { Self::ALONE } else { 0 }),
         }
     }
 
     /// Returns the folding kernels' flags for a code point of `len` bytes, or 0 if they cannot fold it. `is_collapsed`
     /// says whether the fold collapses it as white space.
     pub fn flags(self, len: usize, is_collapsed: bool) -> u8 {
-        let has = |bits| self.0 & bits != 0;
-        if self.is_dropped() {
+        if self.has(Self::DROPPED) {
             return fold::VALID | fold::DROPPED;
         }
-        let is_mark = has(MARK) && !has(MAYBE | SLOW);
+        let is_mark = self.has(MARK) && !self.has(MAYBE | SLOW);
         let flags = [
             (true, fold::VALID),
-            (has(LETTER), fold::LETTER),
-            (has(ALONE), fold::ALONE),
-            (has(MARK), fold::MARK),
-            (has(0xFF << CCC_SHIFT), fold::MOVES),
+            (self.has(LETTER), fold::LETTER),
+            (self.has(Self::ALONE), fold::ALONE),
+            (self.has(MARK), fold::MARK),
+            (self.has(0xFF << CCC_SHIFT), fold::MOVES),
             (is_collapsed, fold::SPACE),
             (self.len() == 1 || is_collapsed, fold::ONE_BYTE),
         ];
-        let is_valid = self.is_simple() || is_mark;
+        let is_valid = self.has(Self::SIMPLE) || is_mark;
         if !is_valid || !is_collapsed && self.len() != 1 && self.len() != len {
             return 0;
         }
@@ -160,6 +163,12 @@ impl Cell {
         }
     }
 
+    /// Returns whether the cell has one of the properties `bits`.
+    #[inline(always)]
+    pub fn has(self, bits: u64) -> bool {
+        self.0 & bits != 0
+    }
+
     #[inline(always)]
     pub fn len(self) -> usize {
         (self.0 & LEN) as usize
@@ -174,35 +183,8 @@ impl Cell {
     /// Returns 1 if a word ends between `before` and this cell, else 0.
     #[inline(always)]
     pub fn gap(self, before: Self) -> usize {
-        let begins = before.0 >> ALONE.trailing_zeros() & self.0 >> LETTER.trailing_zeros();
+        let begins = before.0 >> Self::ALONE.trailing_zeros() & self.0 >> LETTER.trailing_zeros();
         ((self.0 >> GAP.trailing_zeros() | begins) & 1) as usize
-    }
-
-    #[inline(always)]
-    pub fn is_alone(self) -> bool {
-        self.0 & ALONE != 0
-    }
-
-    #[inline(always)]
-    pub fn is_space(self) -> bool {
-        self.0 & SPACE != 0
-    }
-
-    #[inline(always)]
-    pub fn is_several(self) -> bool {
-        self.0 & SEVERAL != 0
-    }
-
-    /// Returns whether the cell is not a mark, and can be written after anything.
-    #[inline(always)]
-    pub fn is_simple(self) -> bool {
-        self.0 & SIMPLE != 0
-    }
-
-    /// Returns whether nothing before it can compose or change places with it.
-    #[inline(always)]
-    pub fn is_starter(self) -> bool {
-        self.0 & STARTER != 0
     }
 
     /// Returns whether nothing after it can compose or change places with code points before it.
@@ -211,24 +193,19 @@ impl Cell {
         (self.0 >> CCC_SHIFT) as u8 == 0
     }
 
-    #[inline(always)]
-    pub fn is_dropped(self) -> bool {
-        self.0 & DROPPED != 0
-    }
-
     /// Returns whether the cell can be written after `before` right away: it is kept, composes with nothing, and leaves
     /// marks in canonical order.
     #[inline(always)]
     pub fn follows(self, before: Self) -> bool {
         let is_ordered = (self.0 >> ORDER_SHIFT) as u8 >= (before.0 >> CCC_SHIFT) as u8;
-        is_ordered && self.0 & (DROPPED | MAYBE | SLOW) == 0
+        is_ordered && self.0 & (Self::DROPPED | MAYBE | SLOW) == 0
     }
 
     /// Returns whether a cell that may compose can be written after `before` because it does not compose with it.
     #[inline(never)]
     pub fn follows_checked(self, before: Self) -> bool {
         let (class, class_before) = ((self.0 >> CCC_SHIFT) as u8, (before.0 >> CCC_SHIFT) as u8);
-        if self.0 & MAYBE == 0 || before.is_several() {
+        if self.0 & MAYBE == 0 || before.has(Self::SEVERAL) {
             return false;
         }
         if class_before != 0 {

@@ -28,11 +28,7 @@ pub(crate) struct Folder {
     /// The last code point while no segment is open, else [`Info::DROPPED`].
     pending: Info,
     /// A boundary and the marks after it, canonically decomposed.
-    segment: Vec<ClassedChar>,
-    /// True if the marks of the segment came in canonical order.
-    is_ordered: bool,
-    /// True if a code point of the segment may compose with one before it.
-    composes: bool,
+    segment: Vec<Info>,
     /// The source of the pending code point or the open segment.
     source: Range<usize>,
     /// Set when a segment does not fit into memory; [`Folder::finish`] returns it.
@@ -46,8 +42,6 @@ impl Folder {
             is_plain: fold == Fold::None,
             pending: Info::DROPPED,
             segment: Vec::new(),
-            is_ordered: true,
-            composes: false,
             source: 0..0,
             error: FirstError::default(),
         }
@@ -58,7 +52,7 @@ impl Folder {
         match self.table.map(c) {
             Mapped::One(info) if info.is_dropped() => {}
             Mapped::One(info) if self.is_plain => out.put(c, info.class(), source),
-            Mapped::One(info) if info.is_boundary() => {
+            Mapped::One(info) if info.has(Info::BOUNDARY) => {
                 self.flush(out);
                 self.pending = info;
                 self.source = source;
@@ -102,7 +96,7 @@ impl Folder {
     }
 
     fn extend(&mut self, info: Info, source: &Range<usize>, out: &mut impl FoldedText) {
-        if info.is_boundary() {
+        if info.has(Info::BOUNDARY) {
             self.flush(out);
         }
         if self.segment.is_empty() {
@@ -118,60 +112,31 @@ impl Folder {
     }
 
     fn push_decomposed(&mut self, whole: Info) {
-        if whole.decomposes() {
-            decompose_canonical(whole.char(), |part| self.push_part(info(part)));
+        let mut push = |part| self.error.run(|| self.segment.try_push(part));
+        if whole.has(Info::DECOMPOSES) {
+            decompose_canonical(whole.char(), |part| push(info(part)));
         } else {
-            self.push_part(whole);
+            push(whole);
         }
-    }
-
-    #[inline]
-    fn push_part(&mut self, info: Info) {
-        let part = ClassedChar::new(info);
-        let last = self.segment.last().map_or(0, |last| last.class());
-        self.is_ordered &= part.class() == 0 || last <= part.class();
-        self.composes |= info.composes();
-        self.error.run(|| self.segment.try_push(part));
     }
 
     fn flush_segment(&mut self, out: &mut impl FoldedText) {
         for run in self
             .segment
-            .chunk_by_mut(|a, b| (a.class() == 0) == (b.class() == 0))
+            .chunk_by_mut(|a, b| (a.combining_class() == 0) == (b.combining_class() == 0))
         {
             self.error.run(|| order(run, out));
         }
         let kept = compose_segment(&mut self.segment, out);
         for parts in self.segment[..kept].chunks(HEARTBEAT) {
             for part in parts {
-                let c = part.char();
-                out.put(c, info(c).class(), self.source.clone());
+                out.put(part.char(), part.class(), self.source.clone());
             }
             if parts.len() == HEARTBEAT {
                 out.check();
             }
         }
         self.segment.clear();
-        self.is_ordered = true;
-        self.composes = false;
-    }
-}
-
-/// A code point and its canonical combining class, in 32 bits, because a segment can be as long as the document.
-#[derive(Clone, Copy)]
-struct ClassedChar(u32);
-
-impl ClassedChar {
-    fn new(info: Info) -> Self {
-        Self(u32::from(info.char()) | u32::from(info.combining_class()) << 24)
-    }
-
-    fn char(self) -> char {
-        char::from_u32(self.0 & 0x1F_FFFF).unwrap_or(char::REPLACEMENT_CHARACTER)
-    }
-
-    fn class(self) -> u8 {
-        (self.0 >> 24) as u8
     }
 }
 
@@ -182,13 +147,14 @@ const FEW: usize = 20;
 ///
 /// # Errors
 /// `OutOfMemory`.
-fn order(run: &mut [ClassedChar], out: &mut impl FoldedText) -> Result<()> {
-    if run.is_sorted_by_key(|part| part.class()) {
+fn order(run: &mut [Info], out: &mut impl FoldedText) -> Result<()> {
+    if run.is_sorted_by_key(|part| part.combining_class()) {
         return Ok(());
     }
     if run.len() <= FEW {
         for sorted in 1..run.len() {
-            let place = run[..sorted].partition_point(|part| part.class() <= run[sorted].class());
+            let place = run[..sorted]
+                .partition_point(|part| part.combining_class() <= run[sorted].combining_class());
             run[place..=sorted].rotate_right(1);
         }
         return Ok(());
@@ -197,7 +163,7 @@ fn order(run: &mut [ClassedChar], out: &mut impl FoldedText) -> Result<()> {
     let mut next = [0usize; 257];
     for parts in run.chunks(HEARTBEAT) {
         for part in parts {
-            next[usize::from(part.class()) + 1] += 1;
+            next[usize::from(part.combining_class()) + 1] += 1;
         }
         out.check();
     }
@@ -208,7 +174,7 @@ fn order(run: &mut [ClassedChar], out: &mut impl FoldedText) -> Result<()> {
     out.check();
     for parts in ordered.chunks(HEARTBEAT) {
         for part in parts {
-            let place = &mut next[usize::from(part.class())];
+            let place = &mut next[usize::from(part.combining_class())];
             run[*place] = *part;
             *place += 1;
         }
@@ -218,23 +184,24 @@ fn order(run: &mut [ClassedChar], out: &mut impl FoldedText) -> Result<()> {
 }
 
 /// Applies canonical composition in place. Returns the number of parts that are left.
-fn compose_segment(segment: &mut [ClassedChar], out: &mut impl FoldedText) -> usize {
+fn compose_segment(segment: &mut [Info], out: &mut impl FoldedText) -> usize {
     let mut kept = 0;
     let mut starter = None;
     for i in 0..segment.len() {
         let part = segment[i];
+        let class = part.combining_class();
         if i % HEARTBEAT == HEARTBEAT - 1 {
             out.check();
         }
         if let Some(s) = starter {
-            let is_blocked = kept - 1 > s && segment[kept - 1].class() >= part.class();
-            let starter_char = ClassedChar::char(segment[s]);
-            if let (false, Some(composite)) = (is_blocked, compose(starter_char, part.char())) {
-                segment[s] = ClassedChar(u32::from(composite));
+            let is_blocked = kept - 1 > s && segment[kept - 1].combining_class() >= class;
+            if let (false, Some(composite)) = (is_blocked, compose(segment[s].char(), part.char()))
+            {
+                segment[s] = info(composite);
                 continue;
             }
         }
-        if part.class() == 0 {
+        if class == 0 {
             starter = Some(kept);
         }
         segment[kept] = part;

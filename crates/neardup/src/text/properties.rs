@@ -41,13 +41,16 @@ pub(crate) struct Info(u64);
 
 const CLASS_SHIFT: u32 = 21;
 const CCC_SHIFT: u32 = 24;
-const BOUNDARY: u64 = 1 << 32;
-const DECOMPOSES: u64 = 1 << 33;
 const EXPANDS: u64 = 1 << 34;
-const COMPOSES: u64 = 1 << 35;
 const LENGTH_SHIFT: u32 = 40;
 
 impl Info {
+    /// Nothing before the code point can compose or change places with it.
+    pub const BOUNDARY: u64 = 1 << 32;
+    /// The code point has a canonical decomposition.
+    pub const DECOMPOSES: u64 = 1 << 33;
+    /// The code point can compose with the one before it. Most marks cannot.
+    pub const COMPOSES: u64 = 1 << 35;
     /// Stands for a code point that the fold drops.
     pub const DROPPED: Self = Self(1 << 63);
 
@@ -56,17 +59,17 @@ impl Info {
         bits |= (properties.class(c) as u64) << CLASS_SHIFT;
         bits |= u64::from(canonical_combining_class(c)) << CCC_SHIFT;
         if properties.segment_starter.contains(c) {
-            bits |= BOUNDARY;
+            bits |= Self::BOUNDARY;
         }
         if is_nfc_quick(std::iter::once(c)) != IsNormalized::Yes {
-            bits |= COMPOSES;
+            bits |= Self::COMPOSES;
         }
         let mut decomposed = None;
         decompose_canonical(c, |part| {
             decomposed.get_or_insert(part);
         });
         if decomposed != Some(c) {
-            bits |= DECOMPOSES;
+            bits |= Self::DECOMPOSES;
         }
         Self(bits)
     }
@@ -81,7 +84,7 @@ impl Info {
     pub fn expansion(self) -> Option<Range<usize>> {
         let start = self.0 as u32 as usize & 0xFFFF;
         let length = (self.0 >> LENGTH_SHIFT) as usize;
-        (self.0 & EXPANDS != 0).then(|| start..start + length)
+        self.has(EXPANDS).then(|| start..start + length)
     }
 
     #[inline]
@@ -101,22 +104,10 @@ impl Info {
         (self.0 >> CCC_SHIFT) as u8
     }
 
-    /// Returns whether nothing before the code point can compose or change places with it.
+    /// Returns whether the code point has one of the properties `bits`.
     #[inline]
-    pub fn is_boundary(self) -> bool {
-        self.0 & BOUNDARY != 0
-    }
-
-    /// Returns whether the code point can compose with the one before it. Most marks cannot.
-    #[inline]
-    pub fn composes(self) -> bool {
-        self.0 & COMPOSES != 0
-    }
-
-    /// Returns whether the code point has a canonical decomposition.
-    #[inline]
-    pub fn decomposes(self) -> bool {
-        self.0 & DECOMPOSES != 0
+    pub fn has(self, bits: u64) -> bool {
+        self.0 & bits != 0
     }
 
     #[inline]

@@ -153,7 +153,7 @@ fn fold_segment<'a>(
     output: &mut impl FoldedText,
 ) -> &'a str {
     for (at, c) in text.char_indices() {
-        if !folder.is_empty() && table.cell(c as usize).is_starter() {
+        if !folder.is_empty() && table.cell(c as usize).has(Cell::STARTER) {
             folder.flush(output);
             return &text[at..];
         }
@@ -225,7 +225,7 @@ impl<U: Units> FoldedItems<'_, U> {
             if taken == 0 {
                 self.end = starter.item;
                 let is_space = self.items[self.end - 1] == U::SPACE;
-                self.last = Cell::behind(is_space, self.last.is_alone());
+                self.last = Cell::behind(is_space, self.last.has(Cell::ALONE));
                 return starter.at;
             }
             starter.item -= taken;
@@ -348,7 +348,7 @@ impl Reached {
         len: usize,
     ) -> bool {
         let (at, before) = (self.at, self.last);
-        if cell.is_simple() {
+        if cell.has(Cell::SIMPLE) {
             let (item, end) = units.write(items, self.end, cell, before);
             self.starter = Starter { at, item };
             (self.end, self.last) = (end, cell);
@@ -359,7 +359,7 @@ impl Reached {
                 self.starter = Starter { at, item };
             }
             (self.end, self.last) = (end, cell);
-        } else if !cell.is_dropped() {
+        } else if !cell.has(Cell::DROPPED) {
             return false;
         }
         self.at += len;

@@ -75,7 +75,7 @@ impl Table {
         let mut rows = Box::new([const { FoldRow::EMPTY }; PAGE / 64]);
         for (i, cell) in self.page(page).cells.iter().enumerate() {
             let len = char::from_u32((page * PAGE + i) as u32).map_or(0, char::len_utf8);
-            let is_collapsed = self.fold != Fold::None && cell.is_space();
+            let is_collapsed = self.fold != Fold::None && cell.has(Cell::SPACE);
             let row = &mut rows[i / 64];
             for (place, byte) in cell.bytes().to_le_bytes()[..3].iter().enumerate() {
                 row.bytes[place][i % 64] = if is_collapsed { b' ' } else { *byte };

@@ -26,10 +26,20 @@ pub fn words(
     {
         return ascii_words(text, fold, check, emit);
     }
-    any_words(doc, fold, check, emit)
+    let mut words = Words {
+        check,
+        emit,
+        state: WordState::Outside,
+        word: String::new(),
+        source: 0..0,
+        error: FirstError::default(),
+    };
+    fold_document(doc, fold, &mut words)?;
+    words.end_word();
+    words.error.into_result()
 }
 
-/// Visits the words of a text in ASCII, as [`any_words`] does.
+/// Visits the words of a text in ASCII, as [`words`] does, in less time.
 fn ascii_words(
     doc: &str,
     fold: Fold,
@@ -60,25 +70,6 @@ fn ascii_words(
         start = at + 1;
     }
     Ok(())
-}
-
-fn any_words(
-    doc: &[u8],
-    fold: Fold,
-    check: &mut dyn FnMut(),
-    emit: &mut dyn FnMut(&str, Range<usize>) -> Result<()>,
-) -> Result<()> {
-    let mut words = Words {
-        check,
-        emit,
-        state: WordState::Outside,
-        word: String::new(),
-        source: 0..0,
-        error: FirstError::default(),
-    };
-    fold_document(doc, fold, &mut words)?;
-    words.end_word();
-    words.error.into_result()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -163,9 +154,10 @@ mod tests {
                     into.push((word.to_string(), bytes));
                     Ok(())
                 };
-                let doc = doc.as_bytes();
-                words(doc, fold, &mut || (), &mut |word, bytes| put(&mut fast, word, bytes)).unwrap();
-                any_words(doc, fold, &mut || (), &mut |word, bytes| put(&mut any, word, bytes)).unwrap();
+                // A dash, which is in no word, makes the text one that is not ASCII.
+                let dashed = format!("{doc}\u{2014}");
+                words(doc.as_bytes(), fold, &mut || (), &mut |word, bytes| put(&mut fast, word, bytes)).unwrap();
+                words(dashed.as_bytes(), fold, &mut || (), &mut |word, bytes| put(&mut any, word, bytes)).unwrap();
                 prop_assert_eq!(fast, any);
             }
         }
