@@ -10,6 +10,7 @@
 //! Foundations:
 //! - [`error`]: the ways in which a request can fail;
 //! - [`memory`]: allocation that can fail;
+//! - [`bisect`]: the first number with a property;
 //! - [`parts`]: lists of any length, stored end to end;
 //! - [`numbered`]: distinct texts and their numbers;
 //! - [`hash`]: keyed hashes of tokens and shingles, and the slots that they go to;
@@ -38,6 +39,7 @@
 pub mod align;
 pub mod arguments;
 pub mod bands;
+pub mod bisect;
 pub mod candidates;
 pub mod cluster;
 pub mod error;

@@ -1,9 +1,9 @@
 //! Estimates of the resemblance of two documents from their signatures.
 
-use crate::Result;
 use crate::kernels::active;
 use crate::minhash::signature::{HEADER_LEN, Header, is_slot_bits};
 use crate::minhash::{MAX_SLOTS, Signature};
+use crate::{Result, bisect};
 
 /// Returns the estimated Jaccard similarity of two documents, or 0 if one of them is empty.
 ///
@@ -100,16 +100,8 @@ pub(super) fn correct_for_chance(share: f64, slot_bits: u32) -> f64 {
 /// Returns the minimum number of equal slots at which [`similarity`] reaches `threshold`; at most `slots` for a
 /// threshold of at most 1. Found by search, because `ceil(t k)` can be wrong (k = 200, t = 0.55).
 pub fn equal_slots_needed(slots: usize, slot_bits: u32, threshold: f64) -> usize {
-    let (mut low, mut high) = (0, slots);
-    while low < high {
-        let middle = (low + high) / 2;
-        if similarity(middle, slots, slot_bits) >= threshold {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    low
+    let reaches = |equal| similarity(equal as usize, slots, slot_bits) >= threshold;
+    bisect::first(0..slots as u64, reaches) as usize
 }
 
 /// Returns whether an estimate can be at least `low` and below `high`, both at most 1: whether signatures of some
@@ -127,20 +119,10 @@ pub fn is_estimate_between(low: f64, high: f64) -> bool {
 /// s are within `distance`. Returns None if all pairs are, or none.
 pub fn least_similarity(distance: f64) -> Option<f64> {
     let is_within = |bits: u64| 1.0 - f64::from_bits(bits) <= distance;
-    let (mut outside, mut within) = (0, 1f64.to_bits());
-    if is_within(outside) || !is_within(within) {
-        return None;
-    }
+    let one = 1f64.to_bits();
     // Positive numbers are ordered like their bits.
-    while within - outside > 1 {
-        let middle = outside + (within - outside) / 2;
-        if is_within(middle) {
-            within = middle;
-        } else {
-            outside = middle;
-        }
-    }
-    Some(f64::from_bits(within))
+    let least = || f64::from_bits(bisect::first(1..one, is_within));
+    (!is_within(0) && is_within(one)).then(least)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use super::bits::{BLOCK, number_in, pack, packed_len, width};
 use super::{Damaged, Posting};
+use crate::bisect;
 use crate::memory::with_room;
 use std::ops::Range;
 
@@ -257,16 +258,8 @@ impl<'a> Leaf<'a> {
         if self.keys.get(blocks) == Some(&posting.key.to_le_bytes()) {
             let same = |key: &[u8; KEY]| u32::from_le_bytes(*key) == posting.key;
             let end = blocks + self.keys[blocks..].partition_point(same);
-            let (mut low, mut high) = (blocks, end);
-            while low < high {
-                let middle = low.midpoint(high);
-                if self.first_of(middle) <= posting {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-            blocks = low;
+            let begins_after = |block| self.first_of(block as usize) > posting;
+            blocks = bisect::first(blocks as u64..end as u64, begins_after) as usize;
         }
         blocks.saturating_sub(1)
     }
