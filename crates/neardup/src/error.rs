@@ -1,20 +1,25 @@
 //! The errors of this crate.
 
 use std::collections::TryReserveError;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
 /// The reason why a request was rejected.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// An argument outside its range. `hint` lists the valid ones.
+    #[error("{message}")]
     Invalid { message: String, hint: String },
     /// A comparison or a merge of signatures made with different parameters.
+    #[error("{message}")]
     Incomparable { message: String, hint: String },
     /// A result larger than the caller can hold.
+    #[error("{message}")]
     TooLarge { message: String, hint: String },
     /// Bytes or a text that no release has ever written as a signature, and the reason.
+    #[error("invalid minhash_signature: {0}")]
     Corrupt(String),
     /// An allocation proportional to the input failed.
+    #[error("out of memory")]
     OutOfMemory,
 }
 
@@ -56,20 +61,6 @@ pub(crate) fn listed(names: &[&str]) -> String {
         None => format!("'{all}'"),
     }
 }
-
-impl Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid { message, .. }
-            | Self::Incomparable { message, .. }
-            | Self::TooLarge { message, .. } => f.write_str(message),
-            Self::Corrupt(reason) => write!(f, "invalid minhash_signature: {reason}"),
-            Self::OutOfMemory => f.write_str("out of memory"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl From<TryReserveError> for Error {
     fn from(_: TryReserveError) -> Self {

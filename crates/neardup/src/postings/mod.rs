@@ -44,7 +44,6 @@ pub use sort::sort_distinct;
 pub use walk::{KeyAndRow, sweep};
 
 use crate::bands::RowSize;
-use std::fmt;
 
 /// A key and a row that has it, as the row's distance from [`Segment::lo`]. Ordered by key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,16 +79,9 @@ impl From<u64> for Posting {
 }
 
 /// The reason why bytes are not a page written by this module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Damaged(pub &'static str);
-
-impl fmt::Display for Damaged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for Damaged {}
 
 /// Maximum number of rows in the range of a segment: one offset is never used.
 pub const MAX_ROWS: u64 = u32::MAX as u64;
