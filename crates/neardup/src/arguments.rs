@@ -1,8 +1,8 @@
 //! Checks of arguments, so that every interface rejects the same values in the same words.
 
+use crate::Result;
 use crate::error::{out_of_range, within};
-use crate::minhash::{MAX_SLOTS, is_slot_bits};
-use crate::{Error, Result};
+use crate::minhash::MAX_SLOTS;
 
 /// Checks and returns the number of slots of a signature.
 ///
@@ -10,23 +10,6 @@ use crate::{Error, Result};
 /// `Invalid` outside 1 to 1024.
 pub fn slots(slots: i64) -> Result<usize> {
     within("slots", slots, 1, MAX_SLOTS as i64).map(|slots| slots as usize)
-}
-
-/// Checks and returns the number of bits of a slot.
-///
-/// # Errors
-/// `Invalid` unless it is a power of two up to 32.
-pub fn slot_bits(bits: i64) -> Result<u32> {
-    u8::try_from(bits)
-        .ok()
-        .filter(|&bits| is_slot_bits(bits))
-        .map(u32::from)
-        .ok_or_else(|| {
-            Error::invalid(
-                format!("bits = {bits} is out of range"),
-                "Valid values are 1, 2, 4, 8, 16 and 32.",
-            )
-        })
 }
 
 /// Checks and returns a similarity threshold.

@@ -143,17 +143,6 @@ impl GrowText for String {
     }
 }
 
-/// Returns an owned copy of a text.
-///
-/// # Errors
-/// `OutOfMemory`.
-pub fn owned(text: &str) -> Result<String> {
-    let mut own = String::new();
-    own.try_reserve_exact(text.len())?;
-    own.try_push_str(text)?;
-    Ok(own)
-}
-
 /// Keeps the first error of steps in callbacks that cannot return one.
 #[derive(Debug, Default)]
 pub struct FirstError(Option<Error>);

@@ -3,20 +3,12 @@
 use crate::{Grow, Result, with_room};
 use std::ops::Range;
 
+#[derive(Default)]
 pub struct Parts<T> {
     /// The items of all parts. Those after the last end belong to a part that is still open.
     pub items: Vec<T>,
     /// The end of each part.
     ends: Vec<usize>,
-}
-
-impl<T> Default for Parts<T> {
-    fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            ends: Vec::new(),
-        }
-    }
 }
 
 impl<T> Parts<T> {

@@ -2,7 +2,7 @@
 
 use super::stop::StopHashes;
 use super::{Key, Shingling};
-use crate::memory::{FirstError, GrowText, collected, owned};
+use crate::memory::{FirstError, GrowText, collected};
 use crate::text::{Fold, FoldedText, Unit, WordClass, fold_document, words};
 use crate::{Error, Result};
 use indexmap::IndexSet;
@@ -26,7 +26,9 @@ pub fn shingles(
     for_each_shingle(doc, shingling, check, &mut |shingle| {
         if bytes <= max_bytes && !distinct.contains(shingle) {
             distinct.try_reserve(1).map_err(|_| Error::OutOfMemory)?;
-            distinct.insert(owned(shingle)?);
+            let mut own = String::new();
+            own.try_push_str(shingle)?;
+            distinct.insert(own);
             bytes += 4 + shingle.len().next_multiple_of(4);
         }
         Ok(())
