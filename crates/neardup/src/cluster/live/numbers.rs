@@ -92,8 +92,12 @@ pub fn number(
         of_canonical: filled(0, rows)?,
         next,
     };
+    let mut ceased = HashMap::new();
     let ceasing = moves.clone().filter(|row| row.ceased);
-    let mut ceased = pairs(ceasing.filter_map(|row| Some((row.from?, row.row))))?;
+    for (from, row) in ceasing.filter_map(|row| Some((row.from?, row.row))) {
+        ceased.try_reserve(1)?;
+        ceased.insert(from, row);
+    }
     let fresh = numbers.add_kept(moves.clone(), kept)?;
     numbers.add_fresh(moves.clone(), &mut ceased, &fresh, log)?;
     numbers.log_merged(moves.clone(), &ceased, log)?;
@@ -138,14 +142,13 @@ impl ClusterNumbers {
         }
         let moved = moves.filter_map(|row| Some((row.from?, place_of[row.canonical? as usize]?)));
         let shared = counted(moved)?;
-        let by_place = shared
-            .iter()
-            .map(|&((from, place), rows)| (place, rows, from));
-        let origins = largest(by_place)?;
-        let claims = largest_parts(&shared).filter(|(from, ..)| ceased.contains_key(from));
-        let taken = largest(claims.map(|(from, place, rows)| (place, rows, from)))?;
+        let by_place = |(from, place, rows)| (place, from, rows);
+        let origins = largest(shared.iter().copied().map(by_place))?;
+        let mut claims = largest(shared)?;
+        claims.retain(|(from, ..)| ceased.contains_key(from));
+        let taken = largest(claims.into_iter().map(by_place))?;
         for (place, &row) in (0..).zip(fresh) {
-            let taken = taken.get(&place).copied();
+            let taken = second_of(&taken, place);
             let to = taken.unwrap_or(self.next);
             self.of_canonical[row as usize] = to;
             match taken.and_then(|number| ceased.remove(&number)) {
@@ -155,7 +158,7 @@ impl ClusterNumbers {
                 }
                 Some(_) => {}
                 None => {
-                    let from = origins.get(&place).copied();
+                    let from = second_of(&origins, place);
                     let kind = from.map_or(EventKind::Created, |_| EventKind::Split);
                     log(Event::new(kind, from, Some(to), row));
                     self.next += 1;
@@ -177,7 +180,7 @@ impl ClusterNumbers {
             let canonical = row.canonical?;
             Some((from, (self.of(canonical), canonical)))
         });
-        for (from, (to, canonical), _) in largest_parts(&counted(moved)?) {
+        for (from, (to, canonical), _) in largest(counted(moved)?)? {
             log(Event::new(
                 EventKind::Merged,
                 Some(from),
@@ -212,46 +215,29 @@ impl ClusterNumbers {
     }
 }
 
-/// Returns, for each old cluster, the new one that has most of its rows, or the lowest of several, and the number of
-/// these rows. `shared` holds an old and a new cluster with the number of rows that they share, sorted.
-fn largest_parts<T: Ord + Copy>(shared: &[((i64, T), u64)]) -> impl Iterator<Item = (i64, T, u64)> {
-    let of_each = shared.chunk_by(|a, b| a.0.0 == b.0.0);
-    of_each.filter_map(|parts| {
-        let largest = parts
-            .iter()
-            .min_by_key(|((_, to), rows)| (Reverse(*rows), *to));
-        largest.map(|&((from, to), rows)| (from, to, rows))
-    })
+/// Returns each first element with the second one that has the greatest count, or the lowest of several, and that
+/// count, sorted.
+fn largest<K: Ord + Copy, V: Ord + Copy>(
+    counts: impl IntoIterator<Item = (K, V, usize)>,
+) -> Result<Vec<(K, V, usize)>> {
+    let mut sorted = collected(counts)?;
+    sorted.sort_unstable_by_key(|&(first, second, count)| (first, Reverse(count), second));
+    sorted.dedup_by_key(|(first, ..)| *first);
+    Ok(sorted)
 }
 
-/// Returns, for each new cluster by its place, the old one with the most rows, or the lowest of several. `shared` holds
-/// a new cluster, the number of rows that it shares with an old one, and the old one.
-fn largest(shared: impl Iterator<Item = (u32, u64, i64)>) -> Result<HashMap<u32, i64>> {
-    let mut sorted = collected(shared.map(|(place, rows, from)| (place, Reverse(rows), from)))?;
+/// Returns the distinct pairs, sorted, with the number of times that each occurs.
+fn counted<K: Ord + Copy, V: Ord + Copy>(
+    pairs: impl Iterator<Item = (K, V)>,
+) -> Result<Vec<(K, V, usize)>> {
+    let mut sorted = collected(pairs)?;
     sorted.sort_unstable();
-    sorted.dedup_by_key(|(place, ..)| *place);
-    pairs(sorted.into_iter().map(|(place, _, from)| (place, from)))
+    let same = sorted.chunk_by(|a, b| a == b);
+    collected(same.map(|same| (same[0].0, same[0].1, same.len())))
 }
 
-/// Returns the distinct elements, sorted, with the number of times that each occurs.
-fn counted<T: Ord + Copy>(elements: impl Iterator<Item = T>) -> Result<Vec<(T, u64)>> {
-    let mut sorted = collected(elements)?;
-    sorted.sort_unstable();
-    let mut counts = Vec::new();
-    for same in sorted.chunk_by(|a, b| a == b) {
-        counts.try_push((same[0], same.len() as u64))?;
-    }
-    Ok(counts)
-}
-
-/// Collects pairs into a map. Their first elements differ.
-fn pairs<K: std::hash::Hash + Eq, V>(
-    elements: impl Iterator<Item = (K, V)>,
-) -> Result<HashMap<K, V>> {
-    let mut map = HashMap::new();
-    for (key, value) in elements {
-        map.try_reserve(1)?;
-        map.insert(key, value);
-    }
-    Ok(map)
+/// Returns the second element of the triple that begins with `first`.
+fn second_of(sorted: &[(u32, i64, usize)], first: u32) -> Option<i64> {
+    let place = sorted.binary_search_by_key(&first, |(first, ..)| *first);
+    place.ok().map(|place| sorted[place].1)
 }
