@@ -539,17 +539,14 @@ impl<'g> GroupSearch<'g> {
         read_directory(pages, part.segment, level as u8, page, |directory| {
             // All children between the first and the last hold postings of one key only; the last may hold few.
             let goes_on = |number: usize, children: Range<usize>| {
-                let whole = children.len() - 1;
-                if whole > 0 {
-                    let offset = |child| directory.get(child).map_or(0, |child| child.first.offset);
-                    let rows = offset(children.end).saturating_sub(offset(children.start + 1));
-                    let leaves = whole as f64 * CHILDREN.powi(level as i32 - 1);
-                    let density = density(leaves, f64::from(rows));
+                let is_long = children.len() > 1;
+                if is_long {
+                    let (density, _) = density(&directory, &children);
                     lists[number].lengthen((density * part.valid_rows()) as u64);
                     let part = visit.part;
                     long.try_push(Long { list: number, part })?;
                 }
-                Ok(whole > 0)
+                Ok(is_long)
             };
             visit.lists.below(&directory, part, key, put, goes_on)
         })
@@ -618,21 +615,22 @@ impl<'g> GroupSearch<'g> {
 /// Returns the estimated number of postings of a list that begins on the first of `children`, at least two, and ends on
 /// the child after them.
 pub(super) fn list_length(directory: &Directory, children: Range<usize>) -> f64 {
-    let whole = children.len() - 1;
-    let offset = |child| directory.get(child).map_or(0, |child| child.first.offset);
-    let rows = f64::from(offset(children.end).saturating_sub(offset(children.start + 1)));
-    let leaves = whole as f64 * CHILDREN.powi(i32::from(directory.level) - 1);
+    let (density, rows) = density(directory, &children);
     // The first and the last child hold as many as one of the others, on average.
-    density(leaves, rows) * rows * (1.0 + 1.0 / whole as f64)
+    density * rows * (1.0 + 1.0 / (children.len() - 1) as f64)
 }
 
-/// Returns the estimated share of `rows` rows that have a key, if their postings fill `leaves` leaves.
-fn density(leaves: f64, rows: f64) -> f64 {
+/// Returns the estimated share of rows that have the key whose postings fill the pages from the second of `children`, at
+/// least two, up to the child after them, and the number of rows on these pages.
+fn density(directory: &Directory, children: &Range<usize>) -> (f64, f64) {
+    let offset = |child| directory.get(child).map_or(0, |child| child.first.offset);
+    let rows = f64::from(offset(children.end).saturating_sub(offset(children.start + 1)));
+    let leaves = (children.len() - 1) as f64 * CHILDREN.powi(i32::from(directory.level) - 1);
     // A posting takes about 1.5 bits, plus the bits of the greatest gap between rows in a block of 64.
     let bits = |density: f64| 1.5 + (64.0 / density).log2();
     let of_row = leaves * LEAF_BITS / rows.max(1.0);
     let improve = |density: f64, _| (of_row / bits(density)).min(1.0);
-    (0..3).fold(1.0, improve)
+    ((0..3).fold(1.0, improve), rows)
 }
 
 impl PageVisit {

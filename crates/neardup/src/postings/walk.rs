@@ -280,33 +280,16 @@ pub fn sweep<P: Pages>(
     for source in &mut sources {
         source.load(pages)?;
     }
-    loop {
-        let (least, after) = two_least(&sources);
-        let Some(source) = sources.get_mut(least) else {
-            return Ok(None);
-        };
-        while source.next != END && source.next <= after {
-            if !take(source.next) {
-                return Ok(Some(source.next));
-            }
-            source.walk.skip();
-            source.load(pages)?;
+    while let Some(source) = sources.iter_mut().min_by_key(|source| source.next)
+        && source.next != END
+    {
+        if !take(source.next) {
+            return Ok(Some(source.next));
         }
+        source.walk.skip();
+        source.load(pages)?;
     }
-}
-
-/// Returns the index of the source with the least next posting, or `usize::MAX` at the end, and the least next posting
-/// of the other sources.
-fn two_least(sources: &[SweptSegment]) -> (usize, KeyAndRow) {
-    let (mut least, mut at, mut after) = (END, usize::MAX, END);
-    for (place, source) in sources.iter().enumerate() {
-        if source.next < least {
-            (after, least, at) = (least, source.next, place);
-        } else {
-            after = after.min(source.next);
-        }
-    }
-    (at, after)
+    Ok(None)
 }
 
 /// The valid postings of a segment.
