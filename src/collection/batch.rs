@@ -3,7 +3,7 @@
 use crate::collection::form::{Form, Prefilter};
 use crate::pg::partitions::Partitions;
 use crate::pg::prelude::*;
-use crate::pg::sort::{BigintSort, SortedBigints};
+use crate::pg::sort::BigintSort;
 use neardup::candidates::{Sides, Tokens, pairs_of_row};
 use neardup::cluster::{Tiles, UnionFind};
 use neardup::memory::with_room;
@@ -67,7 +67,12 @@ impl Batch {
 
     /// Returns the pairs of kept items that are worth comparing, each once. One item of a pair has rows on side a, the
     /// other on side b. `sides` returns the sides of a kept item.
-    pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
+    ///
+    /// The pairs come in the order of [`Tiles`], so that rows are not loaded again and again; also returns their number.
+    pub fn pairs(
+        &self,
+        sides: &(dyn Fn(u32) -> Sides + Sync),
+    ) -> (impl Iterator<Item = (u32, u32)> + use<>, usize) {
         let mut pairs = Records::new(work_mem_bytes() / 4);
         let groups = UnionFind::new(self.tokens.rows()).or_raise();
         let mut put = |a, b| {
@@ -87,7 +92,16 @@ impl Batch {
             };
             self.partitions(kind).work_on(SEARCHING, &find, &mut take);
         }
-        Pairs::of(pairs, &groups)
+        let count = pairs.len();
+        let tiles = Tiles::of(&groups).or_raise();
+        let (mut sort, mut buffer) = (BigintSort::begin(), Vec::new());
+        for number in over("sorting pairs", 0..count) {
+            let (bytes, _) = pairs.read(number, &mut buffer).as_chunks();
+            let pair = u64::from_le_bytes(bytes[0]);
+            sort.put(tiles.place((pair >> 32) as u32, pair as u32) as i64);
+        }
+        let in_tiles = sort.sorted().map(move |place| tiles.pair(place as u64));
+        (in_tiles, count)
     }
 
     /// Returns the pairs among `entries` or, if there are too many, the sorted entries whose keys repeat. Runs in any
@@ -152,28 +166,14 @@ impl Batch {
         Ok(true)
     }
 
-    /// Calls `visit` for every group of kept items that look for partners under the same key, in ascending order of
-    /// keys.
-    fn for_each_group(&self, kind: KeyKind, visit: &mut dyn FnMut(Group)) {
-        let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
-            sort_distinct(&mut entries, check);
-            Ok(entries)
-        };
-        self.partitions(kind)
-            .work_on(SEARCHING, &sort, &mut |entries| {
-                for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
-                    visit(Group::of(group).or_raise());
-                }
-            });
-    }
-
     /// Returns the sets of kept items that `similar` pairs connect. Calls `similar` only for pairs that are not
     /// connected yet.
     pub fn connect(&self, similar: &mut dyn FnMut(u32, u32) -> bool) -> UnionFind {
         let sets = UnionFind::new(self.tokens.rows()).or_raise();
         for &kind in self.key_kinds() {
             let mut progress = Progress::begin("connecting", self.keys(kind));
-            self.for_each_group(kind, &mut |group| {
+            for_each_group(self.partitions(kind), SEARCHING, &mut |group| {
+                let group = Group::of(group).or_raise();
                 group.rows.iter().for_each(|_| progress.step());
                 let joined = sets.join_group(&group.rows, group.meet_any, &mut |a, b| {
                     check_interrupts();
@@ -262,46 +262,22 @@ impl Batch {
 /// Progress stage of every pass over the keys.
 const SEARCHING: &str = "searching bands";
 
-/// Pairs of kept items in the order of [`Tiles`], which avoids loading rows again and again.
-pub struct Pairs {
-    sorted: SortedBigints,
-    tiles: Tiles,
-    pub len: usize,
-}
-
-impl Pairs {
-    fn of(mut pairs: Records, groups: &UnionFind) -> Self {
-        let len = pairs.len();
-        let tiles = Tiles::of(groups).or_raise();
-        let mut sort = BigintSort::begin();
-        let mut buffer = Vec::new();
-        for number in over("sorting pairs", 0..len) {
-            let (bytes, _) = pairs.read(number, &mut buffer).as_chunks();
-            let pair = u64::from_le_bytes(bytes[0]);
-            sort.put(tiles.place((pair >> 32) as u32, pair as u32) as i64);
-        }
-        Self {
-            sorted: sort.sorted(),
-            tiles,
-            len,
-        }
-    }
-}
-
-impl Iterator for Pairs {
-    type Item = (u32, u32);
-
-    fn next(&mut self) -> Option<(u32, u32)> {
-        self.sorted
-            .next()
-            .map(|place| self.tiles.pair(place as u64))
-    }
-}
-
 /// The pairs among entries, or the entries if there are too many pairs.
 type Found = (Vec<(u32, u32)>, Vec<u64>);
 
-/// Packs a key and a kept item into an entry.
+/// Calls `visit` with the distinct entries of each key that several have, ascending. Sorts them in helper threads.
+pub fn for_each_group(entries: Partitions, stage: &'static str, visit: &mut dyn FnMut(&[u64])) {
+    let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
+        sort_distinct(&mut entries, check);
+        Ok(entries)
+    };
+    entries.work_on(stage, &sort, &mut |sorted| {
+        let groups = sorted.chunk_by(same_key);
+        groups.filter(|group| group.len() > 1).for_each(&mut *visit);
+    });
+}
+
+/// Packs a key and an item into an entry.
 pub fn entry(key: u32, kept: u32) -> u64 {
     u64::from(key) << 32 | u64::from(kept)
 }

@@ -4,10 +4,12 @@
 //! For each set, the search looks up its rarest elements: enough of them that every set with the required share has at
 //! least one. Sets that share such an element are sorted into distinct pairs and compared.
 
+use crate::collection::batch::{entry, for_each_group};
 use crate::collection::measured::{Measured, Visit};
 use crate::collection::reading::{Collection, MakeOfSet};
+use crate::pg::partitions::Partitions;
 use crate::pg::prelude::*;
-use crate::pg::sort::RowSort;
+use crate::pg::sort::BigintSort;
 use bitvec::vec::BitVec;
 use neardup::bands::element_key;
 use neardup::candidates::{Frequencies, Sides, rarest};
@@ -27,9 +29,12 @@ pub fn for_each_pair(collection: Collection, visit: Visit<'_>) {
         too_large(&message, "");
     }
     measured.visit_copies(visit);
-    let candidates = Lookups::of(&mut measured).candidates(&mut measured);
-    let count = candidates.len();
-    measured.visit_pairs(candidates.pairs(), count, visit);
+    let (candidates, count) = Lookups::of(&mut measured).candidates(&mut measured);
+    let mut last = None;
+    let sorted = candidates.sorted().map(|pair| pair as u64);
+    let distinct = sorted.filter(|pair| last.replace(*pair) != Some(*pair));
+    let pairs = distinct.map(|pair| ((pair >> 32) as u32, pair as u32));
+    measured.visit_pairs(pairs, count, visit);
 }
 
 /// Calls `make` for the set of every item with a row whose sides satisfy `is_on`, and calls `take` with the results in
@@ -55,7 +60,7 @@ const LOOKED_UP: u32 = 1;
 /// The elements that are looked up.
 struct Lookups {
     /// Tokens, each with the items that look it up and the items that have it.
-    sort: RowSort,
+    entries: Partitions,
     /// Filters tokens: the bits of tokens that are looked up are set, the bits of most other tokens are clear.
     bits: BitVec<u64>,
     /// For each item, the minimum number of elements that a set needs to contain enough of it.
@@ -78,7 +83,7 @@ impl Lookups {
         );
         let words = elements.min(work_mem_bytes()).max(64).next_power_of_two() / 8;
         let mut lookups = Self {
-            sort: RowSort::begin(),
+            entries: Partitions::new(2 * elements),
             bits: BitVec::from_vec(filled(0, words).or_raise()),
             needed: filled(0, measured.items.len() as usize).or_raise(),
         };
@@ -93,7 +98,7 @@ impl Lookups {
                     let places = lookups.bits.len();
                     for &token in tokens {
                         lookups.bits.set(token as usize % places, true);
-                        lookups.sort.put(token, item << 1 | LOOKED_UP);
+                        lookups.entries.push([entry(token, item << 1 | LOOKED_UP)]);
                     }
                 }
             },
@@ -102,11 +107,11 @@ impl Lookups {
     }
 
     /// Returns the pairs (part, whole) of items where the whole has enough elements, including one that the part looks
-    /// up.
-    fn candidates(self, measured: &mut Measured) -> RowSort {
+    /// up, each packed into a number, and how many there are. A pair occurs once for each such element.
+    fn candidates(self, measured: &mut Measured) -> (BigintSort, usize) {
         let Self {
             bits,
-            mut sort,
+            mut entries,
             needed,
         } = self;
         let mut sizes = filled(0u32, needed.len()).or_raise();
@@ -122,27 +127,25 @@ impl Lookups {
             &mut |item, met| {
                 if let [size, keys @ ..] = met {
                     sizes[item as usize] = *size;
-                    keys.iter().for_each(|&key| sort.put(key, item << 1));
+                    keys.iter()
+                        .for_each(|&key| entries.push([entry(key, item << 1)]));
                 }
             },
         );
-        let mut candidates = RowSort::begin();
-        let mut progress = Progress::begin("pairing", sort.len());
-        let mut seen = 0;
-        sort.for_each_group(&mut |_, group| {
-            seen += group.len();
-            progress.reach(seen);
-            let looked_up = group.iter().filter(|&&entry| entry & LOOKED_UP != 0);
-            for a in looked_up.map(|entry| entry >> 1) {
+        let (mut candidates, mut count) = (BigintSort::begin(), 0);
+        for_each_group(entries, "pairing", &mut |group| {
+            let items = group.iter().map(|entry| *entry as u32);
+            for a in items.clone().filter(|item| item & LOOKED_UP != 0) {
                 check_interrupts();
-                let others = group.iter().filter(|&&entry| entry & LOOKED_UP == 0);
-                for b in others.map(|entry| entry >> 1) {
+                for b in items.clone().filter(|item| item & LOOKED_UP == 0) {
+                    let (a, b) = (a >> 1, b >> 1);
                     if a != b && sizes[b as usize] >= needed[a as usize] {
-                        candidates.put(a, b);
+                        candidates.put(entry(a, b) as i64);
+                        count += 1;
                     }
                 }
             }
         });
-        candidates
+        (candidates, count)
     }
 }

@@ -78,8 +78,7 @@ impl Matches {
         self.for_each_batch(&mut |measured, batch| {
             let sides_of = |kept| measured.items.sides(batch.item(kept), &measured.collection);
             let sides = collected((0..batch.tokens.rows()).map(sides_of)).or_raise();
-            let pairs = batch.pairs(&|kept| sides[kept as usize]);
-            let count = pairs.len;
+            let (pairs, count) = batch.pairs(&|kept| sides[kept as usize]);
             let pairs = pairs.map(|(a, b)| (batch.item(a), batch.item(b)));
             measured.visit_pairs(pairs, count, visit);
         });

@@ -1,9 +1,10 @@
 //! `near_dup_sample_pairs`: a sample of pairs to label.
 
+use crate::collection::batch::{entry, for_each_group};
 use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
 use crate::options;
+use crate::pg::partitions::Partitions;
 use crate::pg::prelude::*;
-use crate::pg::sort::RowSort;
 use neardup::hash::split_mix;
 use neardup::minhash::{Signature, Signing, estimate};
 use neardup::set;
@@ -109,19 +110,19 @@ impl SampledRows {
     /// Draws pairs of rows that share a slot, and pairs of consecutive rows.
     fn draw(&mut self, mut strata: Strata) -> Vec<SampledPair> {
         let rows = self.signatures.len();
-        let mut sort = RowSort::begin();
+        let mut entries = Partitions::new(BANDS * rows);
         let mut buffer = Vec::new();
         for row in over("sorting slots", 0..rows) {
             let signature = self.signatures.read(row, &mut buffer);
             let slots = Signature::from_bytes(signature).or_raise().slots();
             for (band, slot) in (0u64..).zip(slots).take(BANDS) {
-                sort.put(split_mix(band << 32 | u64::from(slot)) as u32, row as u32);
+                let key = split_mix(band << 32 | u64::from(slot)) as u32;
+                entries.push([entry(key, row as u32)]);
             }
         }
         let mut buffers = [Vec::new(), Vec::new()];
-        let mut progress = Progress::begin("comparing", rows + sort.len());
         let mut offer = |a: u32, b: u32, of_group: usize| {
-            progress.step();
+            check_interrupts();
             for (row, bytes) in [a, b].into_iter().zip(&mut buffers) {
                 bytes.clear();
                 let signature = self.signatures.read(row as usize, &mut buffer);
@@ -139,9 +140,9 @@ impl SampledRows {
         for row in 1..rows as u32 {
             offer(row - 1, row, 0);
         }
-        sort.for_each_group(&mut |_, group| {
+        for_each_group(entries, "comparing", &mut |group| {
             for pair in group.windows(2) {
-                offer(pair[0], pair[1], group.len());
+                offer(pair[0] as u32, pair[1] as u32, group.len());
             }
         });
         strata

@@ -4,21 +4,18 @@ use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::Progress;
 use crate::pg::relation::ColumnType;
 use crate::pg::value::{Keys, Layout};
-use neardup::memory::{Grow, filled};
+use neardup::memory::filled;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::ffi::CStr;
-use std::ptr::NonNull;
 
 /// Sorts bigints.
-pub struct BigintSort {
-    state: NonNull<pg_sys::Tuplesortstate>,
-}
+pub struct BigintSort(*mut pg_sys::Tuplesortstate);
 
 impl BigintSort {
     pub fn begin() -> Self {
         // SAFETY: bigint and its operator < are built in; no coordination between workers.
-        let state = unsafe {
+        Self(unsafe {
             pg_sys::tuplesort_begin_datum(
                 pg_sys::INT8OID,
                 pg_sys::Int8LessOperator.into(),
@@ -28,39 +25,29 @@ impl BigintSort {
                 std::ptr::null_mut(),
                 0,
             )
-        };
-        Self {
-            state: NonNull::new(state).expect("a sort has a state"),
-        }
+        })
     }
 
     pub fn put(&mut self, number: i64) {
         let datum = pg_sys::Datum::from(number);
         // SAFETY: the sort is open and takes bigint datums.
-        unsafe { pg_sys::tuplesort_putdatum(self.state.as_ptr(), datum, false) };
+        unsafe { pg_sys::tuplesort_putdatum(self.0, datum, false) };
     }
 
     /// Sorts the numbers, and returns them in ascending order.
-    pub fn sorted(self) -> SortedBigints {
+    pub fn sorted(self) -> impl Iterator<Item = i64> {
         // SAFETY: the sort is open, and everything has been put.
-        unsafe { pg_sys::tuplesort_performsort(self.state.as_ptr()) };
-        SortedBigints(self)
+        unsafe { pg_sys::tuplesort_performsort(self.0) };
+        std::iter::from_fn(move || self.next())
     }
-}
 
-/// The numbers of a sort, in ascending order.
-pub struct SortedBigints(BigintSort);
-
-impl Iterator for SortedBigints {
-    type Item = i64;
-
-    fn next(&mut self) -> Option<i64> {
+    fn next(&self) -> Option<i64> {
         let (mut datum, mut is_null) = (pg_sys::Datum::null(), false);
         let no_abbreviation = std::ptr::null_mut();
         // SAFETY: the sort has been performed; bigint is passed by value, so nothing is copied.
         let found = unsafe {
             pg_sys::tuplesort_getdatum(
-                self.0.state.as_ptr(),
+                self.0,
                 true,
                 #[cfg(not(feature = "pg15"))]
                 false,
@@ -78,60 +65,7 @@ impl Drop for BigintSort {
         // After an ERROR the sort is freed with its memory context, and its files with the statement.
         if !std::thread::panicking() {
             // SAFETY: the sort is open, and not used again.
-            unsafe { pg_sys::tuplesort_end(self.state.as_ptr()) };
-        }
-    }
-}
-
-/// Sorts (key, row) pairs by key, then row, each packed into one bigint.
-pub struct RowSort {
-    sort: BigintSort,
-    len: usize,
-}
-
-impl RowSort {
-    pub fn begin() -> Self {
-        Self {
-            sort: BigintSort::begin(),
-            len: 0,
-        }
-    }
-
-    pub fn put(&mut self, key: u32, row: u32) {
-        self.sort
-            .put((u64::from(key) << 32 | u64::from(row)) as i64);
-        self.len += 1;
-    }
-
-    /// Returns the number of pairs, including repeated ones.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns the distinct pairs (key, row), ascending.
-    pub fn pairs(self) -> impl Iterator<Item = (u32, u32)> {
-        let mut last = None;
-        let sorted = self.sort.sorted().map(|packed| packed as u64);
-        let distinct = sorted.filter(move |packed| last.replace(*packed) != Some(*packed));
-        distinct.map(|packed| ((packed >> 32) as u32, packed as u32))
-    }
-
-    /// Calls `visit` with every key and its distinct rows, both ascending.
-    pub fn for_each_group(self, visit: &mut dyn FnMut(u32, &[u32])) {
-        let mut group: Vec<u32> = Vec::new();
-        let mut current = None;
-        for (key, row) in self.pairs() {
-            if current != Some(key) {
-                if let Some(key) = current {
-                    visit(key, &group);
-                }
-                group.clear();
-                current = Some(key);
-            }
-            group.try_push(row).or_raise();
-        }
-        if let Some(key) = current {
-            visit(key, &group);
+            unsafe { pg_sys::tuplesort_end(self.0) };
         }
     }
 }
@@ -139,7 +73,7 @@ impl RowSort {
 /// Sorts values of a type, each tagged with a number. Must be ended by [`PairSort::end`], unless an ERROR ends the
 /// statement.
 pub struct PairSort {
-    state: NonNull<pg_sys::Tuplesortstate>,
+    state: *mut pg_sys::Tuplesortstate,
     slot: *mut pg_sys::TupleTableSlot,
     sorted_slot: *mut pg_sys::TupleTableSlot,
 }
@@ -179,7 +113,7 @@ impl PairSort {
             );
             let slot = |operations| pg_sys::MakeSingleTupleTableSlot(descriptor, operations);
             Self {
-                state: NonNull::new(state).expect("a sort has a state"),
+                state,
                 slot: slot(&raw const pg_sys::TTSOpsVirtual),
                 sorted_slot: slot(&raw const pg_sys::TTSOpsMinimalTuple),
             }
@@ -196,14 +130,14 @@ impl PairSort {
             *(*slot).tts_isnull = false;
             *(*slot).tts_isnull.add(1) = false;
             pg_sys::ExecStoreVirtualTuple(slot);
-            pg_sys::tuplesort_puttupleslot(self.state.as_ptr(), slot);
+            pg_sys::tuplesort_puttupleslot(self.state, slot);
         }
     }
 
     /// Sorts the pairs. Called after the last [`Self::put`].
     pub fn sort(&mut self) {
         // SAFETY: the sort is open.
-        unsafe { pg_sys::tuplesort_performsort(self.state.as_ptr()) };
+        unsafe { pg_sys::tuplesort_performsort(self.state) };
     }
 
     /// Returns the next value and its number. The value is valid until the next call.
@@ -211,8 +145,7 @@ impl PairSort {
         // SAFETY: the sort has been performed; the slot is made for its tuples.
         unsafe {
             let (slot, no_abbreviation) = (self.sorted_slot, std::ptr::null_mut());
-            let state = self.state.as_ptr();
-            if !pg_sys::tuplesort_gettupleslot(state, true, false, slot, no_abbreviation) {
+            if !pg_sys::tuplesort_gettupleslot(self.state, true, false, slot, no_abbreviation) {
                 return None;
             }
             pg_sys::slot_getallattrs(slot);
@@ -227,7 +160,7 @@ impl PairSort {
         unsafe {
             pg_sys::ExecDropSingleTupleTableSlot(self.slot);
             pg_sys::ExecDropSingleTupleTableSlot(self.sorted_slot);
-            pg_sys::tuplesort_end(self.state.as_ptr());
+            pg_sys::tuplesort_end(self.state);
         }
     }
 }
