@@ -85,22 +85,15 @@ impl Returned {
 
     /// Adds the next row of the query to the rows returned, or to the repeats of one.
     fn take(&mut self, (row, key): (u32, Option<pg_sys::Datum>), value: Option<pg_sys::Datum>) {
-        let value = value.map(|datum| self.measure.read(datum));
+        let value = value.map_or_else(Value::default, |datum| self.measure.read(datum));
         let exceptions = self.exceptions.as_ref();
         let place = exceptions.and_then(|exceptions| exceptions.place(key));
-        let similar = value
-            .as_ref()
-            .and_then(|value| self.most_similar(place, value));
-        if let Some(similar) = similar {
+        if let Some(similar) = self.most_similar(place, &value) {
             return self.repeats.try_push((similar, row)).or_raise();
         }
-        let added = match &value {
-            Some(Value::Set(set)) => self.sets.items.try_extend_from_slice(set),
-            Some(Value::Record(record)) => self.records.items.try_extend_from_slice(record),
-            None => Ok(()),
-        };
-        added.or_raise();
+        (self.sets.items.try_extend_from_slice(&value.set)).or_raise();
         self.sets.end().or_raise();
+        (self.records.items.try_extend_from_slice(&value.record)).or_raise();
         self.records.end().or_raise();
         self.rows.try_push(row).or_raise();
         self.places.try_push(place).or_raise();
@@ -115,11 +108,8 @@ impl Returned {
             if pair.is_some_and(|((a, b), exceptions)| exceptions.contain(a, b)) {
                 continue;
             }
-            let similarity = match value {
-                Value::Set(set) => self.measure.of_sets(self.sets.part(number), set),
-                Value::Record(record) => self.measure.of_records(self.records.part(number), record),
-            };
-            if let Some(similarity) = similarity
+            let (set, record) = (self.sets.part(number), self.records.part(number));
+            if let Some(similarity) = self.measure.similarity(set, record, value)
                 && best.is_none_or(|(most, _)| similarity > most)
             {
                 best = Some((similarity, number as u32));
@@ -171,16 +161,17 @@ struct ValueMeasure {
     kind: RowKind,
     /// How texts are cut into shingles.
     shingling: Shingling,
-    /// Minimum similarity or, for bit strings, maximum Hamming distance.
-    bound: f64,
+    /// Minimum similarity or, for bit strings, the negated maximum Hamming distance.
+    least: f64,
 }
 
 /// A value in the form used for comparisons.
-enum Value {
-    /// Sorted hashes; of a text, the hashes of its shingles.
-    Set(Vec<i64>),
-    /// A signature or a bit string, as stored.
-    Record(Vec<u8>),
+#[derive(Default)]
+struct Value {
+    /// The sorted hashes of a set, or of a text's shingles. Empty for other values.
+    set: Vec<i64>,
+    /// A signature or a bit string, as stored. Empty for other values.
+    record: Vec<u8>,
 }
 
 impl ValueMeasure {
@@ -188,34 +179,27 @@ impl ValueMeasure {
     fn read(&self, datum: pg_sys::Datum) -> Value {
         let mut piece = Piece::default();
         piece.push(self.kind, Some(datum), None);
-        let record = piece.into_values();
-        match self.kind {
-            RowKind::Document(kind) | RowKind::Contained(kind) => {
-                let shingling = (kind == DocumentKind::Text).then_some(self.shingling);
-                let set = set_of_document(&record, shingling, &mut check_interrupts);
-                Value::Set(set.or_raise())
+        let (mut set, mut record) = (Vec::new(), piece.values.items);
+        if let RowKind::Document(kind) | RowKind::Contained(kind) = self.kind {
+            let shingling = (kind == DocumentKind::Text).then_some(self.shingling);
+            set = set_of_document(&record, shingling, &mut check_interrupts).or_raise();
+            record.clear();
+        }
+        Value { set, record }
+    }
+
+    /// Returns the similarity of a value, given as its set and its record, to another value, or the negated distance of
+    /// bit strings. Returns None below the minimum, or if a value is NULL.
+    fn similarity(&self, set: &[i64], record: &[u8], other: &Value) -> Option<f64> {
+        let similarity = match self.kind {
+            RowKind::Document(_) | RowKind::Contained(_) => {
+                return jaccard_at_least(set, &other.set, self.least, &mut check_interrupts);
             }
-            RowKind::Signature(_) | RowKind::Bits => Value::Record(record),
-        }
-    }
-
-    /// Returns the similarity of two sets, or None if it is not within the bound.
-    fn of_sets(&self, a: &[i64], b: &[i64]) -> Option<f64> {
-        jaccard_at_least(a, b, self.bound, &mut check_interrupts)
-    }
-
-    /// Returns the similarity of two signatures, or the negated distance of two bit strings. Returns None if it is not
-    /// within the bound, or if `a` is empty because its row is NULL.
-    fn of_records(&self, a: &[u8], b: &[u8]) -> Option<f64> {
-        if a.is_empty() {
-            return None;
-        }
-        if let RowKind::Bits = self.kind {
-            let distance = f64::from(bit_strings::compare(a, b)?.0);
-            return (distance <= self.bound).then_some(-distance);
-        }
-        let similarity = estimate_stored(a, b).or_raise();
-        (similarity >= self.bound).then_some(similarity)
+            _ if record.is_empty() || other.record.is_empty() => return None,
+            RowKind::Bits => -f64::from(bit_strings::compare(record, &other.record)?.0),
+            RowKind::Signature(_) => estimate_stored(record, &other.record).or_raise(),
+        };
+        (similarity >= self.least).then_some(similarity)
     }
 }
 
@@ -238,14 +222,14 @@ fn check_columns(
         RowKind::Document(kind) => RowKind::Contained(kind),
         kind => kind,
     };
-    let bound = match kind {
-        RowKind::Bits => options::distance_argument(call, 2).into(),
+    let least = match kind {
+        RowKind::Bits => -f64::from(options::distance_argument(call, 2)),
         _ => options::threshold_argument(call, 2),
     };
     let measure = ValueMeasure {
         kind,
         shingling,
-        bound,
+        least,
     };
     (key, value, measure)
 }

@@ -50,20 +50,16 @@ impl Items {
                 items.of_row[*row as usize] = same[0].1;
             }
         }
-        items.number_in_order();
-        items
-    }
-
-    fn number_in_order(&mut self) {
-        for row in 0..self.of_row.len() {
-            let first = self.of_row[row] as usize;
-            self.of_row[row] = if first == row {
-                self.first.try_push(row as u32).or_raise();
-                self.first.len() as u32 - 1
+        for row in 0..rows {
+            let first = items.of_row[row] as usize;
+            items.of_row[row] = if first == row {
+                items.first.try_push(row as u32).or_raise();
+                items.first.len() as u32 - 1
             } else {
-                self.of_row[first]
+                items.of_row[first]
             };
         }
+        items
     }
 
     pub fn len(&self) -> u32 {

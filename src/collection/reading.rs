@@ -5,7 +5,7 @@ use crate::collection::documents::{
 };
 use crate::collection::exceptions::{ExceptedRows, Exceptions};
 use crate::collection::outlines::{Outlining, read_tokens};
-use crate::collection::rows::{OutlinedPiece, Piece, RecordKind, RowKind};
+use crate::collection::rows::{Piece, RecordKind, RowKind};
 use crate::collection::sweep::sweep;
 use crate::index::bound::Bound;
 use crate::minhash::datum::shingling;
@@ -18,6 +18,7 @@ use crate::pg::query::{Column, wrong_columns};
 use neardup::bands::plan::VerifiedPlan;
 use neardup::candidates::{GroupSizes, Sides};
 use neardup::minhash::{Header, SignatureUnit, Signing};
+use neardup::parts::Parts;
 use neardup::shingle::{Key, Shingling};
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -63,10 +64,6 @@ pub struct Collection {
     /// Counts of the tokens of the first query's rows.
     first_tokens: Option<GroupSizes>,
 }
-
-/// Receives the key, the value and the document of a row.
-pub type TakeRow<'a> =
-    &'a mut dyn FnMut(Option<pg_sys::Datum>, Option<pg_sys::Datum>, Option<pg_sys::Datum>);
 
 /// Appends values made from a set to a list. Runs in any thread.
 pub type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
@@ -137,17 +134,16 @@ impl Collection {
             }
             Bound::Resemblance(least, cut) => (document(DocumentKind::Text), least, Some(cut)),
         };
-        let signing = cut.map(|shingling| Signing {
+        let signing = cut.map_or_else(Signing::default, |shingling| Signing {
             shingling,
             slots: VerifiedPlan::slots(threshold),
             ..Signing::default()
         });
-        let signing = signing.unwrap_or_default();
         let mut collection = Self::new(key_type, pg_sys::InvalidOid, threshold, signing);
         if let Bound::Distance(distance) = bound {
             collection.distance = Some(distance);
         }
-        collection.begin(kind);
+        collection.kind = Some(kind);
         collection
     }
 
@@ -283,8 +279,8 @@ impl Collection {
     /// document, which is signed unless the measure is containment; or a key and a bit string.
     ///
     /// # Errors
-    /// ERROR `datatype_mismatch` for other columns, `invalid_parameter_value` for signatures made with different
-    /// parameters.
+    /// ERROR `datatype_mismatch` for other columns, and for documents of another kind than those read before;
+    /// `invalid_parameter_value` for signatures made with different parameters.
     pub fn read(&mut self, query: Query) {
         let (kind, (key, value, document)) = self.check_columns(&query.columns());
         announce(&query);
@@ -292,26 +288,20 @@ impl Collection {
             RowKind::Document(_) => "reading and signing",
             _ => "reading",
         };
-        self.gather(kind, |take| {
-            query.for_each(stage, &mut |row| {
-                let document = document.and_then(|column| row.get(column));
-                take(row.get(key), row.get(value), document);
-            });
-        });
-    }
-
-    /// Adds the rows that `feed` passes to its argument. Their values are of `kind`, and their types have been checked.
-    ///
-    /// # Errors
-    /// ERROR `datatype_mismatch` if rows read before have documents of another kind; the errors of [`Self::read`].
-    pub fn gather(&mut self, kind: RowKind, feed: impl FnOnce(TakeRow<'_>)) {
-        self.begin(kind);
+        let before = self.kind.replace(kind);
+        if before.is_some_and(|before| before.documents() != kind.documents()) {
+            wrong_type(
+                "the documents of the two queries differ in type",
+                "Let both queries yield documents of the same type, or neither.",
+            );
+        }
         let key_type = self.key_type;
         self.outline(|put| {
             let (mut keys, mut piece) = (Keys::new(key_type), Piece::default());
-            feed(&mut |key, value, document| {
-                keys.push(key);
-                piece.push(kind, value, document);
+            query.for_each(stage, &mut |row| {
+                let document = document.and_then(|column| row.get(column));
+                keys.push(row.get(key));
+                piece.push(kind, row.get(value), document);
                 if piece.bytes() >= piece_bytes() {
                     let keys = std::mem::replace(&mut keys, Keys::new(key_type));
                     put(keys, std::mem::take(&mut piece));
@@ -349,17 +339,6 @@ impl Collection {
         });
     }
 
-    /// Begins to add rows of `kind`.
-    fn begin(&mut self, kind: RowKind) {
-        let before = self.kind.replace(kind);
-        if before.is_some_and(|before| before.documents() != kind.documents()) {
-            wrong_type(
-                "the documents of the two queries differ in type",
-                "Let both queries yield documents of the same type, or neither.",
-            );
-        }
-    }
-
     /// Outlines the pieces that `feed` puts, with the help of other threads, and adds their rows in order.
     fn outline(&mut self, feed: impl FnOnce(&mut dyn FnMut(Keys, Piece))) {
         let Some(kind) = self.kind else {
@@ -381,8 +360,9 @@ impl Collection {
         let work = |piece: Piece, check: &mut dyn FnMut()| {
             piece.outline(kind, &signing, known.get(), check)
         };
-        let mut take = |keys: Keys, made: Result<OutlinedPiece>| {
-            self.add(&keys, &made.or_raise(), known.get());
+        let mut take = |keys: Keys, made: Result<(Piece, Parts<u8>)>| {
+            let (rows, outlines) = made.or_raise();
+            self.add(&keys, &rows, &outlines, known.get());
         };
         in_order(&work, &mut take, |line| {
             feed(&mut |keys, piece| {
@@ -398,9 +378,19 @@ impl Collection {
         self.outlining = known.into_inner();
     }
 
-    /// Adds the rows of an outlined piece.
-    fn add(&mut self, keys: &Keys, rows: &OutlinedPiece, outlining: Option<&Outlining>) {
-        for (number, (outline, value, document)) in (0..).zip(rows.iter()) {
+    /// Adds the rows of a piece.
+    fn add(
+        &mut self,
+        keys: &Keys,
+        rows: &Piece,
+        outlines: &Parts<u8>,
+        outlining: Option<&Outlining>,
+    ) {
+        let records = match self.documents() {
+            Some(_) => &rows.documents,
+            None => &rows.values,
+        };
+        for (number, (outline, record)) in (0..).zip(outlines.iter().zip(records.iter())) {
             // SAFETY: no other key is read before the next row.
             let key = unsafe { keys.get(number) };
             if outline.is_empty() {
@@ -410,10 +400,7 @@ impl Collection {
             if !self.may_join(outlining, outline) {
                 continue;
             }
-            match self.documents() {
-                Some(_) => self.records.push(document),
-                None => self.records.push(value),
-            }
+            self.records.push(record);
             self.outlines.push(outline);
             self.keys.push(key);
             if self.keys.len() >= u32::MAX as usize {
@@ -447,10 +434,9 @@ impl Collection {
                     (key, value, Some(document)),
                 )
             }
-            (PairMeasure::Resemblance, RowKind::Signature(_) | RowKind::Document(_), None) => {
-                (kind, (key, value, None))
-            }
-            (PairMeasure::Resemblance, RowKind::Bits, None) if self.distance.is_some() => {
+            (PairMeasure::Resemblance, kind, None)
+                if kind != RowKind::Bits || self.distance.is_some() =>
+            {
                 (kind, (key, value, None))
             }
             _ => second.reject("second", &valid()),

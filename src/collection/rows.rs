@@ -52,26 +52,15 @@ impl RowKind {
 pub struct Piece {
     /// Bit strings, signatures, sets, or texts from which sets are made. For documents to be signed, the texts that
     /// their records do not hold.
-    values: Parts<u8>,
+    pub values: Parts<u8>,
     /// The records of documents.
-    documents: Parts<u8>,
-}
-
-/// Rows with their outlines. The outline of a row that cannot be compared is empty.
-pub struct OutlinedPiece {
-    rows: Piece,
-    outlines: Parts<u8>,
+    pub documents: Parts<u8>,
 }
 
 impl Piece {
     /// Returns its size in bytes.
     pub fn bytes(&self) -> usize {
         self.values.bytes() + self.documents.bytes()
-    }
-
-    /// Returns the values of its rows, one after the other.
-    pub fn into_values(self) -> Vec<u8> {
-        self.values.items
     }
 
     /// Adds a row. The types of its datums have been checked.
@@ -119,8 +108,8 @@ impl Piece {
         headers.find(|header| !header.empty)
     }
 
-    /// Outlines the rows. Runs in any thread. For signatures, `outlining` is None only if all documents so far were
-    /// empty.
+    /// Returns the rows with their outlines, which are empty for rows that cannot be compared. Runs in any thread. For
+    /// signatures, `outlining` is None only if all documents so far were empty.
     ///
     /// # Errors
     /// `Corrupt` for damaged signatures, `Incomparable` for signatures made with different parameters, `OutOfMemory`.
@@ -130,7 +119,7 @@ impl Piece {
         signing: &Signing,
         outlining: Option<&Outlining>,
         check: &mut dyn FnMut(),
-    ) -> Result<OutlinedPiece> {
+    ) -> Result<(Self, Parts<u8>)> {
         if let RowKind::Contained(DocumentKind::Text) = kind {
             self.values = self.values.each(|text, record| {
                 let set = set_of_document(text, Some(signing.shingling), check)?;
@@ -155,19 +144,7 @@ impl Piece {
             }
         })?;
         drop(documents);
-        Ok(OutlinedPiece {
-            rows: self,
-            outlines,
-        })
-    }
-}
-
-impl OutlinedPiece {
-    /// Returns the outline, value and document of each row.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], &[u8])> {
-        let rows = self.rows.values.iter().zip(self.rows.documents.iter());
-        let outlined = self.outlines.iter().zip(rows);
-        outlined.map(|(outline, (value, document))| (outline, value, document))
+        Ok((self, outlines))
     }
 }
 

@@ -11,8 +11,12 @@ use neardup::shingle::Shingling;
 
 /// Computes the similarities of a collection's rows.
 pub struct RowSimilarity {
-    /// None unless the documents are texts.
-    sets: Option<Sets>,
+    /// How the rows are cut into sets if they are texts.
+    shingling: Option<Shingling>,
+    /// The sets of texts. Each is computed once, when it is first needed.
+    computed: Records,
+    /// For each text, the number of its record in `computed` plus one, or 0 until its set is computed.
+    record_of: Vec<u32>,
     kind: RecordKind,
     kept: KeptRows,
 }
@@ -20,16 +24,14 @@ pub struct RowSimilarity {
 impl RowSimilarity {
     pub fn of(collection: &Collection) -> Self {
         let shingling = collection.shingling();
-        let kind = match shingling {
-            Some(_) => RecordKind::Set,
-            None => collection.record_kind(),
+        let (kind, texts) = match shingling {
+            Some(_) => (RecordKind::Set, collection.rows()),
+            None => (collection.record_kind(), 0),
         };
         Self {
-            sets: shingling.map(|shingling| Sets {
-                shingling,
-                computed: Records::new(share_of_work_mem_bytes()),
-                record_of: filled(0, collection.rows() as usize).or_raise(),
-            }),
+            shingling,
+            computed: Records::new(share_of_work_mem_bytes()),
+            record_of: filled(0, texts as usize).or_raise(),
             kind,
             kept: KeptRows::new(kind),
         }
@@ -42,8 +44,16 @@ impl RowSimilarity {
         rows: [u32; 2],
         threshold: f64,
     ) -> Option<f64> {
-        let mut read = |row: u32, record: &mut Vec<u8>| match &mut self.sets {
-            Some(sets) => sets.read(collection, row, record),
+        for row in rows {
+            if self.shingling.is_some() && self.record_of[row as usize] == 0 {
+                let mut text = Vec::new();
+                collection.reader()(row, &mut text);
+                let set = set_of_document(&text, self.shingling, &mut check_interrupts);
+                self.keep(row, &set.or_raise());
+            }
+        }
+        let mut read = |row: u32, record: &mut Vec<u8>| match self.record_of.get(row as usize) {
+            Some(number) => record_reader(&mut self.computed, None)(number - 1, record),
             None => collection.reader()(row, record),
         };
         let [x, y] = rows.map(|row| self.kept.row(row, &mut read).0);
@@ -51,36 +61,8 @@ impl RowSimilarity {
         similarity.or_raise()
     }
 
-    /// Keeps `set`, the set of `row`, which was computed elsewhere.
+    /// Keeps `set`, the set of the text `row`.
     pub fn keep(&mut self, row: u32, set: &[i64]) {
-        if let Some(sets) = &mut self.sets {
-            sets.keep(row, set);
-        }
-    }
-}
-
-/// The sets of texts. Each is computed once, when it is first needed.
-struct Sets {
-    shingling: Shingling,
-    computed: Records,
-    /// For each row, the number of its record plus one, or 0 until its set is computed.
-    record_of: Vec<u32>,
-}
-
-impl Sets {
-    /// Appends the record of a row's set to `record`.
-    fn read(&mut self, collection: &mut Collection, row: u32, record: &mut Vec<u8>) {
-        if self.record_of[row as usize] == 0 {
-            let mut text = Vec::new();
-            collection.reader()(row, &mut text);
-            let set = set_of_document(&text, Some(self.shingling), &mut check_interrupts);
-            self.keep(row, &set.or_raise());
-        }
-        let number = self.record_of[row as usize] - 1;
-        record_reader(&mut self.computed, None)(number, record);
-    }
-
-    fn keep(&mut self, row: u32, set: &[i64]) {
         if self.record_of[row as usize] == 0 {
             self.computed.push(&set_record(set).or_raise());
             self.record_of[row as usize] = self.computed.len() as u32;
