@@ -6,7 +6,7 @@ use crate::pg::error::{OrRaise, wrong_type};
 use crate::pg::names;
 use crate::pg::progress::Progress;
 use crate::pg::settings::Settings;
-use crate::pg::statement::{Connection, Tuple, estimate, visit_returned};
+use crate::pg::statement::{Connection, Tuple, estimate, visit_fetched};
 use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::ffi::{c_char, c_int, c_void};
@@ -199,18 +199,13 @@ impl Query {
         let settings = Settings::begin();
         settings.set(c"synchronize_seqscans", c"off");
         let connection = Connection::open();
-        let (mut goes_on, mut is_exhausted) = (true, false);
-        while goes_on && !is_exhausted {
-            // SAFETY: the portal is open.
-            unsafe {
-                self.fetch(batch);
-                let rows;
-                (rows, goes_on) = visit_returned(&mut |row| visit(&QueryRow(row)));
-                is_exhausted = rows == 0;
-            }
-        }
         // SAFETY: the portal is open.
-        unsafe { pg_sys::SPI_cursor_close(self.portal) };
+        let is_exhausted = unsafe {
+            let visit = &mut |row: &Tuple<'_>| visit(&QueryRow(row));
+            let is_exhausted = visit_fetched(|| self.fetch(batch), visit);
+            pg_sys::SPI_cursor_close(self.portal);
+            is_exhausted
+        };
         connection.close();
         settings.take_back();
         is_exhausted

@@ -254,13 +254,8 @@ impl Statement<'_> {
             );
             let expected = estimate(portal).0;
             let visit = &mut |row: &Tuple<'_>| visit(expected, row);
-            loop {
-                pg_sys::SPI_cursor_fetch(portal, true, BATCH as _);
-                let (rows, goes_on) = visit_returned(visit);
-                if rows == 0 || !goes_on {
-                    break;
-                }
-            }
+            let fetch = || pg_sys::SPI_cursor_fetch(portal, true, BATCH as _);
+            visit_fetched(fetch, visit);
             pg_sys::SPI_cursor_close(portal);
             pg_sys::PopActiveSnapshot();
         }
@@ -364,7 +359,7 @@ impl Tuple<'_> {
 ///
 /// # Safety
 /// The last SPI call ran a statement or fetched rows.
-pub(super) unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -> (u64, bool) {
+unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -> (u64, bool) {
     let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
     if table.is_null() {
         return (rows, true);
@@ -377,6 +372,25 @@ pub(super) unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -
     });
     pg_sys::SPI_freetuptable(table);
     (rows, goes_on)
+}
+
+/// Calls `visit` for the rows that `fetch` returns, call by call, until `visit` returns false. Returns whether there were
+/// no more rows.
+///
+/// # Safety
+/// `fetch` fetches the next rows of an open portal.
+pub(super) unsafe fn visit_fetched(
+    fetch: impl Fn(),
+    visit: &mut dyn FnMut(&Tuple<'_>) -> bool,
+) -> bool {
+    loop {
+        fetch();
+        match visit_returned(visit) {
+            (0, _) => return true,
+            (_, true) => {}
+            (_, false) => return false,
+        }
+    }
 }
 
 /// Returns the planner's estimates for a portal: the number of rows, and the bytes of each.
