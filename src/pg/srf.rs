@@ -1,9 +1,14 @@
 //! Composite results, and functions that return sets. Rows are streamed into a tuplestore, which spills to disk.
 
 use crate::pg::call::Call;
+use crate::pg::conversion::before_nul;
+use crate::pg::settings::Settings;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
 use pgrx::{IntoHeapTuple, pg_sys};
+
+/// The least work_mem that can be set, in kB.
+const LEAST_WORK_MEM: usize = 64;
 
 impl Call {
     /// Begins the result, with the row type that the query expects. Looking up the row type would take half a kilobyte
@@ -20,21 +25,14 @@ impl Call {
         }
     }
 
-    /// Begins the result as [`Self::rows`] does, and keeps `bytes` of its rows in memory instead of a whole work_mem.
+    /// Begins the result as [`Self::rows`] does, and keeps `bytes` of its rows in memory instead of a whole work_mem, but
+    /// at least 64 kB.
     pub fn rows_within(&self, bytes: usize) -> ResultRows {
-        let mut rows = self.rows();
-        // SAFETY: the store has no rows yet; the new one lives as long, and takes its place.
-        unsafe {
-            let result = (*self.fcinfo()).resultinfo.cast::<pg_sys::ReturnSetInfo>();
-            let modes = (*result).allowedModes as u32;
-            let is_random = modes & pg_sys::SetFunctionReturnMode::SFRM_Materialize_Random != 0;
-            pg_sys::tuplestore_end(rows.store);
-            let context = (*(*result).econtext).ecxt_per_query_memory;
-            let before = pg_sys::MemoryContextSwitchTo(context);
-            rows.store = pg_sys::tuplestore_begin_heap(is_random, false, (bytes >> 10) as i32);
-            pg_sys::MemoryContextSwitchTo(before);
-            (*result).setResult = rows.store;
-        }
+        let kilobytes = (bytes >> 10).max(LEAST_WORK_MEM).to_string();
+        let settings = Settings::begin();
+        settings.set(c"work_mem", &before_nul(kilobytes.as_bytes()));
+        let rows = self.rows();
+        settings.restore();
         rows
     }
 }
