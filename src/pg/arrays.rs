@@ -12,7 +12,18 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
 /// Number of elements between two checks for interrupts.
-pub const HEARTBEAT: usize = 1 << 16;
+const HEARTBEAT: usize = 1 << 16;
+
+/// Checks for interrupts at every [`HEARTBEAT`]th element.
+pub fn beating<T>(elements: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let beat = |(i, element): (usize, T)| {
+        if i.is_multiple_of(HEARTBEAT) {
+            check_interrupts();
+        }
+        element
+    };
+    elements.enumerate().map(beat)
+}
 
 /// A `bigint[]` argument of any dimension.
 pub struct Bigints<'a>(Varlena<'a>);
@@ -75,13 +86,7 @@ const ARRAY_VARLENA: usize = size_of::<u32>();
 
 /// Returns the elements of an array of any dimension as UTF-8, without NULLs.
 pub fn texts<'a>(elements: &'a Array<'_, Text<'_>>) -> impl Iterator<Item = Text<'a>> {
-    let beating = elements.iter().enumerate().map(|(i, element)| {
-        if i % HEARTBEAT == 0 {
-            check_interrupts();
-        }
-        element
-    });
-    beating.flatten()
+    beating(elements.iter()).flatten()
 }
 
 /// Returns the distinct texts, sorted.
@@ -176,12 +181,7 @@ impl IntoDatum for NewTexts {
     }
 
     fn into_datum(self) -> Option<pg_sys::Datum> {
-        let texts = self.0.iter().enumerate().map(|(i, text)| {
-            if i % HEARTBEAT == 0 {
-                check_interrupts();
-            }
-            text_datum(&to_server_encoding(text))
-        });
+        let texts = beating(self.0.iter()).map(|text| text_datum(&to_server_encoding(text)));
         Some(array_of_texts(collected(texts).or_raise()))
     }
 }

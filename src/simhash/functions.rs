@@ -1,7 +1,7 @@
 //! SimHash of documents and of weighted terms.
 
 use crate::options;
-use crate::pg::arrays::HEARTBEAT;
+use crate::pg::arrays::beating;
 use crate::pg::bits::NewBits;
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::prelude::*;
@@ -60,10 +60,7 @@ fn simhash_terms(
     }
     let key = Key::from_seed(seed);
     let mut sums = Sums::new(width(bits));
-    for (i, pair) in terms.iter().zip(weights.iter()).enumerate() {
-        if i % HEARTBEAT == 0 {
-            check_interrupts();
-        }
+    for pair in beating(terms.iter().zip(weights.iter())) {
         if let (Some(term), Some(weight)) = pair {
             add(&mut sums, &key, &term, weight).or_raise();
         }
