@@ -7,35 +7,20 @@
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::pg::error::OrRaise;
 use crate::pg::varlena::rest_of_message;
-use neardup::memory::GrowText;
+use neardup::Error;
 use neardup::minhash::Signature;
 use pgrx::Internal;
 use pgrx::prelude::*;
-use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_signature_in(text: &CStr) -> NewSignature {
     NewSignature(
-        lossy(text)
-            .and_then(|text| Signature::parse_text(&text))
+        text.to_str()
+            .map_err(|_| Error::corrupt("it has characters outside ASCII"))
+            .and_then(Signature::parse_text)
             .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION),
     )
-}
-
-/// Converts text to UTF-8, with U+FFFD for invalid bytes.
-fn lossy(text: &CStr) -> neardup::Result<Cow<'_, str>> {
-    if let Ok(text) = text.to_str() {
-        return Ok(Cow::Borrowed(text));
-    }
-    let mut valid = String::new();
-    for chunk in text.to_bytes().utf8_chunks() {
-        valid.try_push_str(chunk.valid())?;
-        if !chunk.invalid().is_empty() {
-            valid.try_push(char::REPLACEMENT_CHARACTER)?;
-        }
-    }
-    Ok(Cow::Owned(valid))
 }
 
 #[pg_extern(immutable, parallel_safe, strict, cost = 100, name = "_out")]

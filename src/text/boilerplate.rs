@@ -5,6 +5,7 @@ use crate::pg::helpers::in_pieces;
 use crate::pg::partitions::Partitions;
 use crate::pg::prelude::*;
 use neardup::parts::Parts;
+use neardup::set::sort;
 use neardup::shingle::{Key, Shingling, for_each_block, for_each_shingle, shingle_hashes};
 use pgrx::prelude::*;
 use std::collections::HashMap;
@@ -66,7 +67,12 @@ impl Boilerplate<'_> {
     fn for_each_common(&self, visit: &mut dyn FnMut(i64, i64)) {
         let hashes = self.all_hashes();
         let least = self.least as usize;
-        let work = |hashes: Vec<u64>, check: &mut dyn FnMut()| count_common(hashes, least, check);
+        let work = |mut hashes: Vec<u64>, check: &mut dyn FnMut()| {
+            sort(&mut hashes, check);
+            let same = hashes.chunk_by(|a, b| a == b);
+            let common = same.filter(|same| same.len() >= least);
+            collected(common.map(|same| ((same[0] ^ SIGN) as i64, same.len() as i64)))
+        };
         hashes.work_on("counting shingles", &work, &mut |counts| {
             for (hash, documents) in counts {
                 visit(hash, documents);
@@ -116,19 +122,6 @@ impl Boilerplate<'_> {
             read.or_raise();
         });
     }
-}
-
-/// Returns the hashes that occur at least `least` times, in ascending order, with their counts. Runs in any thread.
-fn count_common(
-    mut hashes: Vec<u64>,
-    least: usize,
-    check: &mut dyn FnMut(),
-) -> Result<Vec<(i64, i64)>> {
-    hashes.sort_unstable();
-    check();
-    let same = hashes.chunk_by(|a, b| a == b);
-    let common = same.filter(|same| same.len() >= least);
-    collected(common.map(|same| ((same[0] ^ SIGN) as i64, same.len() as i64)))
 }
 
 /// The sign bit of a hash, flipped so that unsigned entries sort as the signed hashes do.

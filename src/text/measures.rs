@@ -23,12 +23,17 @@ pub fn jaccard(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
 /// Returns the Jaccard similarity of two sets of texts, or 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "jaccard")]
 fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
-    let [a_texts, b_texts] = [collected(texts(&a)), collected(texts(&b))].map(OrRaise::or_raise);
-    set::jaccard(
-        &text_set(&a_texts),
-        &text_set(&b_texts),
-        &mut check_interrupts,
-    )
+    of_texts(a, b, |a, b| set::jaccard(a, b, &mut check_interrupts))
+}
+
+/// Returns the `measure` of two sets of texts.
+fn of_texts(
+    a: Array<'_, Text<'_>>,
+    b: Array<'_, Text<'_>>,
+    measure: impl FnOnce(&[&[u8]], &[&[u8]]) -> f64,
+) -> f64 {
+    let [a, b] = [collected(texts(&a)), collected(texts(&b))].map(OrRaise::or_raise);
+    measure(&text_set(&a), &text_set(&b))
 }
 
 /// Returns the share of `a` that is in `b`, |a and b| / |a|, or 0 if one of them is empty.
@@ -46,12 +51,7 @@ pub fn containment(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
 /// Returns the share of `a` that is in `b`, two sets of texts, or 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "containment")]
 fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
-    let [a_texts, b_texts] = [collected(texts(&a)), collected(texts(&b))].map(OrRaise::or_raise);
-    set::containment(
-        &text_set(&a_texts),
-        &text_set(&b_texts),
-        &mut check_interrupts,
-    )
+    of_texts(a, b, |a, b| set::containment(a, b, &mut check_interrupts))
 }
 
 /// Returns whether `containment(part, whole) >= threshold`. False for an empty part.
