@@ -2,9 +2,8 @@
 //! and pgrx's wrapper takes as long as comparing two signatures.
 
 use crate::pg::arrays::names_in;
-use crate::pg::encoding::in_utf8;
+use crate::pg::encoding::{in_utf8, utf8};
 use crate::pg::error::raise;
-use crate::pg::names;
 use crate::pg::varlena::Varlena;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
@@ -12,6 +11,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
 
 /// A running call, whose arguments are read one by one. As an argument of a Rust function, it has no counterpart in
 /// SQL.
@@ -85,8 +85,7 @@ impl Call {
 
     /// Returns argument `number`, of type name, or None if it is NULL.
     pub fn name(&self, number: usize) -> Option<String> {
-        // SAFETY: the argument is declared as name.
-        (self.optional_argument(number)).map(|name| unsafe { names::name(name) })
+        self.optional::<&CStr>(number).map(utf8)
     }
 
     /// Returns the elements of argument `number`, of type name[], without NULLs; none if it is NULL.

@@ -28,12 +28,6 @@ impl<S: Deref<Target = [u8]>> Deref for Utf8<S> {
     }
 }
 
-/// Converts UTF-8 to the database's encoding. Returns None if that changes nothing. PostgreSQL raises an ERROR if the
-/// encoding lacks a character.
-pub fn to_server(bytes: &[u8]) -> Option<Vec<u8>> {
-    convert(bytes, pg_sys::pg_any_to_server).or_raise()
-}
-
 /// Converts a text in the database's encoding, such as a name, to UTF-8.
 pub fn utf8(text: &CStr) -> String {
     in_utf8(text.to_bytes())

@@ -16,14 +16,6 @@ unsafe fn string(text: *const c_char) -> Option<String> {
     (!text.is_null()).then(|| utf8(CStr::from_ptr(text)))
 }
 
-/// Returns the name in a datum, unquoted.
-///
-/// # Safety
-/// The datum is of type name.
-pub unsafe fn name(datum: pg_sys::Datum) -> String {
-    utf8(CStr::from_ptr(datum.cast_mut_ptr()))
-}
-
 /// Returns `name` as written in SQL, quoted if necessary.
 pub fn identifier(name: &str) -> String {
     let name = server_text(name);

@@ -74,14 +74,11 @@ pub unsafe fn list(nodes: impl IntoIterator<Item = *mut pg_sys::Node>) -> *mut p
 #[allow(clippy::disallowed_methods, reason = "at most the columns of a table")]
 pub unsafe fn columns(expression: *mut pg_sys::Node) -> Vec<i16> {
     let (mut members, mut columns) = (std::ptr::null_mut(), Vec::new());
-    // SAFETY: guaranteed by the caller; the set is a new one.
-    unsafe {
-        pg_sys::pull_varattnos(expression, 1, &mut members);
-        let mut member = pg_sys::bms_next_member(members, -1);
-        while member >= 0 {
-            columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
-            member = pg_sys::bms_next_member(members, member);
-        }
+    pg_sys::pull_varattnos(expression, 1, &mut members);
+    let mut member = pg_sys::bms_next_member(members, -1);
+    while member >= 0 {
+        columns.push((member + pg_sys::FirstLowInvalidHeapAttributeNumber) as i16);
+        member = pg_sys::bms_next_member(members, member);
     }
     columns
 }

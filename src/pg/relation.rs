@@ -2,7 +2,7 @@
 
 use crate::pg::error::not_ready;
 use crate::pg::names;
-use pgrx::{PgList, pg_sys};
+use pgrx::{IntoDatum, PgList, direct_function_call, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
 
@@ -199,15 +199,9 @@ impl Drop for Relation {
 
 /// Returns the root of the partition tree that a table belongs to, or the table itself if it is not a partition.
 pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
-    let root = pg_sys::Oid::from(pg_sys::F_PG_PARTITION_ROOT);
-    // SAFETY: looks into the catalog; the function takes one regclass.
-    unsafe {
-        if !pg_sys::get_rel_relispartition(table) {
-            return table;
-        }
-        let root = pg_sys::OidFunctionCall1Coll(root, pg_sys::InvalidOid, table.into());
-        pg_sys::Oid::from(root.value() as u32)
-    }
+    // SAFETY: the function takes one regclass.
+    let root = unsafe { direct_function_call(pg_sys::pg_partition_root, &[table.into_datum()]) };
+    root.unwrap_or(table)
 }
 
 /// Returns the numbers of the table columns that are the keys of an index; 0 stands for an expression. The index need

@@ -1,8 +1,8 @@
 //! Text arguments as UTF-8, whatever the database's encoding, and results in that encoding.
 
-use crate::pg::conversion::{first_lacking, is_converted};
-use crate::pg::encoding::{Utf8, to_server};
-use crate::pg::error::raise;
+use crate::pg::conversion::{convert, first_lacking, is_converted};
+use crate::pg::encoding::Utf8;
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::varlena::{Varlena, argument, datum_result, new_varlena};
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
@@ -38,7 +38,7 @@ fn from_utf8(bytes: &[u8]) -> Option<Vec<u8>> {
     }
     let lacking = PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER;
     PgTryBuilder::new(AssertUnwindSafe(|| {
-        to_server(bytes)
+        convert(bytes, pg_sys::pg_any_to_server).or_raise()
     }))
     .catch_when(lacking, |error| match first_lacking(bytes) {
         Some((c, encoding)) => raise(
