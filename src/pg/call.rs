@@ -97,9 +97,8 @@ impl Call {
 
     /// Returns argument `number`, of type text, or None if it is NULL.
     pub fn text(&self, number: usize) -> Option<String> {
-        let text = self.optional_argument(number)?;
-        // SAFETY: the argument is declared as text.
-        Some(in_utf8(&unsafe { Varlena::from_raw(text) }))
+        let text = self.optional::<Varlena<'_>>(number);
+        text.map(|text| in_utf8(&text))
     }
 
     fn arguments(&self) -> usize {

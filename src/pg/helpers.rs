@@ -29,8 +29,10 @@ pub fn in_order<P: Send, R: Send, T>(
     take: &mut dyn FnMut(T, R),
     feed: impl FnOnce(&mut Line<'_, '_, '_, P, R, T>),
 ) {
+    // SAFETY: reads a setting of this backend.
+    let allowed = unsafe { pg_sys::max_parallel_maintenance_workers } as usize;
     let limits = Limits {
-        helpers: most_helpers(),
+        helpers: allowed.min(available_parallelism().map_or(1, NonZeroUsize::get)),
         bytes: work_mem_bytes(),
     };
     before_exit(|| helpers::in_order(limits, &mut check_interrupts, work, take, feed));
@@ -63,12 +65,6 @@ pub fn in_pieces<N: Send, R: Send>(
 
 /// Puts a record into a piece.
 pub type PutRecord<'a, N> = dyn FnMut(N, &mut dyn FnMut(&mut Vec<u8>)) + 'a;
-
-fn most_helpers() -> usize {
-    // SAFETY: reads a setting of this backend.
-    let allowed = unsafe { pg_sys::max_parallel_maintenance_workers } as usize;
-    allowed.min(available_parallelism().map_or(1, NonZeroUsize::get))
-}
 
 /// Runs `work`. If a FATAL error, which unwinds nothing, ends the session in the meantime, a callback waits until no
 /// helper is working. The callback is removed right after the work: PostgreSQL may have registered one of its own

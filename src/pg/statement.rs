@@ -39,11 +39,6 @@ impl Connection {
         self.snapshot = Some(snapshot);
     }
 
-    /// Returns the snapshot under which statements read.
-    pub fn snapshot(&self) -> Option<&Snapshot> {
-        self.snapshot.as_ref()
-    }
-
     /// Ends reading under the snapshot.
     pub fn release(&mut self) {
         if let Some(snapshot) = self.snapshot.take() {
@@ -62,7 +57,7 @@ impl Connection {
     pub fn prepare(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement<'_> {
         Statement {
             plan: Self::plan(sql, types),
-            snapshot: self.snapshot(),
+            snapshot: self.snapshot.as_ref(),
             _kept: None,
         }
     }
@@ -88,7 +83,7 @@ impl Connection {
         });
         Statement {
             plan: kept.0,
-            snapshot: self.snapshot(),
+            snapshot: self.snapshot.as_ref(),
             _kept: Some(kept),
         }
     }

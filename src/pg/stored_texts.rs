@@ -69,15 +69,13 @@ pub fn read(records: &mut Records, number: usize, buffer: &mut Vec<u8>, text: &m
     let record = records.read(number, buffer);
     match plain(record) {
         Some(plain) => text.try_extend_from_slice(plain).or_raise(),
-        None => read_stored(&record[1..], text),
-    }
-}
-
-fn read_stored(value: &[u8], text: &mut Vec<u8>) {
-    let copy = new_value(value);
-    // SAFETY: the copy is aligned as PostgreSQL expects, and is freed when nothing refers to it anymore.
-    unsafe {
-        text.try_extend_from_slice(&Text::from_raw(copy)).or_raise();
-        pg_sys::pfree(copy.cast_mut_ptr());
+        None => {
+            let copy = new_value(&record[1..]);
+            // SAFETY: the copy is aligned as PostgreSQL expects, and is freed when nothing refers to it anymore.
+            unsafe {
+                text.try_extend_from_slice(&Text::from_raw(copy)).or_raise();
+                pg_sys::pfree(copy.cast_mut_ptr());
+            }
+        }
     }
 }
