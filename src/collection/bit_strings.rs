@@ -5,7 +5,7 @@ use crate::collection::documents::record_reader;
 use crate::collection::form::Test;
 use crate::collection::items::Items;
 use crate::collection::outlines::write_tokens;
-use crate::collection::search::{PartnerSearch, TokenSource};
+use crate::collection::search::{self, Batches, TokenSource};
 use crate::collection::sweep::sweep;
 use crate::pg::prelude::*;
 use bitvec::prelude::*;
@@ -59,7 +59,7 @@ pub fn search(
     items: &Items,
     (length, same_length): (usize, &[u32]),
     distance: u32,
-) -> PartnerSearch {
+) -> Batches {
     let blocks = hamming_blocks(length, i64::from(distance)).or_raise();
     let keys_of = |bytes: &[u8]| -> Result<Vec<i64>> {
         match &blocks {
@@ -94,5 +94,5 @@ pub fn search(
         records: &mut records,
         buffer: Vec::new(),
     };
-    PartnerSearch::new(&mut source, 1)
+    search::search(&mut source, 1)
 }

@@ -71,15 +71,6 @@ pub fn set_record(set: &[i64]) -> Result<Vec<u8>> {
     collected(set.iter().flat_map(|element| element.to_le_bytes()))
 }
 
-/// Returns the sorted elements of a set's record.
-///
-/// # Errors
-/// `OutOfMemory`.
-pub fn read_set(record: &[u8]) -> Result<Vec<i64>> {
-    let (elements, _) = record.as_chunks::<8>();
-    collected(elements.iter().map(|bytes| i64::from_le_bytes(*bytes)))
-}
-
 /// Returns the sorted set of a document's record. With `shingling`, the document is a text, and the set holds the
 /// hashes of its shingles.
 ///
@@ -92,7 +83,10 @@ pub fn set_of_document(
 ) -> Result<Vec<i64>> {
     match shingling {
         Some(shingling) => shingle_hashes(document, &shingling, &Key::from_seed(0), check),
-        None => read_set(document),
+        None => {
+            let (elements, _) = document.as_chunks();
+            collected(elements.iter().map(|bytes| i64::from_le_bytes(*bytes)))
+        }
     }
 }
 

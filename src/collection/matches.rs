@@ -11,7 +11,7 @@ use crate::collection::members::Members;
 use crate::collection::outlines::{Outlining, Verified};
 use crate::collection::partners::Lacking;
 use crate::collection::reading::Collection;
-use crate::collection::search::{PartnerSearch, TokenSource};
+use crate::collection::search::{self, Batches, TokenSource};
 use crate::pg::error::hold_interrupts;
 use crate::pg::prelude::*;
 use neardup::bands::plan::VerifiedPlan;
@@ -24,7 +24,7 @@ const LARGE: u32 = 100_000;
 /// their true similarity, signatures by the estimate.
 pub struct Matches {
     /// None for bit strings, which are searched one length at a time.
-    search: Option<PartnerSearch>,
+    batches: Option<Batches>,
     measured: Measured,
 }
 
@@ -43,31 +43,32 @@ impl Matches {
         }
         let outlining = collection.outlining.as_ref();
         Some(Self {
-            search: outlining.map(|outlining| search(outlining, &mut outlines, &measured.items)),
+            batches: outlining.map(|outlining| search(outlining, &mut outlines, &measured.items)),
             measured,
         })
     }
 
     /// Calls `visit` for batches of the items that may have partners. Partners are in the same batch.
     fn for_each_batch(&mut self, visit: &mut dyn FnMut(&mut Measured, Batch)) {
-        let Self { search, measured } = self;
-        if let Some(search) = search {
-            return search.for_each_batch(&mut |mut batch| {
+        let Self { batches, measured } = self;
+        if let Some(batches) = batches {
+            for mut batch in batches {
                 measured.tell_apart(&mut batch);
                 visit(measured, batch);
-            });
+            }
+            return;
         }
         let distance = measured.collection.distance.unwrap_or(0);
         let strings = &mut measured.collection.records;
         for (length, items) in bit_strings::by_length(strings, &measured.items) {
             let strings = &mut measured.collection.records;
             let same_length = (length, &items[..]);
-            let mut search = bit_strings::search(strings, &measured.items, same_length, distance);
+            let batches = bit_strings::search(strings, &measured.items, same_length, distance);
             measured.threshold = bit_strings::share_of_equal(length, distance);
-            search.for_each_batch(&mut |mut batch| {
+            for mut batch in batches {
                 batch.renumber(&items);
                 visit(measured, batch);
-            });
+            }
         }
     }
 
@@ -138,7 +139,7 @@ impl Matches {
 }
 
 /// Prepares the search for pairs, based on the outlines of the items.
-fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> PartnerSearch {
+fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> Batches {
     let test = |Verified { plan, packed }| Test {
         fields: packed.slots.into(),
         bits: packed.slot_bits.into(),
@@ -152,7 +153,7 @@ fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> Partn
         record_of: &|item| items.first_row(item),
         buffer: Vec::new(),
     };
-    PartnerSearch::new(&mut source, outlining.plan.needed)
+    search::search(&mut source, outlining.plan.needed)
 }
 
 /// Checks that the bands miss no pair, and warns if the search may take very long.

@@ -58,37 +58,26 @@ impl TokenSource<'_> {
     }
 }
 
-/// The items that may have partners ("kept"), with their tokens. If memory cannot hold them all, they are divided so
-/// that partners stay together.
-pub struct PartnerSearch {
-    form: Form,
-    parts: Vec<Records>,
-}
+/// The items that may have partners ("kept"), with their tokens. Partners are in the same batch. There are several
+/// batches only if memory cannot hold all items.
+pub type Batches = Box<dyn Iterator<Item = Batch>>;
 
-impl PartnerSearch {
-    /// Keeps the items that may have partners, that is, share at least `needed` tokens with other items.
-    pub fn new(source: &mut TokenSource<'_>, needed: usize) -> Self {
-        let form = Form {
-            bands: source.bands(),
-            needed,
-            test: source.test,
-        };
-        let mut kept = keep(source, form);
-        let parts = if kept.is_in_memory() {
-            collected([kept]).or_raise()
-        } else {
-            let sets = link(&mut kept, form);
-            divide(kept, form, sets)
-        };
-        Self { form, parts }
-    }
-
-    /// Calls `visit` with all kept items in batches, and frees their records. Partners are in the same batch.
-    pub fn for_each_batch(&mut self, visit: &mut dyn FnMut(Batch)) {
-        for part in std::mem::take(&mut self.parts) {
-            visit(Batch::load(part, &self.form));
-        }
-    }
+/// Keeps the items that may have partners, that is, share at least `needed` tokens with other items. A batch is loaded
+/// when it is taken.
+pub fn search(source: &mut TokenSource<'_>, needed: usize) -> Batches {
+    let form = Form {
+        bands: source.bands(),
+        needed,
+        test: source.test,
+    };
+    let mut kept = keep(source, form);
+    let parts = if kept.is_in_memory() {
+        collected([kept]).or_raise()
+    } else {
+        let sets = link(&mut kept, form);
+        divide(kept, form, sets)
+    };
+    Box::new(parts.into_iter().map(move |part| Batch::load(part, &form)))
 }
 
 /// Returns the records of the items that may have partners.
@@ -144,13 +133,8 @@ fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
 /// Joins the kept items that may be partners, by the numbers of their records. Holds only a few bits of each item in
 /// memory.
 fn link(kept: &mut Records, form: Form) -> UnionFind {
-    let rows_kept = kept.len() as u32;
-    let (entries, packed) = entries(kept, form);
-    let prefilter = Prefilter {
-        test: link_test(&form),
-        packed,
-    };
-    let sets = UnionFind::new(rows_kept).or_raise();
+    let (entries, prefilter) = entries(kept, form);
+    let sets = UnionFind::new(kept.len() as u32).or_raise();
     let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
         sort_distinct(&mut entries, check);
         for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
@@ -166,19 +150,16 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
     sets
 }
 
-/// Returns a test that all partners pass: the search's own, or a comparison of a few bits of each token.
-fn link_test(form: &Form) -> Test {
-    form.test.unwrap_or(Test {
+/// Returns the keys of all kept items, each with the number of its record, and a filter that all partners pass: the
+/// search's own test, or a comparison of a few bits of each token.
+fn entries(kept: &mut Records, form: Form) -> (Partitions, Prefilter) {
+    let rows = kept.len() as u32;
+    let test = form.test.unwrap_or(Test {
         fields: form.bands,
         bits: LINK_BITS,
         equal: form.needed,
-    })
-}
-
-/// Returns the keys of all kept items, each with the number of its record, and the packed fields of the link test.
-fn entries(kept: &mut Records, form: Form) -> (Partitions, Vec<u8>) {
-    let rows = kept.len() as u32;
-    let mut packed = with_room(link_test(&form).bytes() * rows as usize).or_raise();
+    });
+    let mut packed = with_room(test.bytes() * rows as usize).or_raise();
     let mut read_kept = record_reader(kept, None);
     let mut read = |row, record: &mut Vec<u8>| {
         let start = record.len();
@@ -198,7 +179,7 @@ fn entries(kept: &mut Records, form: Form) -> (Partitions, Vec<u8>) {
         let tokens = collected(form.parts(record).1)?;
         entries.try_extend(keys(&tokens).map(|key| entry(key, row)))
     });
-    (entries, packed)
+    (entries, Prefilter { test, packed })
 }
 
 /// Packs the lowest bits of two stored tokens into a byte.
