@@ -6,7 +6,7 @@ use crate::options;
 use crate::pg::error::OrRaise;
 use crate::pg::srf::Record;
 use neardup::Error;
-use neardup::bands::{self, Bands, Occurrence, band_keys};
+use neardup::bands::{self, Bands, band_keys};
 use neardup::minhash::Header;
 use pgrx::prelude::*;
 
@@ -66,21 +66,6 @@ fn minhash_probe(m: StoredSignature<'_>, index_threshold: f64, threshold: f64) -
     let signature = m.read();
     let bands = bands_of(&signature.header, options::threshold(index_threshold));
     let bits = u32::from(signature.header.slot_bits);
-    let probes = occurrence(&bands, bits, index_threshold, threshold).probes();
-    band_keys(&signature, &bands).take(probes).collect()
-}
-
-fn bands_of(header: &Header, threshold: f64) -> Bands {
-    let slots = usize::from(header.slots);
-    Bands::for_threshold(slots, u32::from(header.slot_bits), threshold)
-}
-
-/// Returns how many of the keys made for `index_threshold` are shared by two signatures whose similarity is
-/// `threshold`.
-///
-/// # Errors
-/// ERROR `invalid_parameter_value` if the keys would miss answers.
-fn occurrence(bands: &Bands, bits: u32, index_threshold: f64, threshold: f64) -> Occurrence {
     let found = bands.occurrence(bits, options::threshold(threshold));
     let too_low = || {
         Error::invalid(
@@ -90,7 +75,13 @@ fn occurrence(bands: &Bands, bits: u32, index_threshold: f64, threshold: f64) ->
             "Use a higher threshold, or store the band keys for the lowest threshold to be used.",
         )
     };
-    found.ok_or_else(too_low).or_raise()
+    let probes = found.ok_or_else(too_low).or_raise().probes();
+    band_keys(&signature, &bands).take(probes).collect()
+}
+
+fn bands_of(header: &Header, threshold: f64) -> Bands {
+    let slots = usize::from(header.slots);
+    Bands::for_threshold(slots, u32::from(header.slot_bits), threshold)
 }
 
 type Params = Record<(i32, i32, f64, f64)>;

@@ -79,22 +79,8 @@ struct Excluded {
     set: HashSet<u64>,
 }
 
-impl Excluded {
-    #[allow(clippy::disallowed_methods, reason = "reserved in advance")]
-    fn hold(&mut self, elements: &[i64]) {
-        if self.elements != elements {
-            // Cleared together, so that both agree even after an error.
-            self.set.clear();
-            self.elements.clear();
-            self.set.try_reserve(elements.len()).or_raise();
-            self.elements.try_reserve_exact(elements.len()).or_raise();
-            self.set.extend(elements.iter().map(|&hash| hash as u64));
-            self.elements.extend_from_slice(elements);
-        }
-    }
-}
-
 /// Calls `then` with the set of `elements`. Keeps the set for the next call, which usually has the same elements.
+#[allow(clippy::disallowed_methods, reason = "reserved in advance")]
 fn with_set(elements: &Array<'_, i64>, mut call: Call, then: impl FnOnce(&HashSet<u64>)) {
     let present: Vec<i64>;
     let elements = match elements.as_slice() {
@@ -104,7 +90,15 @@ fn with_set(elements: &Array<'_, i64>, mut call: Call, then: impl FnOnce(&HashSe
             &present
         }
     };
-    let excluded = memory::<Excluded>(&mut call);
-    excluded.hold(elements);
-    then(&excluded.set);
+    let last = memory::<Excluded>(&mut call);
+    if last.elements != elements {
+        // Cleared together, so that both agree even after an error.
+        last.set.clear();
+        last.elements.clear();
+        last.set.try_reserve(elements.len()).or_raise();
+        last.elements.try_reserve_exact(elements.len()).or_raise();
+        last.set.extend(elements.iter().map(|&hash| hash as u64));
+        last.elements.extend_from_slice(elements);
+    }
+    then(&last.set);
 }

@@ -29,7 +29,7 @@ fn simhash(
     call: Call,
 ) -> Remembered<NewBits> {
     let shingling = options::shingling(k, &unit, &fold);
-    let weighting = self::weighting(&weighting);
+    let weighting = weighting.name().parse::<Weighting>().or_raise();
     let options = (shingling, width(bits), weighting, Key::from_seed(seed));
     remembered(call, &doc, options, |doc, options| {
         let (shingling, width, weighting, key) = options;
@@ -81,7 +81,7 @@ fn simhash_lexemes(
     weighting: default!(Text<'_>, "'log'"),
     seed: default!(i64, 0),
 ) -> Option<NewBits> {
-    let weighting = self::weighting(&weighting);
+    let weighting = weighting.name().parse::<Weighting>().or_raise();
     let key = Key::from_seed(seed);
     let mut sums = Sums::new(width(bits));
     for lexeme in doc.frequencies() {
@@ -94,10 +94,6 @@ fn simhash_lexemes(
 /// Checks and returns the number of bits of a SimHash.
 pub fn width(bits: i32) -> Width {
     Width::new(i64::from(bits)).or_raise()
-}
-
-fn weighting(name: &Text<'_>) -> Weighting {
-    name.name().parse().or_raise()
 }
 
 fn add(sums: &mut Sums, key: &Key, term: &[u8], weight: f64) -> neardup::Result<()> {
