@@ -1,7 +1,6 @@
 //! Random and mutated bytes for all code that reads bytes: the fuzzer's checks without a fuzzer.
 
-mod hostile;
-
+use crate::hostile;
 use neardup::hash::{GOLDEN, Key, split_mix};
 use neardup::minhash::{Header, Signature, Sketch, combine};
 use neardup::shingle::{Shingling, for_each_block};

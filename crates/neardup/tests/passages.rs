@@ -1,9 +1,7 @@
 //! Compares copied passages with all windows of a small collection.
 
-mod collection;
-
-use collection::definition::{Oracle, Start};
-use collection::{Collection, copies, frequent};
+use crate::collection::definition::{Oracle, Start};
+use crate::collection::{Collection, copies, frequent};
 use neardup::passages::{CopiedPassage, FrequentPassage, Hashes};
 use neardup::text::Fold;
 use proptest::prelude::*;

@@ -1,7 +1,6 @@
 //! Compares postings on pages with hash maps.
 
-mod pages;
-
+use crate::pages::{self, Merging, Store, check};
 use neardup::bands::occurrence::{Minimum, minima};
 use neardup::bands::{Occurrence, RowSize, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
@@ -10,7 +9,6 @@ use neardup::postings::{
     sweep,
 };
 use neardup::set::{containment, jaccard};
-use pages::{Merging, Store, check};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

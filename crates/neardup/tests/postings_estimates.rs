@@ -1,10 +1,8 @@
 //! Compares estimates from few pages with counts.
 
-mod pages;
-
+use crate::pages::{Failure, Store};
 use neardup::hash::split_mix;
 use neardup::postings::{Estimate, Posting, Segment, SegmentGroup, sort_distinct};
-use pages::{Failure, Store};
 use proptest::prelude::*;
 
 const ROWS: u64 = 8000;

@@ -1,14 +1,12 @@
 //! Tests that stored pages stay readable, and how many pages lookups of frequent keys read.
 
-mod pages;
-
+use crate::pages::{Merging, Store};
 use neardup::bands::occurrence::minima;
 use neardup::hash::{GOLDEN, Key, split_mix};
 use neardup::postings::directory::{self, DirectoryEntry};
 use neardup::postings::{
     KeyQuery, LeafBuilder, Posting, Segment, SegmentGroup, log, sort_distinct,
 };
-use pages::{Merging, Store};
 
 /// The payload of a page of 8192 bytes.
 const CAPACITY: usize = 8140;

@@ -1,7 +1,6 @@
 //! Compares the streaming text pipeline with a simple one that handles whole texts.
 
-mod oracle;
-
+use crate::oracle;
 use neardup::hash::{Key, combine};
 use neardup::shingle::{BLOCK, Shingling, for_each_block, for_each_shingle};
 use neardup::text::{self, Fold, Unit};

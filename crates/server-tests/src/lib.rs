@@ -81,6 +81,7 @@ fn run() -> Result<ExitCode> {
 const SECOND_HALF: &[&str] = &[
     "reliability::",
     "server::bench_",
+    "server::collections_",
     "server::documents_",
     "server::equals_scan_",
     "server::guard_",

@@ -47,7 +47,11 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
         }
         None => run_all(&pg, options.bless, &mut tally)?,
         Some("fmt") => tally.check("fmt", &mut fmt())?,
-        Some("clippy") => tally.check("clippy", &mut clippy(&pg))?,
+        Some("clippy") => {
+            for mut command in clippy(&pg) {
+                tally.check("clippy", &mut command)?;
+            }
+        }
         Some("unit") => tally.count_all(&mut unit_tests())?,
         Some(part @ ("regress" | "server" | "reliability" | "docs")) => {
             let filter = format!("{part}::");
@@ -80,7 +84,9 @@ fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
         });
         tally.check("fmt", &mut fmt())?;
         tally.count_all(&mut shell::behind(&unit_tests()))?;
-        tally.check("clippy", &mut shell::behind(&clippy(pg)))?;
+        for command in clippy(pg) {
+            tally.check("clippy", &mut shell::behind(&command))?;
+        }
         for (half, lines) in halves {
             lines.into_iter().for_each(print);
             let half = half.join();
@@ -96,16 +102,25 @@ fn fmt() -> Command {
     command
 }
 
-/// Returns the command that runs clippy on everything and allows no warnings. It uses the profile of the extension's
-/// build, so that both share pgrx's macros and bindings.
-fn clippy(pg: &PgConfig) -> Command {
-    let mut command = pg.cargo();
-    command.args(["clippy", "--release", "--workspace", "--all-targets"]);
-    command.args(workspace::ignoring_rust_version());
-    let features = format!("pg_neardup/{} pg_neardup/holds", pg.feature());
-    command.args(["--no-default-features", "--features", &features]);
-    command.args(["--", "--deny", "warnings"]);
-    command
+/// Returns the commands that run clippy on the extension and on all other crates, and allow no warnings. Each shares
+/// macros and build scripts with what tests build: the extension with its own build, the others with the unit tests.
+fn clippy(pg: &PgConfig) -> [Command; 2] {
+    let features = format!("{} holds", pg.feature());
+    let extension = [
+        "--release",
+        "--package",
+        "pg_neardup",
+        "--no-default-features",
+    ];
+    let others = ["--workspace", "--exclude", "pg_neardup"];
+    let extension = [&extension[..], &["--features", &features]].concat();
+    [&extension[..], &others].map(|selected| {
+        let mut command = pg.cargo();
+        command.args(["clippy", "--all-targets"]).args(selected);
+        command.args(workspace::ignoring_rust_version());
+        command.args(["--", "--deny", "warnings"]);
+        command
+    })
 }
 
 /// Returns the command that runs the unit and property tests, which need no server. It excludes the extension, whose
