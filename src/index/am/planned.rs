@@ -12,7 +12,7 @@
 use super::log;
 use super::meta::Meta;
 use super::page::{Index, PageType};
-use super::rows::page_of;
+use super::rows::{page_of, share_directory};
 use super::segment::{SearchPages, by_size, rows_of};
 use super::stop::Stop;
 use crate::index::classes::{KeySearch, RowKeys};
@@ -37,8 +37,8 @@ const PAGES: usize = 16;
 /// Maximum number of groups of segments searched for a plan.
 const GROUPS: usize = 4;
 
-/// Number of pages read for the sizes of rows: a page of the row table, and two pages that lead there.
-const SIZES: usize = 3;
+/// Number of pages read for the sizes of rows: two pages of the row table, and two pages that lead there.
+const SIZES: usize = 4;
 
 /// Rows with a lower probability of having enough keys are not looked at.
 const UNLIKELY: f64 = 0.05;
@@ -324,7 +324,7 @@ fn rows(
 }
 
 /// Returns the share of rows that have enough of the query's `keys` keys for their own size, among the rows that have
-/// enough for the smallest match. Looks at the page of the row table in the middle of the likely matches.
+/// enough for the smallest match. Looks at the pages of the row table at both quartiles of the likely matches.
 fn of_fitting_size(
     pages: &mut SearchPages,
     estimate: &Estimate,
@@ -335,13 +335,19 @@ fn of_fitting_size(
     let weight = |(_, shared): &(u64, usize)| of_least[*shared];
     let mut rows = copied(estimate.known())?;
     rows.retain(|row| weight(row) >= UNLIKELY);
-    let mut left = rows.iter().map(weight).sum::<f64>() / 2.0;
-    let middle = rows.iter().find(|row| {
-        left -= weight(row);
-        left <= 0.0
-    });
-    let page = middle.map(|(row, _)| page_of(*row));
-    rows.retain(|(row, _)| Some(page_of(*row)) == page);
+    let all = rows.iter().map(weight).sum::<f64>();
+    let row_at = |share: f64| {
+        let mut left = share * all;
+        let row = rows.iter().find(|row| {
+            left -= weight(row);
+            left <= 0.0
+        });
+        row.map(|(row, _)| *row)
+    };
+    let first = row_at(0.25);
+    let second = row_at(0.75).filter(|row| first.is_some_and(|first| share_directory(first, *row)));
+    let looked_at = [first.map(page_of), second.map(page_of)];
+    rows.retain(|(row, _)| looked_at.contains(&Some(page_of(*row))));
     let numbers = collected(rows.iter().map(|(row, _)| *row))?;
     let (mut enough, mut fitting) = (0.0, 0.0);
     pages.sizes(&numbers, &mut |place, size| {

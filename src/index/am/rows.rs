@@ -29,6 +29,11 @@ pub fn page_of(row: u64) -> u64 {
     row / ROWS_PER_PAGE
 }
 
+/// Returns whether the pages of two rows are found through the same page of the directory.
+pub fn share_directory(a: u64, b: u64) -> bool {
+    page_of(a) / FANOUT == page_of(b) / FANOUT
+}
+
 /// Converts a row's place in the heap to a number with the same order.
 pub fn number_of(tid: &pg_sys::ItemPointerData) -> u64 {
     u64::from(block_of(tid)) << 16 | u64::from(tid.ip_posid)
