@@ -83,7 +83,6 @@ const SECOND_HALF: &[&str] = &[
     "server::bench_",
     "server::collections_",
     "server::documents_",
-    "server::equals_scan_",
     "server::guard_",
     "server::live_",
     "server::reuse_",
