@@ -129,10 +129,11 @@ impl GuardColumns {
             && columns.all(|column| have_same_bits(old, new, &[column]))
     }
 
-    /// Returns the window that `options` name, or None if there is none.
+    /// Returns the window that `within` and `by` in `options` describe, or None without them.
     ///
     /// # Errors
-    /// The errors of [`Self::of`], and `datatype_mismatch` unless the column is of type date, timestamp or timestamptz.
+    /// The errors of [`column_number`], and `datatype_mismatch` unless the column is of type date, timestamp or
+    /// timestamptz.
     pub fn window(table: &Relation, options: &GuardOptions) -> Option<Window> {
         let (name, most) = options.within.as_ref().zip(options.by)?;
         Some(Window::new(table, column_number(table.oid(), name), most))

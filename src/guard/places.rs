@@ -72,7 +72,8 @@ unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
     end(frames);
 }
 
-/// Runs a command, then lets the rows of a COPY pass. Other commands that fire triggers do so through queries.
+/// Runs a utility statement, then lets its rows pass if it is a COPY. Other utility statements write rows through
+/// queries, whose end [`finish`] sees.
 unsafe extern "C-unwind" fn utility(
     statement: *mut pg_sys::PlannedStmt,
     text: *const c_char,

@@ -92,8 +92,9 @@ impl SearchedTable {
         unsafe { lookup::search(self.index.as_ptr(), &keys) }
     }
 
-    /// Calls `visit` for every live row that `search` finds, committed or not, with a number of at least `from`, until
-    /// `visit` returns false. `visit` must recheck the rows, because the index returns false positives.
+    /// Calls `visit` for every live row numbered `from` or above that `search` finds, committed or not, until `visit`
+    /// returns false. `visit` also gets the transaction in progress that wrote the row, if any. It must recheck the
+    /// row, because the index returns false positives.
     pub fn for_each_live(
         &self,
         search: &KeySearch,

@@ -62,7 +62,7 @@ pub enum Kind {
     ContainingDocuments,
 }
 
-/// The meaning of one of our operators between a value and a ball.
+/// The kind and strategy of one of our operators between a value and a ball.
 #[derive(Debug, Clone, Copy)]
 pub struct Containment {
     pub kind: Kind,
@@ -235,7 +235,8 @@ impl Kind {
         }
     }
 
-    /// Returns the bound for which an index column has keys, or None if it has keys for every bound.
+    /// Returns the bound for which an index column has keys. Returns None if it has keys for every bound, or if
+    /// `options` are out of range.
     ///
     /// # Safety
     /// `options` belong to an index of the kind's operator class of `neardup`, or are NULL.

@@ -6,7 +6,8 @@ use crate::pg::prelude::*;
 use neardup::shingle::Shingling;
 use std::ffi::CStr;
 
-/// A kind of values, and the bound within which two values are near. Writes both as SQL.
+/// The similarity that a tracker uses: a kind, and the bound within which two values are near. The methods return SQL
+/// expressions.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure {
     pub kind: Kind,

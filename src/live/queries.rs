@@ -68,7 +68,7 @@ fn known(tracker: &Tracker, keys: &str, joins: &str, signature: &str) -> String 
 pub mod canonicals {
     pub const KEY: usize = 1;
     pub const SIMILARITY: usize = 2;
-    /// The canonical row's cluster. Its place in the order follows.
+    /// The canonical row's cluster. The columns of the row's place in the order follow.
     pub const CLUSTER: usize = 3;
 }
 

@@ -142,7 +142,7 @@ pub fn open_state(tracker: &Tracker) -> Result<CheckedTable, Altered> {
     open_each(tracker, &tracked).next().expect("it has tables")
 }
 
-/// Opens the tracker's own tables one by one, the state table first.
+/// Returns an iterator that opens the tracker's own tables as it advances, the state table first.
 fn open_each(
     tracker: &Tracker,
     tracked: &Relation,

@@ -1,4 +1,4 @@
-//! Signatures of sets: of elements, and of a document's lexemes.
+//! Signatures of sets of texts or numbers, and of the lexemes of a tsvector.
 
 use crate::minhash::datum::NewSignature;
 use crate::options;

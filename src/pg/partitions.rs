@@ -144,7 +144,7 @@ impl<const N: usize> Partitions<N> {
         self.put(divided.or_raise());
     }
 
-    /// Puts entries that [`Self::divider`] has divided.
+    /// Adds entries divided by [`Divider::divide`]. Spills to the file once the entries in memory exceed the budget.
     pub fn put(&mut self, divided: Parts<u8>) {
         for (len, part) in self.lens.iter_mut().zip(divided.iter()) {
             *len += part.len();

@@ -84,7 +84,7 @@ fn switch_in(index: &Index, entry: &RowEntry, own: Segment) -> bool {
     true
 }
 
-/// Writes the segment of the tail's rows. The tail and the metapage are locked.
+/// Writes a segment with the rows of `tail`, and returns it. The tail and the metapage are locked.
 fn tail_segment(index: &Index, meta_page: &mut Page, meta: &mut Meta, tail: &Page) -> Segment {
     let (end, _) = log::next_row(index, tail, 0);
     let mut postings = Vec::new();

@@ -215,7 +215,7 @@ impl Meta {
         &self.log[..self.log_pages as usize]
     }
 
-    /// Returns the block of the log page that takes new rows.
+    /// Returns the block of the log page that takes new rows, or None if the log has no pages.
     pub fn tail(&self) -> Option<u32> {
         self.log().last().copied()
     }

@@ -1,5 +1,5 @@
-//! Remembers the buffers in which this session recently found pages of indexes. A lookup reads dozens of pages, and
-//! finding one in PostgreSQL's buffer table takes longer than reading a part of it.
+//! Remembers in which buffers this session recently found index pages. A lookup reads dozens of pages, and finding a
+//! page in PostgreSQL's buffer table takes longer than reading part of the page.
 
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};

@@ -3,7 +3,7 @@
 use super::pace::Pace;
 use crate::{Result, collected};
 
-/// Two lists as numbers: equal elements of either list have equal numbers.
+/// Two lists as numbers. Elements that are equal, in the same list or across both, have equal numbers.
 pub(super) struct Numbered {
     pub a: Vec<u32>,
     pub b: Vec<u32>,

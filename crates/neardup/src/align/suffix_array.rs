@@ -101,8 +101,8 @@ impl<'t> SuffixLevel<'t> {
         Ok(())
     }
 
-    /// Returns the marks in the order of their suffixes. In `order`, marks are sorted already if they differ before the
-    /// next mark.
+    /// Returns `marks` sorted by their suffixes. In `order`, they are already sorted by their stretches up to the next
+    /// mark (LMS substrings).
     fn sort_marks(&self, marks: Vec<u32>, order: &[u32], pace: &mut Pace) -> Result<Vec<u32>> {
         let mut names = filled(NONE, self.text.len())?;
         let mut name = 0;

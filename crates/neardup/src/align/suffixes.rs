@@ -36,7 +36,7 @@ pub(super) struct Suffixes {
 }
 
 impl Suffixes {
-    /// Sorts the suffixes of both. Units are numbers from 0 to `letters - 1`. Time O(n), memory 29 bytes per unit.
+    /// Sorts the suffixes of `a` and `b`. Units are numbers below `letters`. Time O(n), memory 29 bytes per unit.
     ///
     /// # Errors
     /// `OutOfMemory`.

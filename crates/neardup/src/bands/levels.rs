@@ -38,7 +38,8 @@ impl RowSize {
 /// Number of levels of rows that one search finds. Rows of a higher one are more than 32 times as large as the query.
 const AT_ONCE: usize = 6;
 
-/// Number of steps between the shares of the query's elements for which a level stores the number of shared keys.
+/// Number of equal steps from [`Tail::lowest`] to 1. A level stores the number of shared keys at both ends of each
+/// step.
 const STEPS: usize = 6;
 
 /// The probability that a row is missed at one level. For hardly any row, more than two levels are possible.

@@ -146,7 +146,7 @@ pub fn choose_prefix(
     chosen.try_extend_from_slice(&rest)
 }
 
-/// Returns the tokens that several sets have, sorted and distinct.
+/// Returns the distinct tokens of `counted` that at least two sets have, in ascending order.
 fn tokens_of_several(counted: &[(u8, u32)]) -> Result<Vec<u32>> {
     let of_several = counted.iter().filter(|(count, _)| *count >= 2);
     let mut tokens = collected(of_several.map(|(_, token)| *token))?;

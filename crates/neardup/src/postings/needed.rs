@@ -141,7 +141,7 @@ impl Needed {
         }
     }
 
-    /// Returns `keys` in the form in which rows of the log are compared with them.
+    /// Returns a query that compares `keys` with rows of the log.
     ///
     /// # Errors
     /// `OutOfMemory`.

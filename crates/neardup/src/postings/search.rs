@@ -221,7 +221,7 @@ struct GroupSearch<'g> {
     lo: u64,
     parts: Vec<SegmentPart<'g>>,
     lists: Vec<KeyList>,
-    /// The lists before this one have been looked up.
+    /// `lists[..end]` have been looked up.
     end: usize,
     /// Number of the query's keys whose lists are to be looked up.
     goal: u32,

@@ -155,7 +155,7 @@ impl OpenTestOfEight {
     }
 }
 
-/// The round of every lane, in the forms in which slots and codes depend on it.
+/// Constants for each lane, computed from its round, that determine slots and codes.
 struct Rounds {
     sum_step: __m512i,
     factor_step: __m512i,
