@@ -1,5 +1,5 @@
-//! Reads pages one after the other. The storage is asked for all of them before the first is waited for, and the next
-//! ones are fetched into the processor's cache in the meantime.
+//! Reads pages one after another. Requests all of them from storage before it waits for the first, and prefetches the
+//! next ones into the processor's cache while one is read.
 
 use super::page::{Index, Page, Pinned};
 use neardup::memory::Grow;
@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 /// them in a hash table.
 const PINNED: usize = 6;
 
-/// Reads pages; announced ones are read faster.
+/// A reader of pages. It reads announced pages faster.
 pub struct PageReader<'a> {
     index: Index<'a>,
-    /// The next pages. The pages after them are in `announced`, in reverse order.
+    /// The next announced pages, pinned. The pages after them are in `announced`, in reverse order.
     pinned: VecDeque<Pinned<'a>>,
     announced: Vec<PageAhead>,
     /// One flag per requested page: true if it must be read from storage.
@@ -87,7 +87,7 @@ impl<'a> PageReader<'a> {
         }
     }
 
-    /// Returns a page, locked for reading.
+    /// Returns the page of `block`, locked for reading. Drops the next announced page if that is another one.
     pub fn page(&mut self, block: u32) -> Page<'a> {
         let next = self.pinned.pop_front();
         self.pin_ahead();

@@ -44,7 +44,8 @@ pub unsafe extern "C-unwind" fn phase_name(phase: i64) -> *mut c_char {
     name.as_ptr().cast_mut()
 }
 
-/// Implements `ambuildempty`: writes the metapage of an unlogged table's index, to which it is reset after a crash.
+/// Implements `ambuildempty`: writes the metapage of an index without rows to the init fork of an unlogged table's
+/// index. PostgreSQL resets the index to this fork after a crash.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn build_empty(relation: pg_sys::Relation) {
     // PostgreSQL calls this with an open index of this access method.
@@ -53,7 +54,7 @@ pub unsafe extern "C-unwind" fn build_empty(relation: pg_sys::Relation) {
     pg_sys::log_newpage_range(relation, fork, META_BLOCK, META_BLOCK + 1, true);
 }
 
-/// Adds the metapage to `fork`.
+/// Adds the metapage of an index without rows to `fork`.
 fn write_meta(index: &Index, fork: pg_sys::ForkNumber::Type) {
     let mut page = index.extend(fork);
     let mut changes = PageChanges::start(index);
@@ -128,7 +129,8 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Adds a row with its keys.
+    /// Adds the row at `tid`. Writes a segment first if `keys` do not fit in the memory left, or if the segment would
+    /// cover more than [`MAX_ROWS`] rows.
     fn take(
         &mut self,
         tid: pg_sys::ItemPointerData,
@@ -156,7 +158,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Doubles the memory, up to its limit, if it does not suffice for `more` postings.
+    /// Doubles the capacity of `postings`, up to `most_postings`, if it does not suffice for `more` postings.
     fn reserve(&mut self, more: usize) {
         let (len, capacity) = (self.postings.len(), self.postings.capacity());
         if len + more > capacity {
@@ -207,7 +209,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Writes the rest, and returns the number of rows.
+    /// Writes the remaining rows, merges the segments, logs all pages, and returns the number of rows.
     fn finish(mut self) -> u64 {
         if !self.entries.is_empty() {
             self.write_entries();

@@ -30,7 +30,7 @@ impl SearchCandidates {
         }
     }
 
-    /// Adds a candidate, whose row number must be greater than all others.
+    /// Adds a candidate, whose row number must be greater than those of all earlier ones.
     pub fn push(&mut self, found: FoundRow) {
         let numbers = [found.row, found.shared.into()].map(u64::to_ne_bytes);
         self.records.push(numbers.as_flattened());
@@ -47,7 +47,7 @@ impl SearchCandidates {
         Some(FoundRow { row, shared })
     }
 
-    /// Takes the next candidates, at most [`TOGETHER`], or none if there are no more.
+    /// Returns the next candidates, at most [`TOGETHER`], or an empty list after the last one.
     pub fn take(&mut self) -> Vec<FoundRow> {
         let mut here = Vec::new();
         while here.len() < TOGETHER

@@ -44,8 +44,8 @@ const NAMED: usize = 10;
 /// and one bit per row. Holds no lock that writers wait for.
 ///
 /// # Errors
-/// `index_corrupted` if the check fails; `wrong_object_type` if it is not a neardup index; `insufficient_privilege`
-/// unless the caller owns it or is a member of pg_stat_scan_tables.
+/// `index_corrupted` if the check fails; `wrong_object_type` if the relation is not a neardup index;
+/// `insufficient_privilege` unless the caller owns the index or is a member of pg_stat_scan_tables.
 #[pg_extern(sql = false)]
 pub fn near_dup_index_check(call: Call) {
     let opened = Opened::new(call.oid(0, "index"));
@@ -152,8 +152,8 @@ fn hash(key: u32, row: u64) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// One bit for each row of the row table that still has a page, by the place of that page. Set if the scan of the table
-/// has seen the row.
+/// The rows that the scan of the table has seen: one bit for each row on a page of the row table, by the page's place.
+/// Covers only pages that still exist.
 #[derive(Default)]
 struct Seen(FxHashMap<u64, [u64; ROWS_PER_PAGE.div_ceil(64) as usize]>);
 
@@ -177,7 +177,8 @@ impl Seen {
     }
 }
 
-/// Returns the pages of the row table for `rows`, and the rows that are not blank, sorted by their places in the table.
+/// Reads the pages of the row table that hold `rows`. Returns a [`Seen`] for these pages, with no row seen yet, and the
+/// rows among `rows` that are not blank, sorted by their places in the table.
 fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, PairSort) {
     let mut table = RowTable::new(*index, &Meta::read(index));
     let mut seen = Seen::default();
@@ -217,7 +218,7 @@ fn digest(size: RowSize) -> u16 {
 /// The rows of the row table in the order of their places in the table.
 struct Entries {
     sort: PairSort,
-    /// The rows of one block.
+    /// The rows of the block last asked for.
     block: Vec<KnownRow>,
     next: Option<KnownRow>,
 }
@@ -241,7 +242,8 @@ impl Entries {
         })
     }
 
-    /// Returns the row at the place `tid` of the table. Calls must ask for blocks in ascending order.
+    /// Returns the row at the place `tid` of the table, or None if the row table has none there. Calls must ask for
+    /// blocks in ascending order.
     fn find(&mut self, index: &Index, tid: u64) -> Option<&KnownRow> {
         if self
             .block
@@ -306,7 +308,8 @@ unsafe fn scan_table(
 }
 
 impl TableComparison<'_> {
-    /// Checks that a row is in the index with its size, and adds its keys to the sums.
+    /// Checks that the row at `tid` is in the index with this `size`, and adds its `keys` to the sums. Ignores a row
+    /// missing from `entries` if these cover only a range of rows.
     fn take(&mut self, tid: pg_sys::ItemPointerData, keys: &mut [u32], size: RowSize) {
         self.progress.step();
         let place = rows::number_of(&tid);
@@ -336,7 +339,7 @@ fn at(tid: &pg_sys::ItemPointerData) -> String {
     format!("({},{})", number >> 16, number & 0xffff)
 }
 
-/// Subtracts the keys of rows in the log from the sums. Returns the number of the log's first row.
+/// Subtracts the keys of the `seen` rows in the log from `sums`. Returns the number of the log's first row.
 fn subtract_log(index: &Index, seen: &Seen, sums: &mut KeySums) -> u64 {
     let (meta, mut places) = with_meta(*index, &mut |meta| {
         check_segments(meta)?;
@@ -362,8 +365,8 @@ fn subtract_log(index: &Index, seen: &Seen, sums: &mut KeySums) -> u64 {
     meta.log_start
 }
 
-/// Returns an error if the metapage has impossible segments: with the same or a future number, or with overlapping
-/// rows.
+/// Returns an error if `meta` has impossible segments: with equal or future numbers, without rows, with overlapping
+/// rows, or with rows of the log.
 fn check_segments(meta: &Meta) -> Result<(), Stop> {
     let damaged = |reason| Err(Stop::Damaged(Some(META_BLOCK), reason));
     let outputs = meta.merges().iter().map(|merge| &merge.output);
@@ -390,7 +393,7 @@ fn check_segments(meta: &Meta) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Subtracts the keys of the rows before `end`, which are in segments, from the sums.
+/// Subtracts the keys of the `seen` rows before `end`, which are in segments, from `sums`.
 fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut KeySums) {
     let meta = Meta::read(index);
     let postings: u64 = meta.segments().iter().map(|segment| segment.postings).sum();
@@ -407,8 +410,8 @@ fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut KeySums) {
     }
 }
 
-/// Reads the next postings of segments, starting with `from`. Returns the ones whose rows have been seen, and the
-/// posting to continue with.
+/// Reads up to [`POSTINGS_AT_ONCE`] postings of segments, starting with `from`. Returns the postings of `seen` rows
+/// before `end`, and the posting to continue with, or None after the last one.
 fn read_part(
     index: &Index,
     meta: &Meta,
@@ -434,7 +437,7 @@ fn read_part(
     Ok((places, next))
 }
 
-/// Ends the statement, and names the first rows whose keys differ.
+/// Ends the statement with an ERROR that names up to [`NAMED`] rows whose sums are not 0.
 fn raise_different(index: &Index, sums: &KeySums) -> ! {
     let mut table = RowTable::new(*index, &Meta::read(index));
     let mut named = Vec::new();

@@ -153,8 +153,8 @@ struct Keyed {
 }
 
 impl Keyed {
-    /// Returns how keys answer the conditions of `path`, or None if they answer none. Assumes that they answer a
-    /// condition that is not known yet.
+    /// Estimates a lookup by keys for the conditions of `path`. Returns None if keys answer none of them. Assumes that
+    /// keys answer a condition whose terms are not known yet.
     ///
     /// # Safety
     /// The planner holds a lock on the index. The conditions are operators with the column on the left.
@@ -206,7 +206,7 @@ impl Keyed {
     }
 }
 
-/// Returns the cost of fetching a row and comparing it.
+/// Returns the cost of fetching a row of the table and evaluating `quals` for it.
 ///
 /// # Safety
 /// `quals` are the planner's conditions on the index.
@@ -245,6 +245,7 @@ unsafe fn lookup(
 }
 
 /// Estimates the number of rows within the index's own bound of the value in ORDER BY, as the operator `<@` does.
+/// Returns None if the index has no bound of its own, or the ORDER BY has another form.
 ///
 /// # Safety
 /// `path` comes from the planner, and is ordered by `column distance center`.
@@ -265,7 +266,7 @@ unsafe fn rows_nearest(
     Some(share * rel.tuples)
 }
 
-/// Returns the cost of reading every row of a table and sorting them by distance.
+/// Returns the cost of reading every row of the index's table and sorting the rows by distance.
 ///
 /// # Safety
 /// `index` is the planner's description of an index.

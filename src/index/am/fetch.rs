@@ -1,4 +1,4 @@
-//! Rows of the table, as a scan's snapshot sees them.
+//! Reads rows of the table, as a snapshot sees them.
 
 use super::hold;
 use crate::pg::error::tell;
@@ -7,7 +7,7 @@ use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
 
-/// Reads the values of rows in the columns of an index.
+/// A reader of the values that rows have in the columns of an index.
 pub struct Fetch {
     versions: Versions,
     info: *mut pg_sys::IndexInfo,
@@ -34,8 +34,8 @@ impl Fetch {
         }
     }
 
-    /// Calls `look` with the values of a row, which are valid during the call. Returns None if the snapshot does not
-    /// see the row.
+    /// Calls `look` with the values of the row at `tid`, which are valid during the call, and returns its result.
+    /// Returns None if the snapshot does not see the row.
     pub fn row<R>(
         &mut self,
         tid: pg_sys::ItemPointerData,
@@ -45,8 +45,9 @@ impl Fetch {
         Some(self.look_at(slot, look))
     }
 
-    /// Does the same as [`Self::row`]. Also returns None if values of the row are removed before they are read, which
-    /// the snapshot of a VACUUM does not prevent, and, with a WARNING, if values are lost.
+    /// Does the same as [`Self::row`], but also returns None if the row's TOAST table lacks values. They may have been
+    /// removed before they are read, which the snapshot of a VACUUM does not prevent. If the row is still visible, they
+    /// are lost: raises a WARNING.
     pub fn row_that_stays<R>(
         &mut self,
         tid: pg_sys::ItemPointerData,

@@ -12,7 +12,7 @@ use crate::index::classes::KeySearch;
 use crate::pg::prelude::*;
 use neardup::postings::{self, KeyQuery, Needed};
 
-/// Maximum bytes per row whose keys are counted.
+/// Maximum memory, in bytes, for counting the shared keys of one row.
 const COUNTED: usize = 16;
 
 /// Minimum number of rows whose keys are counted together, however little memory there is.
@@ -51,9 +51,9 @@ impl Remaining {
     }
 }
 
-/// Finds the rows of `search` numbered `from` or above, and possibly earlier ones. With `is_exact`, counts all keys
-/// that they share. Calls `look` with the metapage first. Does not read the segments if all rows from `from` are in the
-/// log.
+/// Finds the rows of `search` numbered `from` or above, and possibly earlier ones. Returns the metapage that the search
+/// began with, and the rows, still to be looked up. With `is_exact`, counts all keys that they share. Calls `look` with
+/// the metapage first. Does not read the segments if all rows from `from` are in the log.
 pub fn find(
     index: Index,
     search: &KeySearch,
@@ -95,10 +95,10 @@ pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Sto
     }
 }
 
-/// Returns the rows that share enough of `keys`.
+/// Returns the rows that share enough of `keys` for the smallest match.
 ///
 /// # Errors
-/// `Restart` if a page has been reused.
+/// `Restart` if a page has been reused; `Damaged` and `OutOfMemory`.
 fn candidates(
     index: &Index,
     meta: &Meta,

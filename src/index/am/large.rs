@@ -45,8 +45,8 @@ fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
     false
 }
 
-/// Assigns the row's number, makes it visible together with its segment, and ends the log's tail. Returns false if the
-/// log has full pages before the tail.
+/// Assigns the row's number, makes the row visible together with its segment `own`, and empties the log. Returns false
+/// if the log has full pages before the tail.
 fn switch_in(index: &Index, entry: &RowEntry, own: Segment) -> bool {
     let (mut meta_page, mut meta) = Meta::lock(index);
     if meta.log().len() > 1 {

@@ -48,8 +48,8 @@ pub fn parse<'p>(index: &Index, page: &'p Page) -> Log<'p> {
     index.sound(page.block(), Log::parse(page.payload()))
 }
 
-/// Adds the postings of a page's rows to `postings`. The first row has the offset `first`. Returns how many rows have
-/// postings.
+/// Adds the postings of the rows of `log` to `postings`. The first row has the offset `first`. Returns how many rows
+/// have postings.
 ///
 /// # Errors
 /// Fails if a row is damaged.

@@ -18,7 +18,7 @@ pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
     log::end(&index, &Meta::read(&index))
 }
 
-/// Returns whether two indexes make the same keys from the same values, so that a search can be used for both.
+/// Returns whether `a` and `b` make the same keys from the same values, so that one search can be used for both.
 ///
 /// # Safety
 /// `a` and `b` are open indexes of this access method.
@@ -37,8 +37,8 @@ pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -
 }
 
 /// Calls `visit` with the place of each candidate of `search` numbered `from` or above, in the order of their numbers,
-/// until it returns false. Returns the number that was the next when the search began: rows that it misses have at
-/// least this number.
+/// until `visit` returns false. Returns the number of the next row to be inserted when the search began: rows that the
+/// search misses have this number or a greater one.
 ///
 /// # Safety
 /// `relation` is an open index of this access method.

@@ -67,8 +67,8 @@ pub fn sample(index: &Index) {
     }
 }
 
-/// Returns how many rows have each of [`SHARES`] of a row's keys, on average, or None if no row of the sample is
-/// visible.
+/// Returns, for each of [`SHARES`], how many rows have at least this share of a row's keys, on average. Returns None if
+/// no row of the sample is visible and has keys.
 fn means(
     index: &Index,
     meta: &Meta,
@@ -120,7 +120,7 @@ fn means(
     Ok((seen > 0).then_some(means))
 }
 
-/// Reads the keys of rows.
+/// A reader of the keys of sampled rows.
 struct Sampled<'a> {
     table: RowTable<'a>,
     /// The index's table, open.
@@ -147,7 +147,8 @@ impl<'a> Sampled<'a> {
         }
     }
 
-    /// Returns the keys of a row, or None if it is dead.
+    /// Returns the keys of a row, without the keys of levels. Returns None if the row is dead or not visible, or if
+    /// values of it are missing.
     fn keys(&mut self, row: u64) -> Option<&[u32]> {
         let entry = self.table.live_entry(row)?;
         let (row_keys, keys) = (&self.row_keys, &mut self.keys);

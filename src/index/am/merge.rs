@@ -36,8 +36,8 @@ impl<'a> Merging<'a> {
         locked.then(|| Self { index: *index })
     }
 
-    /// Waits for the right. Ignores `lock_timeout`, which is for locks that others hold until their transactions end:
-    /// nobody holds this one for more than a few leaves.
+    /// Waits for the right, and returns it. Ignores `lock_timeout`, which is for locks that others hold until their
+    /// transactions end: nobody holds this one for more than a few leaves.
     pub fn wait(index: &Index<'a>) -> Self {
         Self::attempt(index).unwrap_or_else(|| {
             let settings = Settings::begin();
@@ -105,7 +105,7 @@ impl Merging<'_> {
         }
     }
 
-    /// Turns the full pages of the log into a segment if there are at least `pages`.
+    /// Turns the full pages of the log into a segment if there are at least `pages`, and not too many segments.
     pub fn flush(&self, pages: usize) {
         let index = &self.index;
         let mut meta = Meta::read(index);
@@ -166,8 +166,9 @@ impl Merging<'_> {
         meta.store(&self.index, &mut page);
     }
 
-    /// Keeps inserting sessions from continuing the merge to segment `output`. From now on, only the postings of the
-    /// `live` remaining rows are written to it.
+    /// Marks the merge to segment `output`, if there is one, as VACUUM's, so that inserting sessions leave it to
+    /// VACUUM. Sets the row count of the output for a merge that from here on writes only the postings of the `live`
+    /// remaining rows.
     pub fn take_over(&self, output: u64, live: u64) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let Some(place) = meta.merge_to(output) else {
@@ -259,9 +260,9 @@ impl Merging<'_> {
     }
 }
 
-/// Returns the place of the merge with the fewest postings left, among the merges that inserting sessions continue.
-/// These include VACUUM's merges, in case it has been canceled, only if the number of segments could otherwise block
-/// inserts before the next VACUUM.
+/// Returns the place of the merge with the fewest postings left, among the merges that inserting sessions continue, or
+/// None without such merges. These include VACUUM's merges, in case it has been canceled, only if the number of
+/// segments could otherwise block inserts before the next VACUUM.
 fn nearest(index: &Index, meta: &Meta) -> Option<usize> {
     let left = |merge: &StoredMerge| {
         postings_of_inputs(index, meta, merge).saturating_sub(merge.output.postings)
@@ -278,7 +279,7 @@ fn postings_of_inputs(index: &Index, meta: &Meta, merge: &StoredMerge) -> u64 {
     inputs.iter().map(|input| input.postings).sum()
 }
 
-/// Replaces the inputs of a finished merge with its output.
+/// Replaces the inputs of the finished merge at `place` with its output, or removes them if the output has no postings.
 fn finish_merge(meta: &mut Meta, place: usize, inputs: std::ops::Range<usize>, output: &Segment) {
     let kept = usize::from(output.postings > 0);
     if kept == 1 {
@@ -359,8 +360,8 @@ pub fn for_each_leaf(postings: &[u64], mut write: impl FnMut(&mut LeafBuilder)) 
     }
 }
 
-/// Appends a leaf to a segment. Logs it in one record with the changes to the metapage, which is locked, including
-/// those that `change` makes.
+/// Appends `leaf` to `segment`. Logs it in one record with the changes to `meta`, including those that `change` makes.
+/// `meta_page` is locked.
 pub(super) fn add_leaf(
     index: &Index,
     meta_page: &mut Page,

@@ -128,9 +128,9 @@ impl Meta {
         Self::parse(index, &index.read(META_BLOCK))
     }
 
-    /// Returns the contents as this session last [remembered](Self::remember) them. They tell where the next row
-    /// probably goes; the pages themselves tell whether this is still true. PostgreSQL frees them when it processes an
-    /// invalidation, which no access to pages does.
+    /// Returns the contents as this session last [remembered](Self::remember) them, or None if it keeps none. They tell
+    /// where the next row probably goes; the pages themselves tell whether this is still true. PostgreSQL frees them
+    /// when it processes an invalidation, which no access to pages does.
     pub fn recall<'i>(index: &'i Index) -> Option<&'i Self> {
         // SAFETY: the relation is open, and only `remember` writes to this memory.
         unsafe { (*index.as_ptr()).rd_amcache.cast::<Self>().as_ref() }
@@ -281,7 +281,7 @@ impl Meta {
         self.segment_count += 1;
     }
 
-    /// Returns the place of the merge whose output has this `number`.
+    /// Returns the place of the merge whose output has this `number`, or None if there is none.
     pub fn merge_to(&self, number: u64) -> Option<usize> {
         let mut merges = self.merges().iter();
         merges.position(|merge| merge.output.number == number)
@@ -337,7 +337,8 @@ impl Meta {
         }
     }
 
-    /// Records the parameters of a value. Returns whether they are new.
+    /// Records the parameters of a value. Returns whether this changed `self`: false if they are known, or too many
+    /// are.
     pub fn add_parameters(&mut self, parameters: &ValueParameters) -> bool {
         let count = self.parameters_count as usize;
         if count > MAX_PARAMETERS || self.parameters[..count].contains(parameters) {

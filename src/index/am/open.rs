@@ -18,8 +18,8 @@ impl Opened {
     /// Opens an index and its table with ACCESS SHARE locks.
     ///
     /// # Errors
-    /// ERROR `wrong_object_type` if it is not an index of this access method, `insufficient_privilege` unless the
-    /// caller owns it or is a member of pg_stat_scan_tables.
+    /// ERROR `wrong_object_type` if `oid` is not an index of this access method, `insufficient_privilege` unless the
+    /// caller owns the index or is a member of pg_stat_scan_tables.
     pub fn new(oid: pg_sys::Oid) -> Self {
         // SAFETY: looks a relation up in the catalog.
         let kind = unsafe { pg_sys::get_rel_relkind(oid) } as u8;
@@ -36,8 +36,8 @@ impl Opened {
         if build.map(|f| f as usize) != Some(build::build as *const () as usize) {
             reject(oid);
         }
-        // Its pages show how many rows there are, including those that row-level security hides.
-        // SAFETY: looks roles up in the catalog.
+        // The index's pages show how many rows there are, including rows that row-level security hides. SAFETY: looks
+        // roles up in the catalog.
         let may_read = owns(oid)
             || unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), STAT_SCAN_TABLES) };
         if !may_read {

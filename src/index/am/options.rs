@@ -23,8 +23,8 @@ pub unsafe extern "C-unwind" fn options(
     std::ptr::null_mut()
 }
 
-/// Implements `amvalidate`: a class either has the predicate, to compare values, or is for equality, with type
-/// `anyelement`.
+/// Implements `amvalidate`: a class is valid if it has the support function that compares values, or if it is for
+/// equality, with type `anyelement`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
     // PostgreSQL calls this with an existing class.

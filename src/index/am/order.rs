@@ -1,9 +1,9 @@
 //! Ordered scans: rows in the exact order of their distance from a query, nearest first.
 //!
 //! Candidates come from the keys: one that shares few keys is known to be far. A candidate is read from the table once
-//! no nearer row is left. If those read so far do not fit in work_mem, all others are read, too, and sorted. The
-//! remaining rows, the tail, are farther than the index's own bound. When the first of them is needed, all of them are
-//! read and sorted.
+//! no nearer row is left. If the rows read so far do not fit in work_mem, all other candidates are read, too, and
+//! sorted. The remaining rows, the tail, are farther than the index's own bound. When the first of them is needed, all
+//! of them are read and sorted.
 
 use super::candidates::{FoundRow, SearchCandidates};
 use super::fetch::Fetch;
@@ -24,8 +24,8 @@ use std::collections::{BinaryHeap, HashMap};
 /// When the row is returned, the operator itself decides between NULL and an error.
 const NONE: f64 = f64::INFINITY;
 
-/// Sorts rows, given by number or place, by distance. The keys are the bits of distances, which have the same order,
-/// because no distance is negative.
+/// A sort of rows, given by number or place, by distance. The keys are the bits of distances, which have the same
+/// order, because no distance is negative.
 struct RowSort {
     sort: PairSort,
     /// The row with the smallest distance, once all have been sorted.
@@ -50,7 +50,7 @@ impl RowSort {
         self
     }
 
-    /// Takes the row with the smallest distance.
+    /// Takes the row with the smallest distance, or returns None after the last row.
     fn take(&mut self) -> Option<(f64, u64)> {
         let after = self.sort.next();
         let after = after.map(|(bits, row)| (f64::from_bits(bits.value() as u64), row as u64));
@@ -77,8 +77,9 @@ pub struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// Begins with the candidates that `search` finds for the scan's condition. If keys cannot answer it, begins with
-    /// the candidates that `nearest` finds near the query, the center of `ball`. Calls `look` with the metapage first.
+    /// Begins with the candidates of `search`, which is for the scan's condition. If that is [`KeySearch::Everything`],
+    /// begins with the candidates of `nearest`, which is for rows near the center of `ball`. Calls `look` with the
+    /// metapage first.
     pub fn start(
         index: Index<'a>,
         keys: &RowKeys,
@@ -128,7 +129,8 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Returns the next row's place and its distance, or None for the distance if it has none.
+    /// Returns the next row's place and its distance, or None after the last row. The distance is None if the row has
+    /// none.
     ///
     /// # Safety
     /// `keys` and `conditions` belong to the scan for which this value was made.
@@ -167,7 +169,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Takes the nearest row that has been read, unless it is farther than `distance`.
+    /// Takes the nearest of the rows that have been read. Returns None if none of them is within `distance`.
     fn take_within(&mut self, distance: f64) -> Option<(f64, u64)> {
         if let Some(read) = &mut self.read {
             read.next.filter(|(nearest, _)| *nearest <= distance)?;
@@ -209,7 +211,8 @@ impl<'a> Ordered<'a> {
         Some((distance, rows::number_of(&entry.tid)))
     }
 
-    /// Reads all rows that are not candidates, and puts those within the scan's scope into `sort`.
+    /// Reads all rows that are not candidates, and puts the rows that [`RowKeys::is_within`] accepts for `conditions`
+    /// into `sort`.
     ///
     /// # Safety
     /// The same as for [`Self::next`].

@@ -39,7 +39,7 @@ const NEW_BLOCK: u32 = pg_sys::InvalidBlockNumber;
 #[repr(u16)]
 pub enum PageType {
     Meta = 1,
-    /// Keys of new rows. The page number is the number of its first row.
+    /// Keys of new rows. The page number is the number of the first row on the page.
     Log = 2,
     /// The log page to which rows are appended.
     Tail = 3,
@@ -57,7 +57,7 @@ pub enum PageType {
     Free = 9,
 }
 
-/// The special space.
+/// The special space of a page, which identifies it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Special {
@@ -189,8 +189,8 @@ impl<'a> Index<'a> {
         is_locked.then(|| Page::new(pinned))
     }
 
-    /// Returns the page, locked exclusively, of a block remembered from an earlier statement, or None if the file ends
-    /// before it now.
+    /// Returns the page of `block`, locked exclusively, or None if the file now ends before the block. The block was
+    /// remembered from an earlier statement.
     pub fn remembered(&self, block: u32) -> Option<Page<'a>> {
         // SAFETY: the relation is open.
         let pinned = match unsafe { recent::recall(self.relation, block) } {
@@ -201,8 +201,8 @@ impl<'a> Index<'a> {
         Some(pinned.lock(pg_sys::BUFFER_LOCK_EXCLUSIVE))
     }
 
-    /// Returns a pinned page that will be read soon. Prefetches its first cache lines, and those around `place`, which
-    /// ranges from 0 to 1.
+    /// Pins and returns the page of `block`, which will be read soon. Prefetches the page's first cache lines, and the
+    /// lines around `place`, which ranges from 0 to 1.
     pub fn pin(&self, block: u32, place: f32) -> Pinned<'a> {
         let pinned = self.pinned(block);
         pinned.prefetch(place);
@@ -389,7 +389,7 @@ impl<'a> Page<'a> {
         self.special().number
     }
 
-    /// Returns whether the page is the one that a reader looks for. If not, it has been reused.
+    /// Returns whether the page has this `kind` and `number`. If not, it has been reused.
     pub fn is(&self, kind: PageType, number: u64) -> bool {
         self.kind() == Some(kind) && self.number() == number
     }

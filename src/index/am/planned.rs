@@ -46,7 +46,7 @@ const UNLIKELY: f64 = 0.05;
 /// Number of pages read for the keys of levels, as a multiple of the pages on the way to one key.
 const TO_LEVELS: usize = 2;
 
-/// Minimum number of leaves read from each group but the largest. Recent sets of similar rows are there.
+/// Minimum number of leaves read from each group except the largest. These groups contain recent sets of similar rows.
 const LEAVES: usize = 2;
 
 /// The metapages read for a plan, and the counts made for it.
@@ -170,8 +170,8 @@ pub unsafe fn search(
 }
 
 /// Returns the estimated number of rows that match a condition on the index's column, given by the operator's
-/// `strategy` and right `operand`. Returns None if the keys do not find them, a page has been reused, or the table's
-/// pages have been read for another condition.
+/// `strategy` and right `operand`. Returns None if keys do not answer the condition, a page has been reused, or the
+/// table's pages have been read for another condition.
 ///
 /// # Safety
 /// The same as for [`search`]; the index's only column is of the operand's kind.
@@ -268,7 +268,8 @@ fn documents(
 }
 
 /// Estimates the number of rows that have as many of `keys` as `needed` requires, from the log and the largest groups
-/// of segments. The pages to read are divided in proportion to rows, but each part gets at least a few.
+/// of segments. Divides the pages to read in proportion to rows, but each part gets at least a few. Returns None if a
+/// page cannot be read.
 fn rows(
     index: &Index,
     meta: &Meta,

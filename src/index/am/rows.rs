@@ -1,5 +1,5 @@
 //! The row table: for every row of the index, in the order of insertion, its place in the heap and its size. The size
-//! is the number of its elements, all or a sample of which make keys, and its level.
+//! combines the number of the row's elements and the row's level. All elements, or a sample of them, make keys.
 //!
 //! Row numbers only grow. A row whose place is blank is dead, and stays dead. Pages of the table are found through a
 //! directory with two levels. The metapage lists the pages of the upper level.
@@ -118,11 +118,11 @@ pub fn put(image: &mut Image, row: u64, entry: &RowEntry) {
     image.put(place_of(row) * ENTRY_LEN, &entry.write());
 }
 
-/// Reads the row table. Directory pages never move, so their blocks are remembered.
+/// A reader of the row table. It remembers the block of a directory page, because directory pages never move.
 pub struct RowTable<'a> {
     pub index: Index<'a>,
     tops: [u32; TOPS],
-    /// The place and the block of a directory page.
+    /// The place and the block of the last directory page looked up.
     directory: Option<(u64, u32)>,
     /// The length of the heap in blocks, assumed to be a whole file until a greater block is found.
     table_blocks: u32,
@@ -162,8 +162,8 @@ impl<'a> RowTable<'a> {
         place_on(&self.index, &directory, PageType::RowsDirectory, page)
     }
 
-    /// Returns the result of [`Self::find`] for each of `pages`, which ascend. Looks into each directory page only
-    /// once.
+    /// Returns the result of [`Self::find`] for each of `pages`, which are in ascending order. Looks into each
+    /// directory page only once.
     fn find_all(&mut self, pages: &[u64]) -> Vec<Option<u32>> {
         let mut found = Vec::with_capacity(pages.len());
         for pages in pages.chunk_by(|a, b| a / FANOUT == b / FANOUT) {
@@ -176,7 +176,7 @@ impl<'a> RowTable<'a> {
         found
     }
 
-    /// Returns the block of the directory page that leads to page `page` of the table.
+    /// Returns the block of the directory page that leads to page `page` of the table, or None if there is none.
     fn directory_of(&mut self, page: u64) -> Option<u32> {
         let place = page / FANOUT;
         if let Some((_, block)) = self.directory.filter(|(known, _)| *known == place) {
@@ -209,8 +209,8 @@ impl<'a> RowTable<'a> {
     }
 
     /// Calls `look` with the position in `rows` and the entry of each of `rows` that is not known to be dead, in order.
-    /// `rows` ascend. The row's page is locked in the meantime. The storage is asked for all pages before the first is
-    /// waited for.
+    /// `rows` are in ascending order. The row's page is locked during the call. Requests all pages from storage before
+    /// it waits for the first.
     pub fn for_each_live(
         &mut self,
         rows: &[u64],
@@ -268,7 +268,7 @@ impl<'a> RowTable<'a> {
         true
     }
 
-    /// Returns the entry of a row, or None if it is blank.
+    /// Returns the entry of a row, or None if the row is blank or its page has been removed.
     ///
     /// # Errors
     /// See [`Self::ensure_in_table`].
@@ -278,8 +278,8 @@ impl<'a> RowTable<'a> {
         Some(entry)
     }
 
-    /// Returns the page at `place`, locked by `lock`. If the page is no longer there, looks for it once more: VACUUM
-    /// removes a page and the reference to it in one record.
+    /// Returns the page at `place`, locked by `lock`, or None if the directory does not list it. If the page is no
+    /// longer there, looks for it once more: VACUUM removes a page and the reference to it in one record.
     pub fn page_at(
         &mut self,
         place: u64,
@@ -312,7 +312,7 @@ pub fn ensure_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: 
     }
 }
 
-/// Adds a page of the table or of its directory, and the missing pages above it.
+/// Adds a page of the table or of its directory, and the missing pages above it. Returns the page, locked exclusively.
 fn add<'a>(
     index: &Index<'a>,
     meta_page: &mut Page,
@@ -342,7 +342,7 @@ fn add<'a>(
     page
 }
 
-/// Returns a page of the directory, locked exclusively. Adds the page if there is none.
+/// Returns page `number` of the directory level `kind`, locked exclusively. Adds the page if there is none.
 fn ensure<'a>(
     index: &Index<'a>,
     meta_page: &mut Page,
@@ -396,7 +396,8 @@ fn put_block(image: &mut Image, place: u64, block: u32) {
     image.put(place as usize * size_of::<u32>(), &block.to_ne_bytes());
 }
 
-/// Returns the block that the directory page `parent` lists for page `below` of the next lower level.
+/// Returns the block that the directory page `parent` lists for page `below` of the next lower level, or None if it
+/// lists none.
 fn place_on(index: &Index, parent: &Page, kind: PageType, below: u64) -> Option<u32> {
     ensure_directory(index, parent, kind, below / FANOUT);
     Some(block_at(parent, below % FANOUT)).filter(|block| *block != NO_BLOCK)
