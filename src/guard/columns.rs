@@ -160,7 +160,7 @@ impl GuardColumns {
     }
 
     /// Returns a row's key as text, for programs: the guard's key or, if it has none, the only column of the primary
-    /// key. Returns None for a key that does not belong to the primary key, or if there is none.
+    /// key. Returns None for a key that is NULL or does not belong to the primary key, or if there is no primary key.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -180,7 +180,8 @@ impl GuardColumns {
         ColumnType::of(table.oid(), self.key.expect("the guard has a key"))
     }
 
-    /// Returns the value that identifies a row in notes and exceptions, or None for NULL.
+    /// Returns the value that identifies a row in notes and exceptions. Returns None if it is NULL, or if the guard has
+    /// no key.
     ///
     /// # Safety
     /// The slot holds a row of the table.

@@ -11,7 +11,7 @@ pub struct SimilarRow<'t> {
     pub table: &'t SearchedTable,
     pub slot: *mut pg_sys::TupleTableSlot,
     pub similarity: Similarity,
-    /// The transaction in progress that inserted it or is deleting it.
+    /// The transaction in progress, if any, that inserted the row or is deleting it.
     pub pending: Option<Pending>,
 }
 
@@ -48,7 +48,7 @@ impl EarlierRow {
         is_there.then_some((searched, slot))
     }
 
-    /// Locks the row FOR SHARE. Returns whether it is unchanged since it was found.
+    /// Locks the row FOR SHARE, unless it is our own. Returns whether it is unchanged since it was found.
     ///
     /// # Safety
     /// The same as for [`Self::fetch`].

@@ -52,9 +52,9 @@ impl Passing<'_> {
         duplicate.or(companion)
     }
 
-    /// Compares the rows with those added since the last round, by searching for the fewer of the two among the others.
-    /// Opens the rows that are similar to an added one, because these must be compared with all others again. Returns
-    /// whether there are any.
+    /// Compares the rows that have to pass with the rows added since the last round, by searching for the smaller set
+    /// in the larger one. Opens the rows that are similar to an added one, because these must be compared with all
+    /// others again. Returns whether it has opened any.
     ///
     /// # Safety
     /// The same as for [`pass`](crate::guard::passing::pass).
@@ -104,7 +104,8 @@ impl Passing<'_> {
         has_found
     }
 
-    /// Calls `work` with the row at place `number` and its newest version, if that can be near others.
+    /// Calls `work` with the row at place `number` and its newest version. Does nothing if another guard checks the
+    /// row, or if it is gone or cannot be near others.
     ///
     /// # Safety
     /// The same as for [`pass`](crate::guard::passing::pass).
@@ -156,9 +157,9 @@ impl Passing<'_> {
         }
     }
 
-    /// Returns whether `similar` counts now. If it depends on a transaction in progress, it may count later. It does
-    /// not count if the pair is an exception, or if the `old` version of our row was near it, because an UPDATE may
-    /// keep a near pair.
+    /// Returns whether `similar` counts now. If it depends on a transaction in progress, it may count later, and
+    /// `attempt` meets that transaction. It does not count if the pair is an exception, or if the `old` version of our
+    /// row was near it, because an UPDATE may keep a near pair.
     ///
     /// # Safety
     /// The same as for [`pass`](crate::guard::passing::pass).

@@ -40,8 +40,8 @@ use crate::pg::prelude::*;
 use crate::pg::value::in_memory_of_its_own;
 
 impl Passing<'_> {
-    /// Locks the earlier rows that `rows` will be noted with. Returns whether all are unchanged since they were found,
-    /// and opens those of `rows` for which one is not.
+    /// Locks the earlier rows that `rows` will be noted with. Returns whether all earlier rows are unchanged since they
+    /// were found. Opens each of `rows` with a changed earlier row.
     ///
     /// # Safety
     /// The statement wrote the rows at the places.

@@ -122,7 +122,7 @@ impl GuardOptions {
         options
     }
 
-    /// Returns the notes table, which the condition of `trigger` names first.
+    /// Returns the notes table, which the condition of `trigger` names first, or None for a guard without notes.
     ///
     /// # Safety
     /// The trigger is one of an open table.

@@ -56,7 +56,8 @@ fn columns_of_notes(key: ColumnType) -> [CreatedColumn; 4] {
     .map(|(name, type_)| CreatedColumn::new(name, type_, true))
 }
 
-/// Returns the description of a table that serves `served`.
+/// Returns the description of a table with these `columns` and `key`, and with the owner and the persistence of
+/// `served`.
 pub fn created<'c>(
     served: &Relation,
     columns: &'c [CreatedColumn],
@@ -134,8 +135,8 @@ impl PairTable {
         }
     }
 
-    /// Calls `work` with the rights of the table's owner. Disables sequential scans, because plans may date from when
-    /// the table was empty.
+    /// Calls `work` with the rights of the table's owner, and returns its result. Disables sequential scans, because
+    /// plans may date from when the table was empty.
     pub fn as_owner<R>(&self, work: impl FnOnce(&Connection) -> R) -> R {
         let rights = OwnerRights::assume(self.table.relation().owner());
         rights.set(c"enable_seqscan", c"off");
@@ -146,7 +147,7 @@ impl PairTable {
         result
     }
 
-    /// Returns whether the table has `pair`, in either order. Reads what is committed now.
+    /// Returns whether the table has `pair`, in either order. Reads the rows committed by now.
     pub fn has_pair(&self, pair: [pg_sys::Datum; 2]) -> bool {
         let find = format!("SELECT FROM {} WHERE {}", self.name, self.is_pair());
         self.as_owner(|connection| self.run(connection, &find, &pair) > 0)

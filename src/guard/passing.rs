@@ -114,11 +114,11 @@ pub struct Passing<'p> {
     pub sources: Vec<Source>,
     /// The rows that have to pass: the place of the newest version and the place number, sorted.
     pub order: Vec<(RowPlace, usize)>,
-    /// The time span of rows that can be near them.
+    /// The time span of rows that can be near the rows of `order`.
     reach: Span,
-    /// The tables that can contain rows near them.
+    /// The tables that can contain rows near the rows of `order`.
     pub tables: Vec<SearchedTable>,
-    /// The partitioned tables above them, each with its partitions at the time of listing.
+    /// The partitioned tables above `tables`, each with its partitions at the time of listing.
     partitioned: Vec<(Relation, Vec<pg_sys::Oid>)>,
 }
 
@@ -129,7 +129,7 @@ pub struct RowState {
     pub is_open: bool,
     /// True if the row is similar to a row of a transaction in progress.
     has_met_pending: bool,
-    /// The earlier rows that it is noted with, most similar first.
+    /// The earlier rows that the row is noted with, most similar first.
     pub earlier: Vec<EarlierRow>,
 }
 
@@ -325,8 +325,8 @@ impl<'p> Passing<'p> {
     }
 
     /// Compares open rows with all others, and all rows with those added in the meantime, until few are added. Then
-    /// makes the last look, with the gate closed. Returns whether the rows have passed. If not, another attempt may
-    /// succeed once [`Attempt::wait`], if set, has ended.
+    /// makes the last look, with the gate closed. Returns whether the rows have passed, or a rejection. If they have
+    /// not passed, another attempt may succeed once [`Attempt::wait`], if set, has ended.
     ///
     /// # Safety
     /// The same as for [`pass`].
@@ -366,7 +366,7 @@ impl<'p> Passing<'p> {
         Ok(passes)
     }
 
-    /// Returns whether the rows pass. The caller has closed the gate.
+    /// Makes the last look, and returns whether the rows pass. The caller has closed the gate.
     ///
     /// # Safety
     /// The same as for [`pass`].

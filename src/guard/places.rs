@@ -26,7 +26,7 @@ use std::sync::Once;
 /// A statement in progress.
 struct Frame {
     subtransaction: pg_sys::SubTransactionId,
-    /// Its rows, in the order in which triggers fired.
+    /// The statement's rows, in the order in which triggers fired.
     places: Vec<Place>,
 }
 

@@ -117,10 +117,10 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     arguments
 }
 
-/// Creates the main trigger, which checks rows, with the caller's rights, and returns its name. Its condition contains
-/// the columns, the condition for rows, and the tables of notes and exceptions, so that it follows renames. Also
-/// creates triggers that help it: one announces before an INSERT that the transaction will pass. With notes, others
-/// remove the notes of deleted rows and of excepted pairs.
+/// Creates the main trigger, which checks rows, with the caller's rights, and returns its name. The trigger's condition
+/// contains the columns, the condition for rows, and the tables of notes and exceptions, so that the trigger follows
+/// renames. Also creates triggers that help it: one announces before an INSERT that the transaction will pass. With
+/// notes, others remove the notes of deleted rows and of excepted pairs.
 ///
 /// # Safety
 /// `call` is a call to `near_dup_protect`.
@@ -197,7 +197,7 @@ unsafe fn create_triggers(
 struct GuardTrigger {
     name: String,
     is_main: bool,
-    /// The tables that its condition names. If the guard has notes, these come first.
+    /// The tables that the trigger's condition names. If the guard has notes, their table comes first.
     named: Vec<pg_sys::Oid>,
 }
 

@@ -19,7 +19,7 @@ pub struct Place {
     pub trigger: pg_sys::Oid,
     /// The version that was written, None if the row was deleted.
     pub new: Option<Tid>,
-    /// The version that was replaced or deleted.
+    /// The version that was replaced or deleted, None if the row was inserted.
     pub old: Option<Tid>,
 }
 
@@ -34,9 +34,9 @@ pub struct Source {
 /// A row and the version that it replaced.
 pub struct Row<'r> {
     pub source: &'r Source,
-    /// Its newest version. Triggers may have changed the row after its own trigger fired.
+    /// The row's newest version. Triggers may have changed the row after its own trigger fired.
     pub slot: *mut pg_sys::TupleTableSlot,
-    /// The version that an UPDATE replaced.
+    /// The version that an UPDATE replaced, if any.
     pub old: Option<*mut pg_sys::TupleTableSlot>,
     /// True if an index entry leads to a version with the values of the newest one.
     pub is_indexed: bool,
@@ -65,7 +65,7 @@ impl Source {
     }
 
     /// Returns the row version at `tid`, visible or not, or None if it does not exist. The table cannot have been
-    /// rewritten since then: the statement has it open, or pending triggers forbid it.
+    /// rewritten since the trigger fired: the statement has it open, or pending triggers forbid it.
     ///
     /// # Safety
     /// The same as for [`Self::with_row`].
@@ -82,7 +82,7 @@ pub struct RowVersion<'a> {
     columns: &'a GuardColumns,
     slot: *mut pg_sys::TupleTableSlot,
     pub ball: pg_sys::Datum,
-    /// The time span of rows that can be near it.
+    /// The time span of rows that can be near this version.
     pub span: Span,
 }
 
@@ -139,8 +139,8 @@ impl<'a> RowVersion<'a> {
         unsafe { get(self.slot, self.columns.scope[place].number) }
     }
 
-    /// Returns the similarity of the row in `other`, or None if it is not near: below the bound, in a different scope,
-    /// outside the window, or not satisfying the condition.
+    /// Returns the similarity of this version and the row in `other`, or None if they are not near: below the bound, in
+    /// a different scope, outside the window, or not satisfying the condition.
     ///
     /// # Safety
     /// `other` holds a row of a table with `columns`.

@@ -102,8 +102,8 @@ impl SearchedTable {
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, Option<Pending>) -> bool,
     ) {
         // A row that is updated during the search can be missed: its old version is dead when it is visited, and its
-        // new one was added to the index after the search. So a dead row is followed by a search of the rows added
-        // since.
+        // new one was added to the index after the search. So if a candidate is dead, the rows added since that search
+        // began are searched, too.
         let mut dirty = pg_sys::SnapshotData {
             snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
             ..Default::default()

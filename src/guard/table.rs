@@ -25,7 +25,7 @@ pub struct SearchedTable {
     pub table: Relation,
     /// The partitioned tables that it belongs to, the root first.
     ancestors: Vec<pg_sys::Oid>,
-    /// The time span of its rows.
+    /// A time span that contains the times of the table's rows.
     pub span: Span,
     pub columns: GuardColumns,
     /// An index that finds all rows within the bound.
@@ -68,12 +68,12 @@ impl Rule {
         }
     }
 
-    /// Returns the tables under `root` that can contain rows of `span`, and the partitioned tables above them. Each of
-    /// the former has a usable index that begins with at least `scope` scope columns.
+    /// Returns the tables under `root` that can contain rows of `span`, and the partitioned tables above them. Each
+    /// table has a usable index that begins with at least `scope` scope columns.
     ///
     /// # Errors
-    /// `wrong_object_type` for a foreign table, `object_not_in_prerequisite_state` for one without such an index, with
-    /// a HINT that serves all partitions, and the errors of [`GuardColumns::of`]. Messages name `caller`.
+    /// `wrong_object_type` for a foreign table, `object_not_in_prerequisite_state` for a table without such an index,
+    /// with a HINT that serves all partitions, and the errors of [`GuardColumns::of`]. Messages name `caller`.
     pub fn tables(&self, root: pg_sys::Oid, span: Span, caller: &str, scope: usize) -> Tables {
         let mut found = (Vec::new(), Vec::new());
         let mut waiting = vec![(root, Span::ALWAYS, Vec::new())];
@@ -117,8 +117,8 @@ impl Rule {
         found
     }
 
-    /// Returns the index that finds all rows within the bound, with the places of the scope columns before its value.
-    /// If there are several, returns the first of those with the most scope columns.
+    /// Returns the index that finds all rows within the bound, with the places of the scope columns before its value,
+    /// or None if there is none. Of several, returns the first one with the most scope columns.
     fn usable_index(
         &self,
         table: &Relation,

@@ -40,7 +40,7 @@ impl Span {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// Returns the smallest span that contains both.
+    /// Returns the smallest span that contains both spans.
     pub fn with(self, other: Self) -> Self {
         Self {
             first: self.first.min(other.first),
@@ -80,7 +80,7 @@ impl Window {
         })
     }
 
-    /// Returns whether the row in `slot` is in `span`.
+    /// Returns whether the time of the row in `slot` is in `span`.
     ///
     /// # Safety
     /// The same as for [`Self::around`].
@@ -98,7 +98,7 @@ impl Window {
         (![i64::MIN, i64::MAX].contains(&moment)).then_some(moment)
     }
 
-    /// Returns whether `table` is partitioned by ranges of this column alone, in the order of time.
+    /// Returns whether `table` is partitioned by ranges of the window's column alone, in the order of time.
     ///
     /// # Safety
     /// The window belongs to the table.

@@ -68,8 +68,8 @@ impl Within<'_> {
         }
     }
 
-    /// Returns the result of the operator for the distance between `value` and the center, or None if it would fail
-    /// because they are not comparable, and for sets and documents.
+    /// Returns the result of the distance operator for `value` and the center. Returns None for sets and documents, and
+    /// for values not comparable with the center, for which the operator fails.
     ///
     /// # Safety
     /// `value` is of the center's type.

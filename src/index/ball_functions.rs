@@ -65,7 +65,7 @@ fn set_ball(elements: Bigints<'_>, threshold: f64) -> NewBall {
 }
 
 /// Returns whether the signature is in the ball. Returns false if the signature is empty or was made with other
-/// parameters, unless the ball contains [`EVERYTHING`], and for a ball of another kind.
+/// parameters, unless the ball's threshold is [`EVERYTHING`], and for a ball of another kind.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_within")]
 pub fn minhash_in_ball(m: StoredSignature<'_>, ball: Ball<'_>) -> bool {
     let Within::Signature(center, threshold) = ball.read() else {
@@ -149,7 +149,8 @@ pub fn document_contained(part: Text<'_>, whole: Ball<'_>) -> bool {
     compare(&part, &whole, is_contained)
 }
 
-/// Returns whether `is_near` accepts the sets of a document and of the ball's center, and the ball's threshold.
+/// Returns whether `is_near` accepts the shingle sets of `doc` and of the ball's center, with the ball's threshold.
+/// Returns false for a ball of another kind.
 fn compare(doc: &[u8], ball: &Ball<'_>, is_near: fn(&[i64], &[i64], f64) -> bool) -> bool {
     let Within::Document(center) = ball.read() else {
         return false;

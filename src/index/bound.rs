@@ -1,4 +1,4 @@
-//! The bound of a search, of each kind of similarity.
+//! The bound of a ball, for each kind of similarity.
 
 use neardup::shingle::Shingling;
 

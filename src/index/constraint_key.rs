@@ -2,8 +2,8 @@
 //! be. Keys are made by expressions and, like pg_trgm's `gtrgm`, never stored in a table, so their text form can be
 //! short: a violation prints two of them.
 //!
-//! A key consists of the ball of everything within its bound, its label, and the label's length in one byte. If it has
-//! a label, an expression over the row such as its id, a violation prints only that.
+//! A key consists of the ball of everything within its bound, its label, and the label's length in one byte. If a key
+//! has a label, such as the row's id, a violation prints only the label.
 
 use crate::index::ball::{self, NewBall, Within, corrupt};
 use crate::minhash::datum::StoredSignature;
@@ -80,7 +80,7 @@ impl NewConstraintKey {
 /// Returns the key for an exclusion constraint that rejects signatures with a similarity of at least `threshold`. A
 /// violation prints the key as `label`.
 ///
-/// Not STRICT, because rows without a label must be compared, too.
+/// Not STRICT, because rows without a label must be compared, too. Returns NULL if another argument is NULL.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.

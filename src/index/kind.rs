@@ -70,8 +70,8 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Returns the meaning of the operator with this `function`, whatever its name and schema. Returns None if it is
-    /// not one of ours. PostgreSQL inlines the functions of operators with the ball on the left.
+    /// Returns the kind and strategy of the operator with this `function`, whatever its name and schema. Returns None
+    /// if it is not one of ours. PostgreSQL inlines the functions of operators with the ball on the left.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
         use Kind::{Containing, ContainingDocuments, Documents, Hamming, Minhash, Resembling};
         let ours: [(CFunction, Kind, u16); 8] = [
@@ -143,8 +143,8 @@ impl Kind {
         }
     }
 
-    /// Returns the operator that takes argument `argument` of [`Self::predicate`] on the left, and its strategy. The
-    /// predicate is symmetric except for containment, which is of the first argument in the second.
+    /// Returns the operator that takes argument `argument` of [`Self::predicate`] on the left, and its strategy. All
+    /// predicates are symmetric except those of containment, which is of the first argument in the second.
     pub fn operator(self, argument: usize) -> (&'static CStr, u16) {
         match (self, argument) {
             (Self::Minhash | Self::Hamming, _) => (c"<@", CONTAINED),
@@ -160,7 +160,7 @@ impl Kind {
         Self::of_address(&address_of(function))
     }
 
-    /// Returns the kind whose predicate is at `address`.
+    /// Returns the kind whose predicate is at `address`, or None if there is none.
     pub fn of_address(address: &pg_sys::PGFunction) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|kind| is_at(address, kind.predicate().1))
@@ -288,7 +288,8 @@ impl Kind {
     }
 
     /// Returns a call to the function `name` of the extension, or its result if it is constant. The first of `args` is
-    /// a value, the others are its bound and the like. `function` belongs to the extension.
+    /// a value, the others are its bound and the arguments after the bound. `function` belongs to the extension.
+    /// Returns None if there is no such function.
     ///
     /// # Safety
     /// The same as for [`Self::containment`].

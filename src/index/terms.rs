@@ -17,7 +17,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Returns the terms of `kind`, or None if it does not take the arguments `cut` after the bound.
+    /// Returns the terms of `kind`, or None if `kind` does not take the arguments `cut` after the bound.
     pub fn new(kind: Kind, bound: *mut pg_sys::Node, cut: &[*mut pg_sys::Node]) -> Option<Self> {
         let cut = match (kind.cut_types().len(), cut) {
             (0, []) => None,

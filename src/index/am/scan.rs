@@ -56,14 +56,14 @@ struct Left<'a> {
     conflicts: Option<Conflicts>,
 }
 
-/// Decides which rows conflict with a constraint, using separate memory for each row.
+/// A test of which rows conflict with a constraint. It uses separate memory for each row.
 struct Conflicts {
     fetch: Fetch,
     decide: Box<dyn Fn(pg_sys::Datum) -> bool>,
 }
 
 impl Left<'_> {
-    /// Returns the place of the next row.
+    /// Returns the place of the next row, or None after the last row.
     fn next(&mut self, row_keys: &RowKeys) -> Option<pg_sys::ItemPointerData> {
         loop {
             if self.tids.is_empty() && !self.fill() {
@@ -98,7 +98,8 @@ impl Left<'_> {
         true
     }
 
-    /// Asks the storage for the rows that will be returned next, unless PostgreSQL does that itself.
+    /// Requests the blocks of the rows that will be returned next from storage. Does nothing in a bitmap scan, where
+    /// PostgreSQL does this itself.
     fn ask_ahead(&self) {
         let block = |tid: &pg_sys::ItemPointerData| rows::block_of(tid);
         let same = |a: &pg_sys::ItemPointerData, b: &pg_sys::ItemPointerData| block(a) == block(b);
@@ -248,7 +249,7 @@ unsafe fn conditions(scan: &mut pg_sys::IndexScanDescData) -> &mut [pg_sys::Scan
     }
 }
 
-/// Finds the rows that a scan will return.
+/// Finds the candidates of a scan, and returns the rows still to be returned.
 ///
 /// # Safety
 /// `scan` was made by [`begin_scan`], and its keys and orders are set.

@@ -1,4 +1,4 @@
-//! Reading the pages of segments, and grouping segments that are searched as one.
+//! Reads the pages of segments, and groups segments that are searched as one.
 
 use super::ahead::PageReader;
 use super::meta::{Meta, StoredMerge};
@@ -67,7 +67,7 @@ impl RowSizes for SearchPages<'_> {
     }
 }
 
-/// Returns the groups of an index, in descending order of rows.
+/// Returns the groups of segments of an index, in descending order of their numbers of rows.
 pub fn by_size<'m>(index: &Index, meta: &'m Meta) -> Vec<SegmentGroup<'m>> {
     let mut groups = groups(index, meta);
     groups.sort_unstable_by(|a, b| b.rows().total_cmp(&a.rows()));
@@ -79,7 +79,8 @@ pub fn rows_of(groups: &[SegmentGroup]) -> f64 {
     groups.iter().map(SegmentGroup::rows).sum()
 }
 
-/// Returns the groups of an index, from the newest to the oldest.
+/// Returns the groups of segments of an index, from the newest to the oldest. A group is the inputs of a merge, or one
+/// other segment.
 pub fn groups<'m>(index: &Index, meta: &'m Meta) -> Vec<SegmentGroup<'m>> {
     let segments = meta.segments();
     let mut output_of = vec![None; segments.len()];

@@ -14,8 +14,8 @@ use pgrx::prelude::*;
 /// Implements `near_dup_index_stats(index)`. Reads the row table.
 ///
 /// # Errors
-/// `wrong_object_type` if it is not a neardup index, `insufficient_privilege` unless the caller owns it or is a member
-/// of pg_stat_scan_tables.
+/// `wrong_object_type` if the relation is not a neardup index, `insufficient_privilege` unless the caller owns the
+/// index or is a member of pg_stat_scan_tables.
 #[pg_extern(sql = false)]
 fn near_dup_index_stats(call: Call) {
     let opened = Opened::new(call.oid(0, "index"));

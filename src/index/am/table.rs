@@ -25,7 +25,7 @@ pub struct TableScan {
     pub scan: pg_sys::TableScanDesc,
 }
 
-/// Approximate bytes of the keys of a document.
+/// Approximate length of the keys of a document, in bytes.
 const KEYS_LEN: usize = 1 << 9;
 
 /// A row whose document is being signed.

@@ -49,7 +49,7 @@ unsafe fn or_new(stats: *mut pg_sys::IndexBulkDeleteResult) -> *mut pg_sys::Inde
     }
 }
 
-/// Blanks the dead rows. Returns how many rows are live, and how many were blanked.
+/// Blanks the rows for which `is_dead` returns true. Returns how many rows are live, and how many were blanked.
 fn blank_rows(
     index: &Index,
     mut is_dead: impl FnMut(&mut pg_sys::ItemPointerData) -> bool,
@@ -123,8 +123,8 @@ pub unsafe extern "C-unwind" fn cleanup(
     stats
 }
 
-/// The live and the dead rows of a range. Each bit stands for one row or several adjacent ones, and is set if any is
-/// live.
+/// The live and the dead rows of a range. Each bit stands for `rows_per_bit` adjacent rows, and is set if any of them
+/// is live.
 pub struct Dead {
     lo: u64,
     rows_per_bit: u64,
@@ -132,8 +132,8 @@ pub struct Dead {
 }
 
 impl Dead {
-    /// Reads the row table for the rows of `segment`, and returns how many live ones have keys. Uses at most
-    /// maintenance_work_mem, so in a very large range only groups of dead rows are known.
+    /// Reads the rows of `segment` from the row table. Returns which of them are live, and how many live rows have
+    /// keys. Uses at most maintenance_work_mem, so in a very large segment only groups of dead rows are known.
     pub fn read(index: &Index, meta: &Meta, segment: &Segment) -> (Self, u64) {
         // SAFETY: reads a setting of the backend.
         let most_bits = unsafe { pg_sys::maintenance_work_mem } as u64 * 1024 * 8;
@@ -203,7 +203,8 @@ fn tidy(index: &Index) {
     }
 }
 
-/// Begins a merge that inserting sessions leave to VACUUM, unless `inputs` are already being merged.
+/// Begins a merge of `inputs` that inserting sessions leave to VACUUM. Does nothing if `inputs` have changed or are
+/// already being merged, or if there are [`MAX_MERGES`] merges.
 fn begin(index: &Index, inputs: &[Segment]) {
     let merging = Merging::wait(index);
     let meta = Meta::read(index);
@@ -290,8 +291,8 @@ fn reclaim_pages(index: &Index, blocks: &[u32]) {
     meta::release(index, &orphans);
 }
 
-/// Returns whether nothing refers to a page that is not free. This is also true for the pages of a segment that is
-/// being written, unless the caller keeps others from writing segments.
+/// Returns whether `page` is an orphan: not free, and nothing refers to it. Pages of a segment being written look like
+/// orphans, so callers must check again while they keep others from writing segments.
 fn is_orphan(page: &Page, meta: &Meta) -> bool {
     let number = page.number();
     let is_used = match page.kind() {

@@ -1,8 +1,8 @@
 //! The operator class `near_dup_key_ops`: `%` between constraint keys, for exclusion constraints and for
 //! lookups through their indexes.
 //!
-//! It has the keys of `minhash_ops`, `hamming_ops` or `text_ops` for the bound stated in the index's expression, which
-//! is the same for every row.
+//! The class has the keys of `minhash_ops`, `hamming_ops` or `text_ops` for the bound stated in the index's expression,
+//! which is the same for every row.
 
 use super::{
     ComparedClass, DocumentClass, HammingClass, IndexColumn, KeySearch, Keyed, MinhashClass,

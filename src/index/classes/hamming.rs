@@ -44,7 +44,7 @@ impl HammingClass {
         self.blocks.occurrence(distance as usize)
     }
 
-    /// Appends the keys of `bits` to `keys`, and returns its parameters.
+    /// Appends the keys of `bits` to `keys`, and returns the parameters of `bits`.
     fn push_keys(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.blocks.block_hashes(bits).map(shorten));
         parameters(bits.len())

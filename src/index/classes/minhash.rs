@@ -42,7 +42,7 @@ impl MinhashClass {
         Bands::for_threshold(slots, u32::from(header.slot_bits), self.threshold)
     }
 
-    /// Returns the unshortened keys of a signature, one per band, or none if it is empty.
+    /// Returns the unshortened keys of a signature, one per band. Returns an empty list for an empty signature.
     fn hashes(&self, signature: &Signature<'_>) -> Vec<u64> {
         band_hashes(signature, &self.bands(&signature.header)).collect()
     }
@@ -54,8 +54,8 @@ impl MinhashClass {
             .occurrence(u32::from(header.slot_bits), threshold)
     }
 
-    /// Returns whether lookups at `threshold` find everything by the keys: lookups for signatures with `header` or, if
-    /// it is None, for any signature. A threshold that is lower only by rounding is reached by the same numbers of
+    /// Returns whether keys find every match at `threshold`: for a query with `header` or, if that is None, for every
+    /// query. They also do so for a threshold that is lower only by rounding: it is reached by the same numbers of
     /// equal slots.
     pub fn serves(&self, header: Option<&Header>, threshold: f64) -> bool {
         threshold >= self.threshold
@@ -65,7 +65,7 @@ impl MinhashClass {
             }
     }
 
-    /// Appends the keys of `signature` to `keys`, and returns its parameters.
+    /// Appends the keys of `signature` to `keys`, and returns the signature's parameters.
     fn push_keys(&self, signature: &Signature<'_>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.hashes(signature).into_iter().map(shorten));
         signature.header.parameters()

@@ -49,8 +49,8 @@ fn shorten(hash: u64) -> u32 {
 }
 
 impl KeySearch {
-    /// Returns the search for rows that share as many of `keys`, the keys of bands, as `occurrence` requires. Without
-    /// `occurrence`, the index reads all rows.
+    /// Returns the search for rows that share as many of `keys`, the keys of bands, as `occurrence` requires, or
+    /// [`Self::Everything`] without `occurrence`.
     fn of(keys: impl IntoIterator<Item = u64>, occurrence: Option<Occurrence>) -> Self {
         match occurrence {
             None => Self::Everything,
@@ -73,8 +73,8 @@ impl KeySearch {
 
 /// The operator class of a compared column, with the column's options.
 pub trait ComparedClass {
-    /// Appends the keys of `value` to `keys`. Returns its parameters, and its size unless that is the number of keys.
-    /// Keys are compared by position or as sets, depending on the [`Needed`] of a search.
+    /// Appends the keys of `value` to `keys`. Returns the value's parameters, and its size unless that is the number of
+    /// keys. Keys are compared by position or as sets, depending on the [`Needed`] of a search.
     ///
     /// # Safety
     /// `value` is a datum of the class's type.
@@ -86,7 +86,7 @@ pub trait ComparedClass {
         None
     }
 
-    /// Returns this class if it is that of documents, whose keys can be made on any thread.
+    /// Returns this class if it is [`DocumentClass`], whose keys can be made on any thread, or None.
     fn documents(&self) -> Option<DocumentClass> {
         None
     }
@@ -121,8 +121,8 @@ pub trait ComparedClass {
         None
     }
 
-    /// Returns the minimum distance from `center` of values that share `shared` of its keys. It never exceeds the result
-    /// of the distance operator.
+    /// Returns the minimum distance from `center` of values that share `shared` of the center's keys. The minimum never
+    /// exceeds the result of the distance operator.
     fn least_distance(&self, _center: &Within<'_>, _shared: usize) -> f64 {
         0.0
     }
@@ -157,5 +157,5 @@ pub const CONTAINS: u16 = 5;
 /// The strategy of `<%>`, and of `<@` for documents.
 pub const RESEMBLES: u16 = 6;
 
-/// The number of strategies. Strategy 2 is the distance, FOR ORDER BY; strategy 3 is `%`.
+/// The number of strategies. Strategy 2 is the distance, for ORDER BY; strategy 3 is `%`.
 pub const STRATEGIES: u16 = RESEMBLES;

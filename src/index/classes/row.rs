@@ -43,8 +43,8 @@ impl RowKeys {
         Self { scope, class }
     }
 
-    /// Appends the keys of a row to `keys`. Returns the parameters of its compared value, or None if that is NULL, and
-    /// its size. A row with NULL in a scope column has no keys, because NULL equals nothing.
+    /// Appends the keys of a row to `keys`. Returns the parameters of the row's compared value, or None if that is
+    /// NULL, and the row's size. A row with NULL in a scope column has no keys, because NULL equals nothing.
     ///
     /// # Safety
     /// `values` and `is_null` hold a row, with one element per column of the index.
@@ -73,7 +73,7 @@ impl RowKeys {
         (Some(parameters), size)
     }
 
-    /// Returns the class of the compared column if it is the class of documents.
+    /// Returns the class of the compared column if it is the class of documents, otherwise None.
     pub fn documents(&self) -> Option<DocumentClass> {
         self.class.documents()
     }
@@ -104,8 +104,9 @@ impl RowKeys {
         (values, std::slice::from_raw_parts(is_null, columns))
     }
 
-    /// Returns the search for `conditions`, and the parameters of its query. Uses the most selective condition on the
-    /// compared column, within the scope that `conditions` name. All other conditions are rechecked.
+    /// Returns the search for `conditions`, and the parameters of its query, or None if it has no query. Uses the most
+    /// selective condition on the compared column, within the scope that `conditions` name. All other conditions are
+    /// rechecked.
     ///
     /// # Safety
     /// `conditions` are the keys of a scan of the index.
@@ -171,7 +172,7 @@ impl RowKeys {
         Some((ball, self.search_within(search, conditions)))
     }
 
-    /// Returns the minimum distance from `center` of rows that share `shared` of its keys.
+    /// Returns the minimum distance from `center` of rows that share `shared` of the center's keys.
     pub fn least_distance(&self, center: &Within<'_>, shared: usize) -> f64 {
         self.class.least_distance(center, shared)
     }
@@ -244,7 +245,7 @@ impl RowKeys {
         }
     }
 
-    /// Replaces the keys of a value with the keys that it has within `scope`.
+    /// Replaces `keys`, the keys of a value, with the value's keys within `scope`.
     pub fn within(&self, scope: Scope, keys: &mut [u32]) {
         if !self.scope.is_empty() {
             keys.iter_mut().for_each(|key| *key = scope.key(*key));

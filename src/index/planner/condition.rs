@@ -43,8 +43,8 @@ enum Form {
     },
 }
 
-/// Returns the kind that `function` measures, and whether it is a distance: None for sets and documents, whose bounds
-/// must be constant. Returns None for any other function.
+/// Returns the kind that `function` measures, and whether it measures a distance. This flag is None for sets and
+/// documents, whose bounds must be constant. Returns None for any other function.
 fn measure(function: pg_sys::Oid) -> Option<(Kind, Option<bool>)> {
     use Kind::{Containing, ContainingDocuments, Documents, Hamming, Minhash, Resembling};
     let (near, far) = (Some(false), Some(true));
@@ -195,9 +195,9 @@ impl NearCondition {
         }
     }
 
-    /// Returns the condition `column <@ ball(center, bound)`, or the like for sets, that follows from a comparison.
-    /// `column` is the position in `values` of the value on the left. Returns None if the comparison allows everything
-    /// or nothing, and for calls, which [`super::support`] handles.
+    /// Returns the condition between the column and a ball, such as `column <@ ball(center, bound)`, that follows from
+    /// a comparison. `column` is the position in `values` of the value on the left. Returns None if the comparison
+    /// allows everything or nothing, and for calls, which [`super::support`] handles.
     ///
     /// # Safety
     /// The planner's structures are valid.

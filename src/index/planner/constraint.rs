@@ -11,8 +11,8 @@ use crate::pg::catalog::operator_beside;
 use crate::pg::nodes::{self, constant, elements};
 use pgrx::{PgList, pg_sys};
 
-/// Returns the condition `key % key` that follows from `near`, if its bound is constant, for an index with constraint
-/// keys of the value at position `column`.
+/// Returns the condition `key % key` that follows from `near`, for an `index` on constraint keys of the value at
+/// position `column`. Returns None unless the bound of `near` is constant and within the bound of these keys.
 ///
 /// # Safety
 /// The planner's structures are valid.
@@ -51,9 +51,9 @@ pub unsafe fn of_key(
     Some(nodes::new_condition(operator, expression, query))
 }
 
-/// Rewrites `key % key` as `value <@ ball`, which is estimated to keep as many rows. Returns the operator's meaning and
-/// operands. Returns None unless one operand is a call that makes a key, and the other one a call or a constant of the
-/// same kind.
+/// Rewrites `key % key` as `value <@ ball`, which is estimated to keep as many rows. Returns the operator's kind,
+/// strategy and operands. Returns None unless one operand is a call that makes a key, and the other one a call or a
+/// constant of the same kind.
 ///
 /// # Safety
 /// The planner's structures are valid.

@@ -63,7 +63,8 @@ unsafe extern "C-unwind" fn make_paths(
     }
 }
 
-/// Returns whether a table will be read, and by paths that PostgreSQL itself makes.
+/// Returns whether a table will be read by plain paths: it is a table or a materialized view, neither sampled nor
+/// excluded.
 unsafe fn has_plain_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) -> bool {
     matches!(
         (*entry).relkind as u8,
@@ -73,7 +74,7 @@ unsafe fn has_plain_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::Rang
 }
 
 /// Returns the conditions that follow from comparisons in `conditions`, for each compared value that is computed from
-/// columns of `rel` alone, if the other value uses none of its columns.
+/// columns of `rel` alone, if the other value uses no columns of `rel`.
 unsafe fn derived(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,

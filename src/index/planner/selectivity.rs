@@ -16,7 +16,7 @@ use pgrx::{Internal, PgList, pg_sys};
 /// Share of rows that match if no table is known. The same as PostgreSQL's default for matching operators.
 const DEFAULT: f64 = 0.01;
 
-/// The rows that match a value if no index can tell.
+/// The rows assumed to match a value if no index has an estimate.
 const UNKNOWN: Mean = Mean {
     rows: 1.0,
     any: 0.5,
@@ -184,7 +184,7 @@ impl BallOperand {
         }
     }
 
-    /// Returns the index column on `value` that serves the ball best.
+    /// Returns the index column on `value` that serves the ball best, or None if no index serves it.
     unsafe fn column(
         &self,
         rel: *mut pg_sys::RelOptInfo,
@@ -211,7 +211,7 @@ impl BallOperand {
     }
 
     /// Returns how many rows of `rel` are in the ball or, if that cannot be counted, in a ball around one of the
-    /// table's own values, on average.
+    /// table's own values, on average. Returns None without such an estimate.
     unsafe fn matches(
         &self,
         root: *mut pg_sys::PlannerInfo,
