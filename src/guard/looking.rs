@@ -12,8 +12,9 @@ use crate::pg::value::in_memory_of_its_own;
 
 /// Compares the rows at the places given to [`pass`](crate::guard::passing::pass).
 impl Passing<'_> {
-    /// Compares the row at place `number` with all others. Returns its rejection, or collects the earlier rows to note
-    /// with it.
+    /// Compares the row at place `number` with all others. If the guard rejects rows, returns the row's rejection, or
+    /// None if no other row counts. If the guard keeps notes, collects the earlier rows to note with it, and returns
+    /// None.
     ///
     /// # Safety
     /// The same as for [`pass`](crate::guard::passing::pass).

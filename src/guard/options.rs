@@ -60,7 +60,7 @@ const SHAPE: &str = "Valid arguments are the column, the threshold, and then 'sc
 const MOST_NOTES: i32 = 1000;
 
 impl GuardOptions {
-    /// Reads the arguments of a trigger.
+    /// Returns the options in the arguments of a trigger.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` with a hint that lists the valid arguments.
@@ -85,8 +85,8 @@ impl GuardOptions {
         options
     }
 
-    /// Reads the options of a trigger of `table`. Takes the current names of the columns from the trigger's condition,
-    /// and the condition for rows, which follows them there.
+    /// Returns the options of a trigger of `table`. Takes the current names of the columns from the trigger's
+    /// condition, and the condition for rows, which follows them there.
     ///
     /// # Errors
     /// The errors of [`Self::parse`].

@@ -11,7 +11,8 @@ use crate::pg::relation::{ColumnType, trigger_arguments};
 use crate::pg::rights::OwnerRights;
 use crate::pg::slot::{are_same, as_text, get};
 
-/// Creates the notes table `name` in the schema of the guarded table, whose rows are identified by column `key`.
+/// Creates the notes table `name` in the schema of the `guarded` table, and returns it. Column `key` identifies the
+/// rows of the guarded table.
 ///
 /// # Errors
 /// ERROR `feature_not_supported` for a temporary table, and the errors of CREATE TABLE.

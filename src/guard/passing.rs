@@ -90,7 +90,8 @@ const MOST_LOOKS: usize = 8;
 /// A look with the gate open is the last one if at most this many rows were added before it.
 const FEW: u64 = 16;
 
-/// Lets the rows at `places` pass, guard by guard, in the order of their roots. Returns the first rejection.
+/// Lets the rows at `places` pass, guard by guard, in the order of their roots. Returns the first rejection, or None if
+/// all have passed.
 ///
 /// # Safety
 /// The running statement wrote these rows, and a snapshot is active.
@@ -285,7 +286,7 @@ impl<'p> Passing<'p> {
         tables.any(|(table, partitions)| table.partitions() != *partitions)
     }
 
-    /// Searches and waits until the rows have passed. Returns the first rejection.
+    /// Searches and waits until the rows have passed. Returns the first rejection, or None if all have passed.
     ///
     /// # Safety
     /// The same as for [`pass`].

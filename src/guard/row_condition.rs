@@ -44,7 +44,8 @@ impl RowCondition {
         text
     }
 
-    /// Returns the condition over `table`, under the root, as a list of conjuncts, like the predicate of an index.
+    /// Returns the condition over `table`, which is under the root, as a list of conjuncts, like the predicate of an
+    /// index.
     pub fn conjuncts(&self, table: &Relation) -> *mut pg_sys::List {
         // SAFETY: the expression is a valid one over the table.
         unsafe {
@@ -53,7 +54,7 @@ impl RowCondition {
         }
     }
 
-    /// Prepares the condition for the rows of `table`, under the root.
+    /// Returns the condition, prepared for the rows of `table`, which is under the root.
     pub fn prepare(&self, table: &Relation) -> PreparedCondition {
         // SAFETY: the expression is a valid one over the table.
         unsafe {
@@ -93,7 +94,8 @@ unsafe fn renumbered(
     pg_sys::map_variable_attnos(expression, 1, 0, map, pg_sys::InvalidOid, &mut has_row)
 }
 
-/// Parses a condition over the columns of `table`. The result lives as long as the connection.
+/// Parses `condition`, which is over the columns of `table`, and returns its expression. The result lives as long as
+/// the connection.
 ///
 /// # Errors
 /// The errors of [`parsed`].

@@ -285,7 +285,7 @@ impl NewBall {
     }
 }
 
-/// Reads the form that [`ball_out`] writes for other programs: the stored bytes in hexadecimal.
+/// Returns the ball in `text`, which [`ball_out`] wrote for other programs: the stored bytes in hexadecimal.
 #[pg_extern(immutable, parallel_safe, strict)]
 fn _ball_in(text: &CStr) -> NewBall {
     let digits = text.to_bytes().strip_prefix(b"\\x").unwrap_or_default();

@@ -97,7 +97,7 @@ pub fn near_dup_key(
 }
 
 /// Returns the key for an exclusion constraint that rejects bit strings within `distance`. A violation prints the key
-/// as `label`.
+/// as `label`. Returns NULL if another argument is NULL.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
@@ -113,7 +113,7 @@ pub fn near_dup_key_of_bits(
 }
 
 /// Returns the key for an exclusion constraint that rejects documents with a resemblance of at least `threshold`. A
-/// violation prints the key as `label`.
+/// violation prints the key as `label`. Returns NULL if another argument is NULL.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for an invalid `k`, `unit` or `fold`.

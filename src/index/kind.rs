@@ -39,7 +39,7 @@ use std::ffi::CStr;
 /// The name of the query type, and of the functions (value, bound...) that make it.
 pub const BALL: &CStr = c"_ball";
 
-/// The threshold that the planner assumes for a search of sets or documents if it is not known.
+/// The threshold that the planner assumes for a search of sets or documents whose threshold is not known.
 pub const USUAL_SHARE: f64 = 0.8;
 
 /// The types that [`Kind::of_type`] accepts, as an error hint.
@@ -269,8 +269,9 @@ impl Kind {
         [value_type, type_named(schema, BALL)]
     }
 
-    /// Returns the condition that `value` is in the ball made from the arguments `ball`. `value` is argument `column` of
-    /// a call to `function`, which belongs to the extension.
+    /// Returns the condition that `value` is in the ball made from the arguments `ball`. `value` is argument `column`
+    /// of a call to `function`, which belongs to the extension. Returns None if the extension lacks the operator or the
+    /// function that makes the ball.
     ///
     /// # Safety
     /// The nodes are the planner's, and of the kind's types.

@@ -206,7 +206,7 @@ fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, PairSort) {
 struct KnownRow {
     tid: u64,
     number: u64,
-    /// The digest of its size.
+    /// The digest of the row's size.
     size: u16,
 }
 
@@ -333,7 +333,7 @@ impl TableComparison<'_> {
     }
 }
 
-/// Formats a place of the table like `ctid`.
+/// Returns a place of the table as text, in the format of `ctid`.
 fn at(tid: &pg_sys::ItemPointerData) -> String {
     let number = rows::number_of(tid);
     format!("({},{})", number >> 16, number & 0xffff)

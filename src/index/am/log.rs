@@ -94,7 +94,8 @@ pub enum LogRoom {
     Full,
 }
 
-/// Adds the pages of the log and of the row table that are needed to append a row with `keys` keys.
+/// Adds the pages of the log and of the row table that are needed to append a row with `keys` keys. Adds none and
+/// returns [`LogRoom::Full`] if the log cannot grow.
 pub fn make_room(index: &Index, keys: usize) -> LogRoom {
     let (mut meta_page, mut meta) = Meta::lock(index);
     let mut made = LogRoom::Made;

@@ -105,7 +105,8 @@ impl Merging<'_> {
         }
     }
 
-    /// Turns the full pages of the log into a segment if there are at least `pages`, and not too many segments.
+    /// Turns the full pages of the log into a segment if there are at least `pages`, and fewer than [`MAX_SEGMENTS`]
+    /// segments.
     pub fn flush(&self, pages: usize) {
         let index = &self.index;
         let mut meta = Meta::read(index);
@@ -167,8 +168,7 @@ impl Merging<'_> {
     }
 
     /// Marks the merge to segment `output`, if there is one, as VACUUM's, so that inserting sessions leave it to
-    /// VACUUM. Sets the row count of the output for a merge that from here on writes only the postings of the `live`
-    /// remaining rows.
+    /// VACUUM. Sets the row count of the output: only the postings of the `live` remaining rows will be added to it.
     pub fn take_over(&self, output: u64, live: u64) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let Some(place) = meta.merge_to(output) else {

@@ -85,7 +85,7 @@ pub struct Meta {
     version: u32,
     /// The number of the next segment.
     pub next_segment: u64,
-    /// The place of the last page of the row table. Its block is `last_rows_block`.
+    /// The place of the last page of the row table. The page's block is `last_rows_block`.
     pub last_rows_page: u64,
     pub last_rows_block: u32,
     pub log_pages: u32,
@@ -94,7 +94,7 @@ pub struct Meta {
     pub segment_count: u32,
     pub merge_count: u32,
     pub free_count: u32,
-    /// Greater than `MAX_PARAMETERS` if there were too many to keep.
+    /// The number of `parameters`, or greater than `MAX_PARAMETERS` if there were too many to keep.
     pub parameters_count: u32,
     pub matches: RowMatches,
     /// Blocks of the pages on the upper level of the row table's directory.

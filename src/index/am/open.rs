@@ -15,7 +15,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens an index and its table with ACCESS SHARE locks.
+    /// Opens the index `oid` and its table with ACCESS SHARE locks.
     ///
     /// # Errors
     /// ERROR `wrong_object_type` if `oid` is not an index of this access method, `insufficient_privilege` unless the

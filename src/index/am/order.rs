@@ -72,7 +72,7 @@ pub struct Ordered<'a> {
     known: BinaryHeap<Reverse<(u64, u64)>>,
     /// Replaces `known` once all candidates have been read.
     read: Option<RowSort>,
-    /// The minimum distance of the tail. None once the tail has been read, or if it does not match.
+    /// The minimum distance of the tail. None once the tail has been read, or if no row of the tail matches.
     tail: Option<f64>,
 }
 

@@ -131,7 +131,7 @@ impl<'a> Index<'a> {
         unsafe { relation::blocks(self.relation) }
     }
 
-    /// Unwraps `found`, which was read from the page of `block`.
+    /// Returns the value of `found`, which was read from the page of `block`.
     ///
     /// # Errors
     /// ERROR `index_corrupted` if the page is damaged.
@@ -148,8 +148,8 @@ impl<'a> Index<'a> {
         self.sound(block, appended.and_then(|used| used.ok_or(FULL)))
     }
 
-    /// Opens the index's table. Takes no lock, because a page may be locked here, and because the table is locked
-    /// anyway while the index is in use.
+    /// Opens and returns the index's table. Takes no lock, because a page may be locked here, and because the table is
+    /// locked anyway while the index is in use.
     pub fn table(&self) -> Relation {
         // SAFETY: the relation is open.
         Relation::open_locked(unsafe { (*(*self.relation).rd_index).indrelid })
@@ -209,8 +209,9 @@ impl<'a> Index<'a> {
         pinned
     }
 
-    /// Asks the storage for blocks that will be read, without waiting for them. Calls `asked` for each with whether it
-    /// must be read, but not for the rest if none must be.
+    /// Requests blocks that will be read from storage, without waiting for them. Calls `asked` for each requested
+    /// block, with true if it must be read. May skip the rest if the first blocks are all in memory, or request none
+    /// (see [`relation::ask_ahead`]).
     pub fn ask_ahead(&self, blocks: impl Iterator<Item = u32>, mut asked: impl FnMut(bool)) {
         let index = self.relation;
         // SAFETY: the relation is open.
@@ -260,7 +261,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// A pinned page. Unpinned when dropped. After an ERROR, PostgreSQL does this itself, and has reset its counters by
+/// A pinned page. Unpinned when dropped. After an ERROR, PostgreSQL unpins it itself, and has reset its counters by
 /// then.
 pub struct Pinned<'a> {
     buffer: pg_sys::Buffer,
@@ -454,7 +455,7 @@ impl<'a> PageChanges<'a> {
         self.register(page, 0)
     }
 
-    /// Returns an emptied page, to be filled.
+    /// Empties the page, gives it this `kind` and `number`, and returns its contents, to be filled.
     pub fn init<'p>(&mut self, page: &'p mut Page, kind: PageType, number: u64) -> Image<'p> {
         let image = self.register(page, pg_sys::GENERIC_XLOG_FULL_IMAGE);
         // SAFETY: the image is a page, aligned for its header and its special space.

@@ -108,7 +108,7 @@ unsafe fn plan<'p>(root: *mut pg_sys::PlannerInfo) -> &'p mut PlanPages {
     &mut *PLAN.get()
 }
 
-/// Opens an index.
+/// Opens and returns the index of `info`.
 ///
 /// # Safety
 /// `info` is the planner's description of an index, and the planner holds a lock on the index.

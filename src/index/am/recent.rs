@@ -20,11 +20,11 @@ thread_local! {
 struct RecentBuffer {
     /// Distinguishes most pages with the same place. PostgreSQL checks the rest.
     tag: u32,
-    /// 0 if there is none.
+    /// The buffer, or 0 if none is remembered.
     buffer: pg_sys::Buffer,
 }
 
-/// Pins the buffer of a block of an index, reading the page if necessary, as ReadBuffer does.
+/// Pins and returns the buffer of a block of an index. Reads the page if necessary, as ReadBuffer does.
 ///
 /// # Safety
 /// `relation` is open.
@@ -37,8 +37,8 @@ pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buf
     buffer
 }
 
-/// Pins the buffer of a block of an index if it is remembered and still holds the block. Returns None otherwise, and
-/// for every [`LOOKED_UP`]th read.
+/// Pins and returns the buffer of a block of an index if it is remembered and still holds the block. Returns None
+/// otherwise, and for every [`LOOKED_UP`]th read.
 ///
 /// # Safety
 /// `relation` is open.

@@ -138,8 +138,8 @@ impl<'a> RowTable<'a> {
         }
     }
 
-    /// Raises `index_corrupted` for a place beyond the end of the heap. The end is not looked up for places within its
-    /// first file, where PostgreSQL reports a block that it cannot read.
+    /// Raises `index_corrupted` for a place beyond the end of the heap. The end is not looked up for places within the
+    /// heap's first file, where PostgreSQL reports a block that it cannot read.
     pub fn ensure_in_table(&mut self, tid: &pg_sys::ItemPointerData) {
         let block = block_of(tid);
         if block < self.table_blocks {

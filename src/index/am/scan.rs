@@ -47,7 +47,7 @@ enum RowsLeft<'a> {
 
 /// Rows still to be returned, unordered.
 struct Left<'a> {
-    /// NULL in a bitmap scan.
+    /// The table, or NULL in a bitmap scan.
     heap: pg_sys::Relation,
     table: RowTable<'a>,
     rows: Remaining,

@@ -9,7 +9,7 @@ pub enum Stop {
     /// The page of this block is not the one that the metapage leads to: it has been reused in the meantime, or is
     /// damaged.
     Restart(u32),
-    /// A page is damaged. Its block is given if it is known.
+    /// A page is damaged. Its block, if known, and the reason.
     Damaged(Option<u32>, &'static str),
     OutOfMemory,
 }

@@ -55,7 +55,8 @@ impl ComparedClass for KeyClass {
         keyed.unwrap_or_else(|| corrupt("near_dup_key"))
     }
 
-    /// Searches within the stricter of the two bounds, because each key must be within the other's bound.
+    /// Returns the search within the stricter of the query's bound and the index's own, because each key must be within
+    /// the other key's bound.
     unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
         let key = ConstraintKey::from_raw(query);
         let mut center = key.read();

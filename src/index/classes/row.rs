@@ -214,8 +214,8 @@ impl RowKeys {
         self.class.describe(parameters)
     }
 
-    /// Restricts `search` to the scope that `conditions` name. Unless they name a value for every scope column, keys do
-    /// not help, and all rows are searched.
+    /// Returns `search` restricted to the scope that `conditions` name. Unless they name a value for every scope
+    /// column, keys do not help, and all rows are searched.
     ///
     /// # Safety
     /// `conditions` are the keys of a scan of the index.

@@ -135,8 +135,9 @@ impl NearCondition {
         })
     }
 
-    /// Returns the condition if `node` is a measure that `operator` compares with `bound`. `turned` converts the
-    /// operator's ordering to that of the measure relative to the bound.
+    /// Returns the condition if `node` is a measure that `operator` compares with `bound`, and values near each other
+    /// satisfy the comparison. Returns None otherwise. `turned` converts the operator's ordering to that of the measure
+    /// relative to the bound.
     unsafe fn measured(
         node: *mut pg_sys::Node,
         operator: pg_sys::Oid,

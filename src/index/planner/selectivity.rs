@@ -64,7 +64,7 @@ pub struct TableMatches {
 
 impl TableMatches {
     /// Estimates the rows that an operator's `function` keeps, in the first table whose values are compared and whose
-    /// index can tell. If `relation` is not 0, considers only this table.
+    /// index has an estimate. If `relation` is not 0, considers only this table.
     ///
     /// # Safety
     /// The planner's structures are valid; `args` are the arguments of `function`.
@@ -117,7 +117,8 @@ impl TableMatches {
         })
     }
 
-    /// Estimates the rows of a table, or of its partitions that will be read, in `ball`.
+    /// Estimates the rows of a table, or of its partitions that will be read, in `ball`. Returns None if no index has
+    /// an estimate.
     unsafe fn in_table(
         root: *mut pg_sys::PlannerInfo,
         table: i32,
