@@ -48,7 +48,8 @@ impl EarlierRow {
         is_there.then_some((searched, slot))
     }
 
-    /// Locks the row FOR SHARE, unless it is our own. Returns whether it is unchanged since it was found.
+    /// Locks the row FOR SHARE, unless the running transaction wrote it. Returns whether it is unchanged since it was
+    /// found.
     ///
     /// # Safety
     /// The same as for [`Self::fetch`].

@@ -69,7 +69,7 @@ impl Rule {
     }
 
     /// Returns the tables under `root` that can contain rows of `span`, and the partitioned tables above them. Each
-    /// table has a usable index that begins with at least `scope` scope columns.
+    /// table that can contain such rows has a usable index that begins with at least `scope` scope columns.
     ///
     /// # Errors
     /// `wrong_object_type` for a foreign table, `object_not_in_prerequisite_state` for a table without such an index,

@@ -209,7 +209,8 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Writes the remaining rows, merges the segments, logs all pages, and returns the number of rows.
+    /// Writes the remaining rows, merges the segments, logs all pages if the index needs WAL, and returns the number of
+    /// rows.
     fn finish(mut self) -> u64 {
         if !self.entries.is_empty() {
             self.write_entries();

@@ -154,7 +154,7 @@ struct Keyed {
 
 impl Keyed {
     /// Estimates a lookup by keys for the conditions of `path`. Returns None if keys answer none of them. Assumes that
-    /// keys answer a condition whose terms are not known yet.
+    /// keys answer a condition whose terms are not known yet, and every condition on a hypothetical index.
     ///
     /// # Safety
     /// The planner holds a lock on the index. The conditions are operators with the column on the left.

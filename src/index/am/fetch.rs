@@ -47,7 +47,7 @@ impl Fetch {
 
     /// Does the same as [`Self::row`], but also returns None if the row's TOAST table lacks values. They may have been
     /// removed before they are read, which the snapshot of a VACUUM does not prevent. If the row is still visible, they
-    /// are lost: raises a WARNING.
+    /// are lost, which a WARNING reports.
     pub fn row_that_stays<R>(
         &mut self,
         tid: pg_sys::ItemPointerData,

@@ -52,8 +52,8 @@ impl Remaining {
 }
 
 /// Finds the rows of `search` numbered `from` or above, and possibly earlier ones. Returns the metapage that the search
-/// began with, and the rows, still to be looked up. With `is_exact`, counts all keys that they share. Calls `look` with
-/// the metapage first. Does not read the segments if all rows from `from` are in the log.
+/// began with, and the rows that remain to be looked up. With `is_exact`, counts all keys that they share. Calls `look`
+/// with the metapage first. Does not read the segments if all rows from `from` are in the log.
 pub fn find(
     index: Index,
     search: &KeySearch,

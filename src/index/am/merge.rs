@@ -261,8 +261,8 @@ impl Merging<'_> {
 }
 
 /// Returns the place of the merge with the fewest postings left, among the merges that inserting sessions continue, or
-/// None without such merges. These include VACUUM's merges, in case it has been canceled, only if the number of
-/// segments could otherwise block inserts before the next VACUUM.
+/// None without such merges. VACUUM's merges count, in case it has been canceled, only if the number of segments could
+/// otherwise block inserts before the next VACUUM.
 fn nearest(index: &Index, meta: &Meta) -> Option<usize> {
     let left = |merge: &StoredMerge| {
         postings_of_inputs(index, meta, merge).saturating_sub(merge.output.postings)

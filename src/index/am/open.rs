@@ -36,8 +36,8 @@ impl Opened {
         if build.map(|f| f as usize) != Some(build::build as *const () as usize) {
             reject(oid);
         }
-        // The index's pages show how many rows there are, including rows that row-level security hides. SAFETY: looks
-        // roles up in the catalog.
+        // The index's pages show how many rows there are, including rows that row-level security hides.
+        // SAFETY: looks roles up in the catalog.
         let may_read = owns(oid)
             || unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), STAT_SCAN_TABLES) };
         if !may_read {

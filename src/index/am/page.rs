@@ -209,7 +209,7 @@ impl<'a> Index<'a> {
         pinned
     }
 
-    /// Requests blocks that will be read from storage, without waiting for them. Calls `asked` for each requested
+    /// Requests from storage the `blocks` that will be read, without waiting for them. Calls `asked` for each requested
     /// block, with true if it must be read. May skip the rest if the first blocks are all in memory, or request none
     /// (see [`relation::ask_ahead`]).
     pub fn ask_ahead(&self, blocks: impl Iterator<Item = u32>, mut asked: impl FnMut(bool)) {

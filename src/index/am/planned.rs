@@ -269,7 +269,7 @@ fn documents(
 
 /// Estimates the number of rows that have as many of `keys` as `needed` requires, from the log and the largest groups
 /// of segments. Divides the pages to read in proportion to rows, but each part gets at least a few. Returns None if a
-/// page cannot be read.
+/// page cannot be read, or if too few pages are left for any part.
 fn rows(
     index: &Index,
     meta: &Meta,

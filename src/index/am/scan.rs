@@ -98,8 +98,8 @@ impl Left<'_> {
         true
     }
 
-    /// Requests the blocks of the rows that will be returned next from storage. Does nothing in a bitmap scan, where
-    /// PostgreSQL does this itself.
+    /// Requests from storage the table's blocks with the rows that will be returned next. Does nothing in a bitmap
+    /// scan, where PostgreSQL does this itself.
     fn ask_ahead(&self) {
         let block = |tid: &pg_sys::ItemPointerData| rows::block_of(tid);
         let same = |a: &pg_sys::ItemPointerData, b: &pg_sys::ItemPointerData| block(a) == block(b);
