@@ -33,7 +33,7 @@ impl EarlierRow {
         }
     }
 
-    /// Returns the row with its table, or None if it no longer exists.
+    /// Returns the row with its table, or None if the row no longer exists.
     ///
     /// # Safety
     /// The row was found in one of `tables`.

@@ -91,7 +91,7 @@ pub fn open_exceptions(
 pub struct PairTable {
     table: CheckedTable,
     name: String,
-    /// The type of the keys, and its equality operator.
+    /// The type of the keys. `equal` is its equality operator.
     key: ColumnType,
     equal: String,
     columns: [&'static str; 2],
@@ -217,14 +217,15 @@ impl PairTable {
     }
 }
 
-/// Returns whether `trigger` is on an exceptions table, where it removes the notes of inserted pairs.
+/// Returns whether `trigger` is on an exceptions table, where it removes the notes of pairs that are inserted or
+/// updated.
 pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
     // SAFETY: the trigger is one of an open table.
     trigger.tgnargs == 1 && unsafe { trigger_arguments(trigger) }[..] == [c"exceptions"]
 }
 
-/// Removes the note of a pair that was inserted into an exceptions table. The trigger's condition names the notes and
-/// the guarded table.
+/// Removes the note of a pair that was inserted into an exceptions table, or updated there. The trigger's condition
+/// names the notes and the guarded table.
 ///
 /// # Safety
 /// The data belong to the running call, for an INSERT or UPDATE.

@@ -218,7 +218,7 @@ fn near_dup_unprotect(call: Call) {
     }
     let goes = |trigger: &&GuardTrigger| match (trigger.is_main, &trigger.named[..]) {
         (true, _) => is_chosen(trigger),
-        // It removes the notes of deleted rows.
+        // The trigger removes the notes of deleted rows.
         (false, [notes]) => !others.iter().any(|main| main.named.first() == Some(notes)),
         // It announces that the transaction will pass. It is dropped with its own guard or with the last one.
         (false, []) => {

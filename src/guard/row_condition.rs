@@ -21,7 +21,7 @@ impl PartialEq for RowCondition {
 }
 
 impl RowCondition {
-    /// Returns the condition for `expression`, or None if it is not boolean.
+    /// Returns the condition for `expression`, or None if `expression` is not boolean.
     ///
     /// # Safety
     /// `expression` is over `table` alone, as variable 1.
@@ -31,7 +31,8 @@ impl RowCondition {
         is_boolean.then(|| Self(renumbered(expression, table, &root)))
     }
 
-    /// Parses `condition`. Returns it as SQL over the row `NEW`, with the same meaning under every search_path.
+    /// Returns `condition` as SQL over the row `NEW`, with all names qualified, so that it does not depend on
+    /// search_path.
     ///
     /// # Errors
     /// The errors of [`parsed_condition`].

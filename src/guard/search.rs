@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 pub struct Pending {
     pub transaction: pg_sys::TransactionId,
     speculative_token: u32,
-    /// True if it deletes the row version.
+    /// True if the transaction deletes the row version.
     pub deletes: bool,
 }
 
@@ -72,8 +72,8 @@ impl SearchedTable {
         self.next.get() - self.from.get()
     }
 
-    /// Returns the search for the rows within the bound of `version`, restricted to its scope by the scope columns of
-    /// the index. If one of these is NULL, finds rows of every scope.
+    /// Returns the search for the rows within the bound of `version`, restricted to the scope of `version` by the scope
+    /// columns of the index. If a scope column is NULL, the search finds rows of every scope.
     pub fn search(&self, version: &RowVersion<'_>) -> KeySearch {
         let (_, strategy) = version.rule.kind.operator(0);
         // The access method needs no comparison function.

@@ -89,7 +89,7 @@ impl Window {
         moment.is_some_and(|moment| (span.first..=span.last).contains(&moment))
     }
 
-    /// Returns the time of the row in `slot`, or None if it is NULL or infinite.
+    /// Returns the time of the row in `slot`, or None if the time is NULL or infinite.
     ///
     /// # Safety
     /// The same as for [`Self::around`].
@@ -140,8 +140,8 @@ impl Window {
     }
 }
 
-/// Returns the partitions of `table`, each with the time span of its rows. This is `span` unless the table is
-/// partitioned by the window's column alone.
+/// Returns the partitions of `table`, each with the time span of the partition's rows. The time span is `span` unless
+/// the table is partitioned by the window's column alone.
 pub fn partitions(
     table: &Relation,
     window: Option<Window>,
@@ -179,7 +179,7 @@ pub fn partitions(
     all
 }
 
-/// Reads an interval from `text`. Returns it in microseconds.
+/// Returns the interval in `text`, in microseconds.
 ///
 /// # Errors
 /// The errors of the type's input function, and of [`microseconds`].
@@ -194,7 +194,7 @@ pub fn microseconds_in(text: &CStr) -> i64 {
 /// Returns `interval` in microseconds.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` if it has months or is negative.
+/// ERROR `invalid_parameter_value` if `interval` has months or is negative.
 ///
 /// # Safety
 /// `interval` is of type interval.

@@ -2,9 +2,10 @@
 //! others write.
 //!
 //! For the rows that a snapshot sees, hashes of their keys in the table are added up, and hashes of their keys in the
-//! index are subtracted: if the sum is not 0, they differ. Merges move postings, but keep their order by key and row.
-//! So the index is read in this order, a part at a time. Each part is read with one version of the metapage and without
-//! a lock, as lookups do. The log is read first, all of it at once, and its rows are not looked for anywhere else.
+//! index are subtracted: if the sum is not 0, the keys differ. Merges move postings, but keep their order by key and
+//! row. So the index is read in the order of key and row, a part at a time. Each part is read with one version of the
+//! metapage and without a lock, as lookups do. The log is read first, all of it at once, and its rows are not looked
+//! for anywhere else.
 //!
 //! If there is not enough memory for one sum per row, adjacent rows share a sum, and another pass checks only the rows
 //! of the first sum that is not 0, until each row has its own sum.
@@ -145,7 +146,8 @@ impl KeySums {
     }
 }
 
-/// Returns a hash of a key and a row. Sums of these hashes distinguish sets of keys and rows.
+/// Returns a hash of `key` and `row`. The sums of these hashes differ for different sets of keys and rows, except by
+/// chance.
 fn hash(key: u32, row: u64) -> u128 {
     let low = split_mix(row.wrapping_mul(GOLDEN).wrapping_add(u64::from(key)));
     let high = split_mix(low ^ u64::from(key) << 32);

@@ -35,7 +35,7 @@ pub struct StoredMerge {
     pub purges: u32,
 }
 
-/// Shares of a row's keys. For each, the index knows how many rows have at least this share.
+/// Shares of a row's keys. For each share, the index knows how many rows have at least this share.
 pub const SHARES: [f64; 8] = [0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0];
 
 /// How many rows match a row of the index, estimated from a sample of its rows.
@@ -203,7 +203,7 @@ impl Meta {
         image.put(0, bytes);
     }
 
-    /// Writes the metapage as a change of its own.
+    /// Writes the contents into `page`, the metapage, and logs this as a change of its own.
     pub fn store(&self, index: &Index, page: &mut Page) {
         let mut changes = PageChanges::start(index);
         self.write(&mut changes.change(page));
@@ -290,7 +290,7 @@ impl Meta {
     /// Returns the places of the inputs of a merge among the segments.
     ///
     /// # Errors
-    /// ERROR `index_corrupted` if they are not there.
+    /// ERROR `index_corrupted` if the inputs are not among the segments.
     pub fn inputs(&self, index: &Index, merge: &StoredMerge) -> std::ops::Range<usize> {
         let is_first = |segment: &Segment| segment.number == merge.first_input;
         let first = self.segments().iter().position(is_first);
@@ -363,8 +363,9 @@ impl Meta {
     }
 }
 
-/// Ends the statement because an index is full. Either it has the maximum number of segments, and their row numbers are
-/// too far apart to merge them, after about 10^11 inserts; or its row table is full, after about 10^12.
+/// Ends the statement because an index is full. Either the index has the maximum number of segments, and their row
+/// numbers are too far apart to merge them, after about 10^11 inserts; or its row table is full, after about 10^12
+/// inserts.
 pub fn raise_full(index: &Index) -> ! {
     too_large(
         &format!("index \"{}\" has no more row numbers", index.name()),

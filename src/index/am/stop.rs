@@ -36,7 +36,7 @@ impl Stop {
         }
     }
 
-    /// Ends the statement. `Restart` is reported as damage: the caller knows that nobody has reused a page.
+    /// Ends the statement with an ERROR. Reports `Restart` as damage: the caller knows that nobody has reused a page.
     pub fn raise(self, index: &Index) -> ! {
         match self {
             Self::Restart(block) => {

@@ -8,7 +8,7 @@ use neardup::bands::{RowSize, Scope};
 use neardup::parts::Parts;
 use std::ffi::c_void;
 
-/// A function that takes the place of a row, the parameters of its value, its keys, and its size.
+/// A function that takes the place of a row, the parameters of the row's value, its keys, and its size.
 pub type TakeKeys<'a> =
     &'a mut dyn FnMut(pg_sys::ItemPointerData, Option<ValueParameters>, &mut [u32], RowSize);
 

@@ -123,7 +123,7 @@ pub unsafe extern "C-unwind" fn cleanup(
     stats
 }
 
-/// The live and the dead rows of a range. Each bit stands for `rows_per_bit` adjacent rows, and is set if any of them
+/// The live and the dead rows of a segment. Each bit stands for `rows_per_bit` adjacent rows, and is set if any of them
 /// is live.
 pub struct Dead {
     lo: u64,
@@ -223,7 +223,7 @@ fn begin(index: &Index, inputs: &[Segment]) {
     }
 }
 
-/// Runs a merge to its end, a few leaves at a time, without the postings of dead rows.
+/// Runs `merge` to its end, a few leaves at a time, without the postings of dead rows.
 fn drive(index: &Index, merge: &StoredMerge) {
     let number = merge.output.number;
     let (dead, live) = Dead::read(index, &Meta::read(index), &merge.output);

@@ -134,7 +134,8 @@ unsafe fn is_served(
     })
 }
 
-/// Gives the comparisons the selectivities of the conditions that follow from them.
+/// Sets the selectivities of the comparisons to the estimates for the conditions that follow from them, and updates the
+/// size estimate of `rel` for `filters`.
 unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
