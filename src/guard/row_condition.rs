@@ -31,8 +31,7 @@ impl RowCondition {
         is_boolean.then(|| Self(renumbered(expression, table, &root)))
     }
 
-    /// Returns `condition` as SQL over the row `NEW`, with all names qualified, so that it does not depend on
-    /// search_path.
+    /// Parses `condition`, and returns it as SQL over the row `NEW` that does not depend on search_path.
     ///
     /// # Errors
     /// The errors of [`parsed_condition`].

@@ -1,6 +1,6 @@
 //! The query type `_ball`: a center and a bound. A ball is the right operand of `<@`; of `%>` and `<%` for documents
 //! and sets; and of `<%>` for sets. Its text form is short, because plans print it: a digest of the center, and the
-//! bound. When sent to another server, it is complete.
+//! bound. When sent to another server, the text form is complete.
 //!
 //! Layout, little endian: the bound, the center, and one byte for the kind of the center. The bound is an f64 or, for
 //! bit strings, `distance u32 | bits u32`. A document is stored as `k u16 | unit u8 | fold u8 | 4 bytes of 0`, followed

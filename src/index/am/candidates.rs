@@ -3,7 +3,7 @@
 use crate::pg::prelude::*;
 use std::cmp::Ordering;
 
-/// A candidate: its row number, and how many of the query's keys it shares.
+/// A candidate: the row number, and how many of the query's keys the row has.
 #[derive(Clone, Copy)]
 pub struct FoundRow {
     pub row: u64,

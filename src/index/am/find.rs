@@ -77,8 +77,8 @@ pub fn find(
     })
 }
 
-/// Returns the metapage that `search` began with, and its result. Restarts the search if a page that the metapage names
-/// has been reused in the meantime.
+/// Returns the metapage that `search` began with, and the result of `search`. Restarts the search if a page that the
+/// metapage names has been reused in the meantime.
 pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Stop>) -> (Meta, R) {
     let mut before: Option<Meta> = None;
     loop {

@@ -1,4 +1,4 @@
-//! Insertion of a row with more keys than fit on a page of the log. It becomes a segment of its own.
+//! Insertion of a row with more keys than fit on a page of the log. The row becomes a segment of its own.
 //!
 //! Segments are in the order of their rows, and all rows of the log come after them. So when the new segment is
 //! switched in, all rows in the log at that time become segments before it.
@@ -16,7 +16,7 @@ use neardup::postings::{Posting, Segment, sort_distinct};
 /// Maximum number of attempts to switch in a segment. An attempt fails if others fill another page of the log first.
 const TRIES: usize = SEGMENTS_WITH_ROW - 2;
 
-/// Inserts a row, and does the share of merging that is due for the leaves of its segment.
+/// Inserts a row, and does the share of merging that is due for the leaves of the row's segment.
 pub fn insert(index: &Index, entry: &RowEntry, keys: &[u32]) {
     while !try_insert(index, entry, keys) {
         check_interrupts();
@@ -73,7 +73,7 @@ fn switch_in(index: &Index, entry: &RowEntry, own: Segment) -> bool {
     let rest = meta.push_free(&freed);
     let mut changes = PageChanges::start(index);
     if let Some(tail) = &mut tail {
-        // A session that still takes it for the tail will look for the new one.
+        // A session that still takes the page for the tail will look for the new tail.
         changes.change(tail).set_kind(PageType::Log);
     }
     rows::put(&mut changes.change(&mut row_page), row, entry);

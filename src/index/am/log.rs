@@ -130,7 +130,7 @@ pub fn make_room(index: &Index, keys: usize) -> LogRoom {
     made
 }
 
-/// Calls `look` with every page of the log and the number of its first row.
+/// Calls `look` with every page of the log and the number of the page's first row.
 ///
 /// # Errors
 /// `Restart` if a page has been reused; `Damaged`, `OutOfMemory`, and the errors of `look`.

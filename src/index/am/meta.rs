@@ -26,7 +26,7 @@ pub struct StoredMerge {
     pub output: Segment,
     /// The number of the first input.
     pub first_input: u64,
-    /// The first posting that is not in the output. Its offset counts from the output's `lo`.
+    /// The first posting that is not in the output. The posting's offset counts from the output's `lo`.
     pub split: u64,
     /// The number of inputs, which are consecutive segments.
     pub inputs: u32,

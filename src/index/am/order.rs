@@ -20,8 +20,8 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashMap};
 
-/// The distance of a row that has none, because its value is NULL or not comparable. It is greater than all others.
-/// When the row is returned, the operator itself decides between NULL and an error.
+/// The distance of a row that has none, because its value is NULL or not comparable. This distance is greater than all
+/// others. When the row is returned, the operator itself decides between NULL and an error.
 const NONE: f64 = f64::INFINITY;
 
 /// A sort of rows, given by number or place, by distance. The keys are the bits of distances, which have the same
@@ -201,7 +201,7 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// Returns the distance and the place of a candidate, or None if it is not visible.
+    /// Returns the distance and the place of a candidate, or None if the candidate is dead or not visible.
     fn look_at(&mut self, keys: &RowKeys, row: u64) -> Option<(f64, u64)> {
         let entry = self.table.live_entry(row)?;
         let center = self.ball.read();

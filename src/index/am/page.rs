@@ -18,7 +18,7 @@ const HEADER_LEN: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
 const SPECIAL_LEN: usize = size_of::<Special>();
 const SPECIAL_START: usize = BLOCK_LEN - SPECIAL_LEN;
 
-/// Number of bytes of a page that its user can fill.
+/// Number of bytes of a page that can be filled.
 pub const PAYLOAD_LEN: usize = SPECIAL_START - HEADER_LEN;
 
 /// Distinguishes our pages from pages of other access methods.
@@ -43,7 +43,7 @@ pub enum PageType {
     Log = 2,
     /// The log page to which rows are appended.
     Tail = 3,
-    /// Part of the row table. The page number is its position in the table.
+    /// Part of the row table. The page number is the position of the page in the table.
     Rows = 4,
     /// Block numbers of pages of the row table. The page number is the position within this level.
     RowsDirectory = 5,
@@ -100,7 +100,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns the same index for building it: its pages are logged at the end.
+    /// Returns the same index for building it: the pages are logged at the end.
     pub fn unlogged(self) -> Self {
         Self {
             unlogged: true,
@@ -375,7 +375,7 @@ impl<'a> Page<'a> {
         self.header().pd_upper == 0 || self.kind() == Some(PageType::Free)
     }
 
-    /// Returns the kind of the page, or None if it is not one of ours.
+    /// Returns the kind of the page, or None if the page is not one of ours.
     pub fn kind(&self) -> Option<PageType> {
         let header = self.header();
         let lower = usize::from(header.pd_lower);
@@ -517,7 +517,7 @@ impl Image<'_> {
         }
     }
 
-    /// Writes bytes into the payload at `start`. These and all before them are in use afterwards.
+    /// Writes bytes into the payload at `start`. These bytes and all bytes before them are in use afterwards.
     pub fn put(&mut self, start: usize, bytes: &[u8]) {
         let end = start + bytes.len();
         self.payload()[start..end].copy_from_slice(bytes);

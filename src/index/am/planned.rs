@@ -207,7 +207,7 @@ pub unsafe fn count(
     counted(root, info, &search)?.matching
 }
 
-/// Returns the count that [`count`] made for `search`, or None if it has made none.
+/// Returns the count that [`count`] made for `search`, or None if [`count`] has made none.
 ///
 /// # Safety
 /// The same as for [`search`](fn@search).

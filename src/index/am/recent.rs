@@ -49,8 +49,8 @@ pub unsafe fn recall(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::B
     (!is_looked_up).then(|| pin(relation, block)).flatten()
 }
 
-/// Asks the storage for a block that will be read, unless its buffer is known. Returns whether the block must be read
-/// from storage.
+/// Requests from storage a block that will be read, unless the block's buffer is known. Returns whether the block must
+/// be read from storage.
 ///
 /// # Safety
 /// `relation` is open, and its file contains `block`.

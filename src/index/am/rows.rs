@@ -105,7 +105,7 @@ pub fn entries(payload: &[u8]) -> impl ExactSizeIterator<Item = RowEntry> {
     payload.as_chunks().0.iter().map(RowEntry::read)
 }
 
-/// Returns the entry of `row` on its `page`, or None if it is blank.
+/// Returns the entry of `row` on `page`, or None if the entry is blank.
 fn live_entry(page: &Page, row: u64) -> Option<RowEntry> {
     let (all, _) = page.payload().as_chunks();
     all.get(place_of(row))
@@ -113,7 +113,7 @@ fn live_entry(page: &Page, row: u64) -> Option<RowEntry> {
         .filter(|entry| !entry.is_blank())
 }
 
-/// Writes a row's entry into the image of its page.
+/// Writes the entry of `row` into `image`, the row's page.
 pub fn put(image: &mut Image, row: u64, entry: &RowEntry) {
     image.put(place_of(row) * ENTRY_LEN, &entry.write());
 }
@@ -155,7 +155,7 @@ impl<'a> RowTable<'a> {
         }
     }
 
-    /// Returns the block of page `page` of the table, or None if there is no such page or it has been removed.
+    /// Returns the block of page `page` of the table, or None if there is no such page or the page has been removed.
     fn find(&mut self, page: u64) -> Option<u32> {
         let directory = self.directory_of(page)?;
         let directory = self.index.read(directory);
@@ -251,7 +251,8 @@ impl<'a> RowTable<'a> {
         }
     }
 
-    /// Returns the page of the table at `place`, locked for reading, or None if all its rows are dead.
+    /// Returns the page of the table at `place`, locked for reading, or None if the page has been removed because all
+    /// its rows are dead.
     pub fn page(&mut self, place: u64) -> Option<Page<'a>> {
         self.page_at(place, Index::read)
     }

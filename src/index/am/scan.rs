@@ -23,8 +23,8 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Releases the memory and the buffers of the scan. After an ERROR, its memory context and resource owner release
-    /// them.
+    /// Releases the memory and the buffers of the scan. After an ERROR, the memory context and the resource owner of
+    /// the scan release them.
     fn close(&mut self) {
         match std::mem::replace(&mut self.left, RowsLeft::Start) {
             RowsLeft::Ordered(ordered) => ordered.close(),

@@ -94,7 +94,7 @@ impl ComparedClass for KeyClass {
 /// Returns the constant bound in the expression of `column`, a call to `near_dup_key`.
 ///
 /// # Errors
-/// ERROR `invalid_object_definition` if there is none, or if it is out of range.
+/// ERROR `invalid_object_definition` if the expression has no constant bound, or if the bound is out of range.
 fn stated_bound(column: &IndexColumn) -> Bound {
     let stated = column.expression().and_then(|expression| {
         // SAFETY: an expression of the index.

@@ -32,7 +32,7 @@ impl MinhashClass {
         Self::new(read_options(options).threshold)
     }
 
-    /// Returns the class for `threshold`, or None if it is out of range.
+    /// Returns the class for `threshold`, or None if `threshold` is out of range.
     pub fn new(threshold: f64) -> Option<Self> {
         options::is_threshold(threshold).then_some(Self { threshold })
     }

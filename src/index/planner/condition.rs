@@ -86,7 +86,7 @@ fn ordering(operator: pg_sys::Oid, type_: pg_sys::Oid) -> Option<(Ordering, bool
     }
 }
 
-/// Returns `bound` converted to the type `wanted`, or None if it cannot be converted.
+/// Returns `bound` converted to the type `wanted`, or None if `bound` cannot be converted.
 ///
 /// # Safety
 /// `bound` is a valid node.
@@ -108,7 +108,7 @@ unsafe fn bound_of_type(
 }
 
 impl NearCondition {
-    /// Returns the condition that `node` states, or None if it states no such condition.
+    /// Returns the condition that `node` states, or None if `node` states no such condition.
     ///
     /// # Safety
     /// `node` is valid.

@@ -121,8 +121,8 @@ unsafe fn derived(
     all
 }
 
-/// Returns whether an index of `rel` finds the rows that `comparison` allows by its keys. Returns true if the bound is
-/// not known yet. If the index has no keys for the actual bound, it reads all its rows.
+/// Returns whether an index of `rel` finds by its keys the rows that `comparison` allows. Returns true if `rel` has an
+/// index of the kind and the bound is not known yet: an index without keys for the actual bound reads all its rows.
 unsafe fn is_served(
     rel: *mut pg_sys::RelOptInfo,
     comparison: &NearCondition,
@@ -177,8 +177,8 @@ unsafe fn semijoin(root: *mut pg_sys::PlannerInfo, relids: pg_sys::Relids) -> bo
         })
 }
 
-/// Sets the row estimate of a parent table to the sum of its children's, which may have changed since PostgreSQL added
-/// them up.
+/// Sets the row estimate of a parent table to the sum of the estimates of its children, which may have changed since
+/// PostgreSQL added them up.
 unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
     let compares = |conditions| {
         PgList::<pg_sys::RestrictInfo>::from_pg(conditions)
