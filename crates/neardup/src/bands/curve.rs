@@ -33,7 +33,7 @@ pub fn lsh_probability(similarity: f64, bands: i64, rows: i64) -> Result<f64> {
     Ok(s_curve(similarity, bands as f64, rows as f64))
 }
 
-/// Returns the probability without loss of digits if it is small.
+/// Returns the probability of [`lsh_probability`], without loss of digits if it is small.
 fn s_curve(similarity: f64, bands: f64, rows: f64) -> f64 {
     -(bands * (-similarity.powf(rows)).ln_1p()).exp_m1()
 }
@@ -48,7 +48,7 @@ pub struct LshParams {
     pub fn_area: f64,
 }
 
-/// Returns the (b, r) with b r <= slots that minimizes the weighted sum of the two areas (Zhu, Nargesian, Pu,
+/// Returns the (b, r) with b r <= slots that minimizes `fp_weight * fp_area + fn_weight * fn_area` (Zhu, Nargesian, Pu,
 /// Miller, "LSH Ensemble", VLDB 2016, section 5.3). Takes 1.6 ms for 128 slots, 21 ms for 1024.
 ///
 /// # Errors
@@ -91,8 +91,8 @@ fn areas(threshold: f64, rows: usize, most_bands: usize) -> Vec<LshParams> {
         .collect()
 }
 
-/// Multiplies the powers of all points by their base once more and returns their mean. Uses eight sums so that the
-/// compiler adds them side by side, and avoids subnormal numbers, which processors multiply slowly.
+/// Multiplies each of `powers` by its base in `misses`, and returns the mean of the new powers. Uses eight sums so that
+/// the compiler adds them side by side, and avoids subnormal numbers, which processors multiply slowly.
 fn next_mean(powers: &mut [f64], misses: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (powers, _) = powers.as_chunks_mut::<8>();

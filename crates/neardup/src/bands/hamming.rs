@@ -74,8 +74,8 @@ impl HammingBlocks {
         self.blocks.saturating_sub(shared)
     }
 
-    /// Returns one well-mixed hash for each block. It also covers the length and the partition, so strings of different
-    /// lengths share none.
+    /// Returns one well-mixed hash for each block. Each hash also covers the length of `bits` and the number of blocks,
+    /// so strings of different lengths share none.
     pub fn block_hashes<'a>(
         &self,
         bits: &'a BitSlice<u8, Msb0>,
@@ -155,7 +155,8 @@ pub(super) fn subsets(among: usize, size: usize) -> u128 {
     (0..size as u128).fold(1, |count, i| count * (among as u128 - i) / (i + 1))
 }
 
-/// Steps to the next subset in lexicographic order. Returns false after the last one.
+/// Changes `members` to the next subset of the numbers below `among`, in lexicographic order. Returns false after the
+/// last subset.
 fn next_subset(members: &mut [usize], among: usize) -> bool {
     let size = members.len();
     let Some(moving) = (0..size).rfind(|&i| members[i] < among - size + i) else {

@@ -76,7 +76,8 @@ pub fn band_keys<'a>(
     band_hashes(signature, bands).map(|hash| hash as i64)
 }
 
-/// Returns slots of fewer than 8 bits as one byte each, because their bands need not begin at a byte.
+/// Returns slots of fewer than 8 bits as one byte each, because their bands need not begin at a byte. Returns None for
+/// wider slots.
 fn unpacked(signature: &Signature) -> Option<Box<[u8; MAX_SLOTS]>> {
     (signature.header.slot_bits < 8).then(|| {
         let mut bytes = Box::new([0; MAX_SLOTS]);

@@ -51,7 +51,7 @@ const NEVER: f64 = 1e-12;
 /// How many of a query's keys rows share, by their levels and sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Levels {
-    /// The level of the query: rows of lower levels share its keys as if they were of this one.
+    /// The level of the query: rows of lower levels share its keys as if they were of this level.
     first: u32,
     count: usize,
     tails: [Tail; AT_ONCE],
@@ -61,7 +61,7 @@ pub struct Levels {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Tail {
     lowest: f32,
-    /// For shares from the lowest one to 1, in equal steps.
+    /// The numbers of shared keys for shares from `lowest` to 1, in equal steps.
     shared: [u16; STEPS + 1],
 }
 
@@ -78,7 +78,7 @@ impl Tail {
     fn at(&self, share: f64) -> usize {
         let from = f64::from(self.lowest);
         let step = (share - from) / (1.0 - from) * STEPS as f64;
-        // NaN if the lowest is 1.
+        // `step` is NaN if `lowest` is 1; `max` turns NaN into 0.
         self.shared[(step.max(0.0) as usize).min(STEPS)].into()
     }
 }

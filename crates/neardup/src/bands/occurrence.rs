@@ -68,7 +68,8 @@ impl Occurrence {
     }
 }
 
-/// Returns the minima by the lemma: s among any b - T + s keys.
+/// Returns two minima by the lemma: rows that share T = `needed` of b = `keys` keys share s of any b - T + s. Here s is
+/// 1 and 1 + `FEW`, at most T.
 pub fn minima(keys: usize, needed: usize) -> [Minimum; 2] {
     [1, 1 + FEW].map(|shared| {
         let shared = shared.min(needed);

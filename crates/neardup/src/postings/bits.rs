@@ -6,10 +6,10 @@ pub const BLOCK: usize = 64;
 /// Number of bytes of a block of 32-bit numbers, the widest.
 const LONGEST: usize = BLOCK * 32 / 8;
 
-/// Room for a 64-bit word that begins at any of these bytes.
+/// Number of bytes of a buffer in which a 64-bit word can begin at any byte of a block.
 const PADDED: usize = LONGEST + 8;
 
-/// Returns the width in bits of the largest of some numbers, given all of them or-ed together.
+/// Returns the width in bits of the widest number, given `ored`, the bitwise OR of all numbers.
 pub fn width(ored: u32) -> u32 {
     u32::BITS - ored.leading_zeros()
 }

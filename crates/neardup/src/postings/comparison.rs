@@ -7,7 +7,8 @@ const COMPARED: usize = 4;
 /// Number of lists that can be looked up in the time of comparing a row without elements.
 const COMPARISON: usize = 16;
 
-/// Of this many candidates that have their share of the lists read so far, about one has too few of all lists.
+/// About one of this many candidates turns out to be in too few of all lists, if they are in enough of the lists read
+/// so far, in proportion.
 const LIKELY: u64 = 8;
 
 /// Returns the number of lists that can be looked up in the time of comparing a candidate with this number of

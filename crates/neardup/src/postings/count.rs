@@ -25,7 +25,7 @@ const WORD: usize = u64::BITS as usize;
 /// Maximum number of runs times windows per offset for counting by windows to be faster.
 const RUNS: usize = 8;
 
-/// Ascending runs of row offsets, one for each list.
+/// Runs of row offsets read from lists, each in ascending order.
 pub(super) struct RowTally {
     offsets: Vec<u32>,
     ends: Vec<usize>,
@@ -40,7 +40,7 @@ pub(super) struct RowTally {
     is_full: bool,
 }
 
-/// A row's offset, the number of lists in which it was found, and the number in which it must be.
+/// A row's offset, the number of the query's keys that it is known to have, and the number that it needs.
 #[derive(Clone, Copy)]
 pub(super) struct CountedRow {
     pub offset: u32,
@@ -58,7 +58,7 @@ impl CountedRow {
     }
 }
 
-/// Merges two ascending lists of rows. Rows in both are taken from `counted`.
+/// Merges `counted` and `others`, both in ascending order. Rows in both are taken from `counted`.
 pub(super) fn merged(counted: &[CountedRow], others: &[CountedRow]) -> Result<Vec<CountedRow>> {
     let mut all = with_room(counted.len() + others.len())?;
     let mut others = others.iter().copied().peekable();
@@ -87,7 +87,7 @@ impl RowTally {
         }
     }
 
-    /// Adds a run `weight` times.
+    /// Adds `run` `weight` times, unless the tally is full.
     #[inline]
     pub fn add(&mut self, run: &[u32], weight: u32) -> Result<()> {
         if run.is_empty() {
@@ -224,7 +224,7 @@ pub(super) enum RowCounts {
 }
 
 impl RowCounts {
-    /// Adds `weight` to the counts of the rows of `run`, which ascend.
+    /// Adds `weight` to the counts of the rows in `run`, which is in ascending order.
     #[inline]
     pub fn add(&mut self, run: &[u32], weight: u32) -> Result<()> {
         match self {

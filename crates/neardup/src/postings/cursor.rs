@@ -6,16 +6,16 @@ use super::{Damaged, Posting};
 /// A place among the postings of a leaf.
 pub(super) struct Cursor<'a> {
     leaf: Leaf<'a>,
-    /// The number of its block.
+    /// The number of `block`.
     number: usize,
     block: StoredBlock<'a>,
-    /// Its place in the block, and the key there. At the end of the block, the place is the block's length.
+    /// The cursor's place in `block`, and the key there. At the end of the block, `place` is the block's length.
     place: usize,
     key: u64,
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns a cursor at the beginning of the block that `posting` is in.
+    /// Returns a cursor at the beginning of the last block that begins at or before `posting`, or of the first block.
     ///
     /// # Errors
     /// `Damaged` if the block is damaged.
@@ -62,7 +62,7 @@ impl<'a> Cursor<'a> {
         self.skip_to(0)
     }
 
-    /// Calls `visit` with the postings from `first` to `last`, until it returns false. `first` must be after the
+    /// Calls `visit` with the postings from `first` to `last`, until `visit` returns false. `first` must be after the
     /// postings visited before.
     ///
     /// # Errors

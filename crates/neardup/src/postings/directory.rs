@@ -16,7 +16,7 @@ pub struct DirectoryEntry {
 }
 
 impl DirectoryEntry {
-    /// Returns an entry for the root of a segment. Its first posting is not known.
+    /// Returns an entry for the root of `segment`. Its first posting is not known, so [`Posting::MIN`] stands for it.
     pub(super) fn of_root(segment: &Segment) -> Self {
         Self {
             first: Posting::MIN,
@@ -76,7 +76,7 @@ pub fn append(payload: &mut [u8], entry: DirectoryEntry) -> Result<Option<usize>
 /// The entries of a directory page.
 #[derive(Clone, Copy)]
 pub struct Directory<'a> {
-    /// 1 directly above the leaves.
+    /// The level of the page, 1 if directly above the leaves.
     pub level: u8,
     entries: &'a [[u8; ENTRY]],
 }
@@ -84,8 +84,8 @@ pub struct Directory<'a> {
 impl<'a> Directory<'a> {
     /// Reads the directory in `payload`.
     ///
-    /// # Errors
-    /// `Damaged` if the payload was not written by [`init`] and [`append`]. The order of entries is not checked.
+    /// # Errors `Damaged` if the header is impossible, or the payload is shorter than its entries. The order of entries
+    /// is not checked.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("directory page shorter than its entries");
         let (&[low, high, level, zero], rest) = payload.split_first_chunk().ok_or(SHORT)?;
@@ -182,33 +182,33 @@ impl<'a> Directory<'a> {
 pub trait Directories {
     type Error;
 
-    /// Returns the first posting of a page, which is a leaf if `level` is 0.
+    /// Returns the first posting of page `block`, which is a leaf if `level` is 0.
     ///
     /// # Errors
     /// The store's error if the page cannot be read.
     fn first(&mut self, level: u8, block: u32) -> Result<Posting, Self::Error>;
 
-    /// Returns the block of the last entry of a directory page.
+    /// Returns the block of the last entry of directory page `block`.
     ///
     /// # Errors
     /// The store's error if the page cannot be read or is empty.
     fn last(&mut self, level: u8, block: u32) -> Result<u32, Self::Error>;
 
-    /// Appends `entry` to a page as [`append`] does. Returns false if the page is full.
+    /// Appends `entry` to directory page `block` as [`append`] does. Returns false if the page is full.
     ///
     /// # Errors
     /// The store's error if the page cannot be read or written.
     fn append(&mut self, level: u8, block: u32, entry: DirectoryEntry)
     -> Result<bool, Self::Error>;
 
-    /// Writes a new page of `level`, and returns its block.
+    /// Writes a new directory page of `level` with `entries`, and returns its block.
     ///
     /// # Errors
     /// The store's error if there is no room for it.
     fn create(&mut self, level: u8, entries: &[DirectoryEntry]) -> Result<u32, Self::Error>;
 }
 
-/// Adds a leaf, already written, after all other leaves of `segment`.
+/// Adds the page `leaf`, already written, after all other leaves of `segment`.
 ///
 /// Full pages are not changed. New pages are created in addition, and nothing points to these until the last change: an
 /// entry appended to an old page, or a new root. Sets the segment's root and depth; the caller counts the postings

@@ -104,8 +104,9 @@ impl Estimate {
         collected(numbers.map(|shared| self.likelihood(shared, needed, keys)))
     }
 
-    /// Returns the sum of `weight` over all rows in short lists, given the number of short lists that contain each. If
-    /// long lists alone give a row `share` of the keys, returns the length of the shortest that it must be in.
+    /// Returns the sum of `weight(n)` over all rows in short lists, where n is the number of short lists that contain
+    /// the row. If there are enough long lists to give a row `share` of the keys, returns the length of the shortest
+    /// one that the row must be in.
     fn sum(&self, share: f64, weight: impl Fn(usize) -> f64) -> f64 {
         let rows = match self.long.get(self.enough(share) - 1) {
             Some(length) => *length,
@@ -158,11 +159,11 @@ struct Found {
     long: Vec<(u32, f64)>,
 }
 
-/// Neighboring pages that together hold all rows of some keys.
+/// Neighboring pages, and the keys whose lists are entirely on these pages.
 type Run = (Vec<DirectoryEntry>, Vec<u32>);
 
 impl Found {
-    /// Looks up `keys`, which ascend, below `page` of `level`.
+    /// Looks up `keys`, in ascending order, on `page` of `level` and the pages below it.
     fn look_up<P: Pages>(
         &mut self,
         pages: &mut P,

@@ -25,7 +25,7 @@ impl KeyList {
     }
 }
 
-/// Returns the lists of the keys of a query, by ascending keys.
+/// Returns the lists of a query's `keys`, in ascending order of the keys.
 pub(super) fn lists(keys: &[u32]) -> Result<Vec<KeyList>> {
     let mut sorted = copied(keys)?;
     sorted.sort_unstable();

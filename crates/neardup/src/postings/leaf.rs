@@ -49,7 +49,7 @@ impl Widths {
         }
     }
 
-    /// Returns the bits of a key and of an offset.
+    /// Returns the numbers of bits of a key difference and of an offset.
     fn bits(self) -> (u32, u32) {
         match width(self.differences) {
             0 => (0, width(self.relative_offsets)),
@@ -155,7 +155,7 @@ impl LeafBuilder {
         end
     }
 
-    /// Returns the first posting added.
+    /// Returns the first posting added, or None if the builder is empty.
     pub fn first(&self) -> Option<Posting> {
         self.first
     }
@@ -183,8 +183,7 @@ pub struct Leaf<'a> {
 impl<'a> Leaf<'a> {
     /// Reads the head of the leaf in `payload`.
     ///
-    /// # Errors
-    /// `Damaged` if the payload is too short for its postings.
+    /// # Errors `Damaged` if the payload has no postings or is too short for them.
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("leaf page shorter than its postings");
@@ -251,7 +250,8 @@ impl<'a> Leaf<'a> {
 
     /// Returns the last block that begins at or before `posting`, or 0.
     pub(super) fn block_of(&self, posting: Posting) -> usize {
-        // Compares with all of them, many at a time. They are in two cache lines, which are fetched together.
+        // Compares the first keys of all blocks with `posting`, many at a time. They are in two cache lines, which are
+        // fetched together.
         let begins_below = |key: &&[u8; KEY]| u32::from_le_bytes(**key) < posting.key;
         let mut blocks = self.keys.iter().filter(begins_below).count();
         // Only in the list of a hot key does more than one block begin with the key.
@@ -354,7 +354,7 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// Calls `visit` with the postings from `first` to `last`, as numbers, block by block, until it returns false.
+    /// Calls `visit` with the postings from `first` to `last`, as numbers, once per block, until `visit` returns false.
     ///
     /// # Errors
     /// The errors of `visit`; `Damaged` if a block is damaged.
@@ -397,7 +397,7 @@ pub(super) const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
 pub(super) struct StoredBlock<'a> {
     pub first: Posting,
     pub len: usize,
-    /// The key differences, the offsets, and all blocks after them.
+    /// The block's key differences and offsets, followed by the bits of all later blocks.
     rest: &'a [u8],
     /// The bit at which the offsets begin.
     offsets_at: u32,

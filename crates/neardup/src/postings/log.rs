@@ -31,8 +31,7 @@ pub fn fits_empty(capacity: usize, keys: usize) -> bool {
 
 /// Appends a row with `keys`. Returns the number of bytes used afterwards, or `None` if the page is full.
 ///
-/// # Errors
-/// Fails if the payload is not a log.
+/// # Errors `Damaged` if the payload is not a log page.
 pub fn append(payload: &mut [u8], keys: &[u32]) -> Result<Option<usize>, Damaged> {
     let log = Log::parse(payload)?;
     let (rows, used) = (log.rows, HEADER + log.bytes.len());
@@ -62,8 +61,8 @@ pub struct Log<'a> {
 impl<'a> Log<'a> {
     /// Reads the header of a log page.
     ///
-    /// # Errors
-    /// Fails if the payload is shorter than it should be. The rows are checked by [`Self::iter`].
+    /// # Errors `Damaged` if the payload is shorter than the bytes used, or these are too few for the number of rows.
+    /// The rows are checked by [`Self::iter`].
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         let parsed = || {
             let &[r0, r1, u0, u1, ..] = payload else {

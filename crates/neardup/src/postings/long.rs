@@ -7,7 +7,7 @@ use super::part::SegmentPart;
 use super::walk::Leaves;
 use super::{Damaged, Pages, Posting};
 
-/// Reads the part of `list` that lies in a segment.
+/// Adds the rows of `list` in the segment of `part` to `counts`, until these are full.
 pub(super) fn scan<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,
@@ -43,7 +43,7 @@ pub(super) fn scan<P: Pages>(
     Ok(())
 }
 
-/// Looks up `candidates` in the part of `list` that lies in a segment.
+/// Adds the weight of `list` to the `candidates` that the list contains in the segment of `part`.
 pub(super) fn probe<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,

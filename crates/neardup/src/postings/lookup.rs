@@ -10,10 +10,10 @@ use std::ops::Range;
 /// Maximum number of postings of a short list.
 const SHORT: usize = 128;
 
-/// A page to read for the keys at the places `keys`. The lists of those that exist begin on this page.
+/// A page to read for the keys at the places `keys`. If the segment has such a key, its list begins on this page.
 pub(super) struct PageForKeys {
     pub page: DirectoryEntry,
-    /// The first posting of the next page.
+    /// The first posting of the next page, or None for the last page.
     pub next: Option<Posting>,
     pub keys: Range<usize>,
 }
@@ -27,9 +27,9 @@ impl PageForKeys {
         }
     }
 
-    /// Passes the children of `directory` on which keys begin to `put`. `key` returns the key at a place; keys ascend.
-    /// For every key whose list spans several children, calls `goes_on` with the key's place and all of these children
-    /// except the last. If that returns true, leaves the key out.
+    /// Calls `put` with every child of `directory` on which lists of keys begin. `key` returns the key at a place; keys
+    /// are in ascending order. For every key whose list spans two or more children, calls `goes_on` with the key's
+    /// place and all of these children except the last. If `goes_on` returns true, leaves the key out.
     ///
     /// # Errors
     /// The errors of `put` and `goes_on`; `Damaged` for a directory without entries.

@@ -1,11 +1,11 @@
-//! Merges several segments into one, a leaf at a time.
+//! Merges two or more segments into one, a leaf at a time.
 
 use super::part::split_of_input;
 use super::walk::SegmentWalk;
 use super::{Damaged, LeafBuilder, MAX_ROWS, Pages, Posting, Segment};
 use crate::memory::{collected, with_room};
 
-/// The postings of some segments at or after a split, in the order of the segment that they are merged into.
+/// The postings of segments at or after a split, in the order in which they are written to the output segment.
 ///
 /// To continue later, or after a crash, only the split must be remembered. A page of an input is not read again once a
 /// later page of its level begins at or before the split. To compare the split with [`Posting`]s of that input, convert
@@ -87,7 +87,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Returns the least of the next postings and its input, without a branch that depends on them.
+    /// Returns the input whose next posting is the least, and this posting. No branch depends on the postings.
     #[inline]
     fn least(&self) -> (usize, u64) {
         let mut least = (0, END);
@@ -101,7 +101,7 @@ impl Merge {
 }
 
 impl Input {
-    /// Returns the next posting in terms of the output, or [`END`].
+    /// Returns the input's next posting with its offset counted from the output's first row, or [`END`].
     #[inline]
     fn next<P: Pages>(&mut self, pages: &mut P) -> Result<u64, P::Error> {
         let Some(posting) = self.walk.peek(pages)? else {

@@ -45,7 +45,7 @@ pub use walk::{KeyAndRow, sweep};
 
 use crate::bands::RowSize;
 
-/// A key and a row that has it, as the row's distance from [`Segment::lo`]. Ordered by key.
+/// A key and a row that has it, given by the row's distance from [`Segment::lo`]. Ordered by key, then by row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Posting {
     pub key: u32,
@@ -67,7 +67,7 @@ impl From<Posting> for u64 {
     }
 }
 
-/// The key in the high half: numbers sort as their postings do.
+/// Takes the key from the high half. Numbers sort as their postings do.
 impl From<u64> for Posting {
     #[inline]
     fn from(number: u64) -> Self {
@@ -93,14 +93,14 @@ pub const MAX_DEPTH: u8 = 8;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Written on each of its pages, and never given to another segment.
+    /// The segment's number, written on each of its pages and never given to another segment.
     pub number: u64,
-    /// Its rows are `lo..hi`, at most [`MAX_ROWS`].
+    /// The segment's rows are in `lo..hi`, a range of at most [`MAX_ROWS`].
     pub lo: u64,
     pub hi: u64,
-    /// If 0, it has no pages, and `root` and `depth` have no meaning.
+    /// Number of postings. If 0, the segment has no pages, and `root` and `depth` have no meaning.
     pub postings: u64,
-    /// Rows that have postings here.
+    /// Number of rows that have postings in the segment.
     pub rows: u64,
     pub root: u32,
     /// Levels of directory pages above the leaves; if 0, the root is a leaf.
@@ -144,7 +144,7 @@ impl<'a> SegmentGroup<'a> {
         }
     }
 
-    /// Returns the number of rows in the ranges of the inputs, including dead ones.
+    /// Returns the number of rows in the ranges of the inputs, including dead rows.
     pub fn rows(&self) -> f64 {
         let rows = |input: &Segment| input.hi.saturating_sub(input.lo) as f64;
         self.inputs.iter().map(rows).sum()
@@ -195,7 +195,8 @@ pub trait Pages {
         ahead: impl Fn(&T) -> PageAhead,
     ) -> Result<(), Self::Error>;
 
-    /// Calls `look` with the payload of a page. Any bytes may follow it.
+    /// Calls `look` with the payload of page `block` of `segment`, and returns its result. Any bytes may follow the
+    /// payload.
     ///
     /// Only one page at a time is looked at, and no reference to it is kept.
     ///
@@ -218,8 +219,8 @@ pub trait Pages {
 
 /// Pages of segments whose rows have known sizes.
 pub trait RowSizes: Pages {
-    /// Calls `look` for every one of `rows` that is not known to be dead, with its place among them and its size.
-    /// `rows` ascend.
+    /// Calls `look` with the index in `rows` and the size of every row that is not known to be dead. `rows` are in
+    /// ascending order.
     ///
     /// # Errors
     /// Fails if a page cannot be read.

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::memory::with_room;
 use std::ops::Range;
 
-/// The valid postings of one segment: all, or those on its side of a merge's split.
+/// The valid postings of one segment: all of them, or only the ones on this segment's side of a merge's split.
 pub(super) struct SegmentPart<'g> {
     pub(super) segment: &'g Segment,
     pub(super) rows: u64,
@@ -19,7 +19,7 @@ pub(super) struct SegmentPart<'g> {
 }
 
 impl<'g> SegmentPart<'g> {
-    /// Returns the part of `segment` with the postings from `first` to `last`, if there can be any.
+    /// Returns the part of `segment` with the postings from `first` to `last`, or None if it has no postings or rows.
     fn new(segment: &'g Segment, lo: u64, first: u64, last: u64) -> Result<Option<Self>, Damaged> {
         let rows = segment.range()?;
         let shift = segment.lo.checked_sub(lo);
@@ -36,7 +36,7 @@ impl<'g> SegmentPart<'g> {
         Ok((segment.postings > 0 && rows > 0).then_some(part))
     }
 
-    /// Returns the part for the group's rows in `window`, if there can be any.
+    /// Returns the part for the group's rows in `window`, or None if the segment has no rows there.
     pub(super) fn within(&self, window: &Range<u32>) -> Option<Self> {
         let start = window.start.saturating_sub(self.shift);
         let end = window.end.checked_sub(self.shift)?;
@@ -46,7 +46,7 @@ impl<'g> SegmentPart<'g> {
         })
     }
 
-    /// Returns the first and the last posting that `key` can have.
+    /// Returns the first and the last valid posting that `key` can have, or None if it can have none.
     #[inline]
     pub(super) fn range(&self, key: u32) -> Option<(Posting, Posting)> {
         let [first, last] = <[u32; 2]>::from(self.offsets).map(|offset| Posting { key, offset });
@@ -106,8 +106,8 @@ pub(super) fn offsets_of(parts: &[SegmentPart]) -> Range<u32> {
     first.min().unwrap_or(0)..end.max().unwrap_or(0)
 }
 
-/// Returns the first posting of an input that is not below `split`, in terms of the input, whose rows begin `shift`
-/// after the rows of the output.
+/// Returns `split` with its offset counted from an input's first row, at least 0, instead of the output's first row.
+/// The input's first row is `shift` rows after the output's.
 pub fn split_of_input(split: Posting, shift: u64) -> Posting {
     let offset = u64::from(split.offset).saturating_sub(shift) as u32;
     Posting { offset, ..split }

@@ -6,8 +6,8 @@ use super::{Directory, Pages, Posting, Segment};
 use crate::memory::collected;
 
 /// Calls `found` with the block of every page of a merge's input that was needed while the split was `from`, and is no
-/// longer needed at `to`. At the end of the merge, `to` is `None` and no page is needed. Both are in terms of the input
-/// ([`super::split_of_input`]).
+/// longer needed at `to`. At the end of the merge, `to` is `None` and no page is needed. Both splits count offsets from
+/// the input's first row ([`super::split_of_input`]).
 ///
 /// A page is needed until a later page of its level begins at or before the split. Reads only the directory pages on
 /// the way from one split to the other.
@@ -35,7 +35,8 @@ pub fn passed<P: Pages>(
     )
 }
 
-/// Visits `page` of `level`, and the pages below it between the two splits. The next page of the level begins at `end`.
+/// Calls `found` as [`passed`] does, for `page` of `level` and the pages below it between the two splits. The next page
+/// of the level begins at `end`; None if there is no next page.
 fn visit<P: Pages>(
     pages: &mut P,
     segment: &Segment,

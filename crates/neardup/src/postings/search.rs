@@ -55,7 +55,7 @@ pub struct KeyQuery<'q> {
     pub keys: &'q [u32],
     /// The number of keys that a row must have, 1 or more. A key that the query repeats counts each time.
     pub needed: usize,
-    /// Two minima, the first over fewer keys. Rows below either are left out.
+    /// Two minima, the first over fewer keys. Rows below any of them are left out.
     pub minima: [Minimum; 2],
     /// The number of keys that a row needs, if it depends on the row's size.
     pub by_size: Option<Needed>,
@@ -184,7 +184,7 @@ fn look_up<P: Pages>(
     }
 }
 
-/// Calls `look` for each of `visits`, which are on one level.
+/// Announces the pages of `visits`, which are on one level, and calls `look` for each visit.
 fn look_at<'g, P: Pages>(
     pages: &mut P,
     searches: &mut [GroupSearch<'g>],
@@ -201,7 +201,7 @@ fn look_at<'g, P: Pages>(
     Ok(())
 }
 
-/// A page to look at for some lists.
+/// A page to look at, and the lists to look up on it.
 struct PageVisit {
     /// Index of the search, and of the part within it.
     search: usize,
@@ -499,7 +499,8 @@ impl<'g> GroupSearch<'g> {
         unread.map(|same| self.lists[same[0].list].weight).sum()
     }
 
-    /// Adds the roots of the parts in which `lists` must be looked up to `levels`.
+    /// Adds to `levels` the roots of the parts in which `lists` must be looked up. `number` is the index of this
+    /// search.
     fn push_roots(
         &self,
         number: usize,
@@ -552,7 +553,7 @@ impl<'g> GroupSearch<'g> {
         })
     }
 
-    /// Counts the short lists of a leaf, and notes its long ones.
+    /// Counts the rows of the short lists on a leaf, and adds its long lists to `self.long`.
     fn look_at_leaf<P: Pages>(&mut self, pages: &mut P, visit: &PageVisit) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
         let (lists, counts, long) = (&self.lists, &mut self.counts, &mut self.long);
@@ -620,8 +621,8 @@ pub(super) fn list_length(directory: &Directory, children: Range<usize>) -> f64 
     density * rows * (1.0 + 1.0 / (children.len() - 1) as f64)
 }
 
-/// Returns the estimated share of rows that have the key whose postings fill the pages from the second of `children`, at
-/// least two, up to the child after them, and the number of rows on these pages.
+/// Returns the estimated share of rows that have a key, and the number of rows for which the share is estimated. The
+/// key's postings fill the pages from the second of `children` (at least two) to the last.
 fn density(directory: &Directory, children: &Range<usize>) -> (f64, f64) {
     let offset = |child| directory.get(child).map_or(0, |child| child.first.offset);
     let rows = f64::from(offset(children.end).saturating_sub(offset(children.start + 1)));

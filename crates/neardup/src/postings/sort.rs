@@ -32,7 +32,7 @@ fn sort_from(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) {
     }
 }
 
-/// Groups the postings by the byte at `shift`, and returns where each group ends.
+/// Groups `postings` by the byte at bit `shift`, and returns the end of each group.
 fn exchange(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) -> [usize; 256] {
     let byte = |number: u64| (number >> shift) as usize & 0xFF;
     let mut counts = [0; 256];

@@ -12,7 +12,7 @@ use crate::memory::Grow;
 /// The first postings of the leaves strictly increase, so that a walk ends even if pages are damaged.
 pub(super) struct Leaves {
     segment: Segment,
-    /// For each level of directories, from the lowest: the page, and the entry to continue with.
+    /// For each level of directories, from the lowest: the page, and the index of the entry to continue with.
     path: [(DirectoryEntry, usize); MAX_DEPTH as usize],
     next: Option<DirectoryEntry>,
 }
@@ -57,12 +57,13 @@ impl Leaves {
         Ok(entry)
     }
 
-    /// Returns the leaf that will be visited next. If it is the root, its first posting is [`Posting::MIN`].
+    /// Returns the leaf that will be visited next, or None at the end. If it is the root, its first posting is
+    /// [`Posting::MIN`].
     pub fn next(&self) -> Option<DirectoryEntry> {
         self.next
     }
 
-    /// Calls `look` with the next leaf, if there is one, and moves on to the one after it.
+    /// Calls `look` with the next leaf and moves on to the leaf after it. Returns the result, or None at the end.
     pub fn visit<P: Pages, R>(
         &mut self,
         pages: &mut P,
@@ -73,7 +74,7 @@ impl Leaves {
         Ok(seen)
     }
 
-    /// Calls `look` with the next leaf, if there is one.
+    /// Calls `look` with the next leaf. Returns the result, or None at the end.
     fn look<P: Pages, R>(
         &self,
         pages: &mut P,
@@ -116,8 +117,8 @@ impl Leaves {
     }
 }
 
-/// Calls `look` with the directory page of `level` to which the entry `page` points. Unless it is the root, its first
-/// posting must match the entry.
+/// Calls `look` with the directory page of `level` to which the entry `page` points, and returns the result. Unless the
+/// page is the root, its first posting must match the entry.
 pub(super) fn read_directory<P: Pages, R>(
     pages: &mut P,
     segment: &Segment,
@@ -139,8 +140,8 @@ pub(super) fn read_directory<P: Pages, R>(
     })
 }
 
-/// Calls `look` with the leaf to which the entry `page` points. Unless it is the root, its first posting must match the
-/// entry.
+/// Calls `look` with the leaf to which the entry `page` points, and returns the result. Unless the leaf is the root,
+/// its first posting must match the entry.
 pub(super) fn read_leaf<P: Pages, R>(
     pages: &mut P,
     segment: &Segment,
@@ -184,7 +185,7 @@ impl SegmentWalk {
         }
     }
 
-    /// Returns the next posting, if it is in memory.
+    /// Returns the next posting, or None if it is not in memory.
     #[inline]
     fn loaded(&self) -> Option<Posting> {
         self.postings
@@ -263,8 +264,7 @@ const END: KeyAndRow = (u32::MAX, u64::MAX);
 /// Calls `take` with every posting of `groups` at or after `from`, in ascending order, until it returns false. Returns
 /// the posting that was not taken, or `None` at the end. A later sweep can continue there, even after merges.
 ///
-/// # Errors
-/// The errors of `pages`; `Damaged` if pages or postings are out of order.
+/// # Errors The errors of `pages`; `Damaged` if pages or postings are damaged or out of order; `OutOfMemory`.
 pub fn sweep<P: Pages>(
     pages: &mut P,
     groups: &[SegmentGroup],
