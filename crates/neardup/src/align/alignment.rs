@@ -14,7 +14,7 @@ use crate::{Grow, Result, collected, filled, with_room};
 use std::cmp::Reverse;
 use std::iter::repeat_n;
 
-/// The fate of a word of one document in the other.
+/// The fate of a word of one document in the other document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// In the common chunk with this number.
@@ -36,8 +36,8 @@ pub(super) struct Alignment<'d> {
 }
 
 impl<'d> Alignment<'d> {
-    /// Returns the alignment of two documents by common chunks of at least `min_words` words. Time O(n log n), memory
-    /// about 80 bytes per word.
+    /// Returns the alignment of `docs` by common chunks of at least `min_words` words. Time O(n log n), memory about 80
+    /// bytes per word.
     ///
     /// # Errors
     /// `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
@@ -97,7 +97,8 @@ impl<'d> Alignment<'d> {
         Ok(())
     }
 
-    /// Returns the words of one side outside the chunks as two lists: their places, and their gaps and numbers.
+    /// Returns the words of `side` outside the chunks as two lists: the places of the words, and their gaps and
+    /// numbers.
     fn rest(&self, side: usize, pace: &mut Pace) -> Result<(Vec<u32>, Vec<GapWord>)> {
         let ids = &self.words.sides[side].ids;
         let (mut words, mut rest) = (Vec::new(), Vec::new());

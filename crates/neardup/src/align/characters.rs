@@ -5,7 +5,7 @@ use super::suffixes::within_limit;
 use crate::text::pieces;
 use crate::{Result, collected};
 
-/// Returns the code points of two documents. A byte that is not UTF-8 (possible in an SQL_ASCII database) counts as a
+/// Returns the code points of each of `docs`. A byte that is not UTF-8 (possible in an SQL_ASCII database) counts as a
 /// character.
 ///
 /// # Errors
@@ -22,7 +22,8 @@ pub(super) fn code_points(docs: [&[u8]; 2], pace: &mut Pace) -> Result<[Vec<u32>
     Ok([read(docs[0])?, read(docs[1])?])
 }
 
-/// Returns every code point and its length in bytes. A byte that is not UTF-8 gets a value above all code points.
+/// Returns every code point of `doc` and its length in bytes. A byte that is not UTF-8 gets a value above all code
+/// points.
 fn characters(doc: &[u8]) -> impl Iterator<Item = (u32, usize)> {
     pieces(doc).flat_map(|piece| {
         let valid = piece.text.chars().map(|c| (c as u32, c.len_utf8()));
@@ -31,7 +32,7 @@ fn characters(doc: &[u8]) -> impl Iterator<Item = (u32, usize)> {
     })
 }
 
-/// Returns the number of characters. A byte that is not UTF-8 counts as one.
+/// Returns the number of characters of `doc`. A byte that is not UTF-8 counts as one.
 pub(super) fn count_characters(doc: &[u8], pace: &mut Pace) -> usize {
     pieces(doc)
         .map(|piece| {

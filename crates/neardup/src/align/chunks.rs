@@ -34,11 +34,11 @@ pub struct Chunk {
 /// The place of a chunk in one document. Counts start at 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkPlace {
-    /// Its first word.
+    /// The number of the chunk's first word.
     pub word: u32,
-    /// Its code points, including the text between its words.
+    /// The chunk's code points, including the text between its words.
     pub chars: Range<u32>,
-    /// Its bytes.
+    /// The chunk's bytes, including the text between its words.
     pub bytes: Range<usize>,
 }
 
@@ -70,8 +70,8 @@ fn share(part: usize, whole: usize) -> f64 {
 }
 
 /// Returns the common chunks of at least `min_words` words, in the order of `a`. With [`Matching::Literal`], no two
-/// overlap. With [`Matching::Information`], they are the fewest that cover every counted common word of `a` and of
-/// `b`, each with its first occurrence in the other document.
+/// chunks overlap. With [`Matching::Information`], they are the fewest that cover every counted common word of `a` and
+/// of `b`, each with its first occurrence in the other document.
 ///
 /// Time O(n log n), memory about 60 bytes per word.
 ///
@@ -103,9 +103,9 @@ pub fn common_chunks(
     }))
 }
 
-/// Returns C, L and S of two documents, for chunks of at least `min_words` words. With [`Matching::Information`], L
-/// and S leave out the words of every run of at least `min_words` words that started earlier in the same document. C
-/// is then the number of remaining words in common runs, counted in the document that has fewer.
+/// Returns C, L and S of `a` and `b`, for chunks of at least `min_words` words. With [`Matching::Information`], L and S
+/// leave out the words of every run of at least `min_words` words that started earlier in the same document. C is then
+/// the number of remaining words in common runs, counted in the document that has fewer.
 ///
 /// # Errors
 /// The errors of [`common_chunks`].
@@ -149,7 +149,7 @@ pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
     Ok(u32::try_from(min_words).unwrap_or(u32::MAX))
 }
 
-/// Returns byte and character positions of runs in one document, in one pass over its text.
+/// Returns the places of `runs` (first word, number of words) in the document of `side`, in one pass over its text.
 fn places(
     side: &Side,
     runs: impl Iterator<Item = (u32, u32)>,

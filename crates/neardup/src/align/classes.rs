@@ -46,13 +46,14 @@ impl<'s> Classes<'s> {
         })
     }
 
-    /// Returns the greatest length at which classes are still to be merged.
+    /// Returns the greatest length at which classes are still to be merged, or None if none are.
     pub fn next_length(&self) -> Option<u32> {
         let next = self.merges.last();
         next.map(|&r| self.suffixes.shared[r as usize])
     }
 
-    /// Merges the classes that share at least `length` units. Returns a rank of every class that grew.
+    /// Merges the classes that share at least `length` units. Returns a rank in each class that grew; a class can occur
+    /// more than once.
     pub fn merge(&mut self, length: u32, pace: &mut Pace) -> Result<Vec<u32>> {
         let shared = &self.suffixes.shared;
         let first = (self.merges).partition_point(|&r| shared[r as usize] < length);
@@ -72,7 +73,7 @@ impl<'s> Classes<'s> {
         self.links.find(rank)
     }
 
-    /// Returns the leftmost open position of `class` in document `side`.
+    /// Returns the leftmost open position of `class` in document `side`, or None if there is none.
     pub fn leftmost(&self, class: u32, side: usize) -> Option<u32> {
         let least = self.open[side].least(class as usize..self.ends[class as usize] as usize);
         (least != NONE).then_some(least)

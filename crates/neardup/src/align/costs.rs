@@ -15,7 +15,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Checks the costs and returns them.
+    /// Returns the costs of inserting, deleting and substituting a character.
     ///
     /// # Errors
     /// `Invalid` unless every cost is between 0 and [`MAX_COST`].

@@ -44,7 +44,7 @@ pub fn edit_distance(
     }
 }
 
-/// Returns the lengths of the longest common prefix and of the longest common suffix.
+/// Returns the lengths of the longest common prefix and of the longest common suffix of `a` and `b`.
 pub(super) fn common_ends(a: &[u32], b: &[u32]) -> [usize; 2] {
     let same = |(x, y): &(&u32, &u32)| x == y;
     let start = a.iter().zip(b).take_while(same).count();

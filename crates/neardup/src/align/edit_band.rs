@@ -74,7 +74,7 @@ impl<'s> Band<'s> {
         })
     }
 
-    /// Returns the minimum cost.
+    /// Returns the minimum cost of a path within the band.
     fn cost(mut self, costs: Costs, pace: &mut Pace) -> i64 {
         let cells = self.cells_of_row(0);
         for (cell, inserted) in self.row[cells].iter_mut().zip(0..) {

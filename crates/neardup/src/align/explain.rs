@@ -10,7 +10,7 @@ use strum::Display;
 /// Minimum number of words in a chunk. Shorter runs are aligned only between chunks.
 const MIN_WORDS: u32 = 5;
 
-/// The difference, seen from the first document.
+/// The kind of a difference: how the second document differs from the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum DifferenceKind {
@@ -48,11 +48,11 @@ pub struct Explanation {
     /// Words of the first document that the second lacks, once each, as first written. Moved words are left out,
     /// except numbers if only numbers changed.
     pub only_in_a: Vec<Vec<u8>>,
-    /// Words of the second document that the first lacks.
+    /// Words of the second document that the first lacks, as in `only_in_a`.
     pub only_in_b: Vec<Vec<u8>>,
 }
 
-/// Explains the difference between two documents. Time O(n log n), memory about 80 bytes per word.
+/// Returns the difference between `a` and `b`. Time O(n log n), memory about 80 bytes per word.
 ///
 /// # Errors
 /// `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
@@ -61,7 +61,7 @@ pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanatio
     explain_aligned(&Alignment::new([a, b], MIN_WORDS, pace)?, pace)
 }
 
-/// Explains the difference between two documents that have already been aligned.
+/// Returns the difference between the documents of `alignment`.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -127,7 +127,7 @@ fn kind(
     one_cut.unwrap_or(others)
 }
 
-/// Returns the kind if one document is the other without a block.
+/// Returns the kind of difference if one document is the other without one block, else None.
 fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
     let [start, end] = common_ends(a, b);
     let shorter = a.len().min(b.len());
@@ -152,7 +152,7 @@ fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
     }
 }
 
-/// Returns the kind if one document ends in the middle of a word of the other.
+/// Returns the kind of difference if one document is the other up to the middle of a word, else None.
 fn cut_inside_a_word(a: &Side, b: &Side) -> Option<DifferenceKind> {
     let (short, long) = if a.len() > b.len() { (b, a) } else { (a, b) };
     let last = short.len() - 1;
@@ -166,7 +166,7 @@ fn has_digit(word: &[u8]) -> bool {
         .any(|chunk| chunk.valid().contains(char::is_numeric))
 }
 
-/// Returns both lists without the words that also occur in the other list, one for one.
+/// Returns both lists of `changed` without the words that also occur in the other list, one for one.
 fn without_moved(
     words: &NumberedWords,
     changed: &[Vec<usize>; 2],
@@ -194,7 +194,7 @@ fn without_moved(
     ])
 }
 
-/// Returns every distinct word once, as written at its first occurrence.
+/// Returns every distinct word at `positions` of `side` once, as written at its first occurrence there.
 fn written(
     words: &NumberedWords,
     side: &Side,

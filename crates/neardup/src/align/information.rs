@@ -10,16 +10,16 @@ use std::ops::Range;
 
 /// The words of two documents that carry information.
 pub(super) struct Information {
-    /// Number of words of each document outside runs that repeat earlier ones.
+    /// Number of words of each document outside runs that repeat earlier runs of the same document.
     pub counted: [usize; 2],
     /// Number of counted words of each document that lie in a common run.
     pub common: [usize; 2],
-    /// The fewest maximal common runs that cover all of `common`, in the order of the first document.
+    /// The fewest maximal common runs that cover all words counted in `common`, in the order of the first document.
     pub runs: Vec<CommonRun>,
 }
 
-/// Finds the words that carry information, and the common runs of at least `min_words` words that cover them. Time O(n
-/// log n).
+/// Returns the numbers of words that carry information, and the common runs of at least `min_words` words that cover
+/// them. Time O(n log n).
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -60,7 +60,7 @@ pub(super) fn information(
     Ok(result)
 }
 
-/// Marks the joint positions whose first `length` words start earlier in the same document too.
+/// Returns, for every joint position, whether its first `length` words also occur earlier in the same document.
 fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Result<Vec<bool>> {
     let mut repeats = filled(false, suffixes.order.len())?;
     for group in suffixes.groups(length) {
@@ -77,8 +77,8 @@ fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Resul
     Ok(repeats)
 }
 
-/// Covers the common words in `range`, from left to right, by runs, whose joint positions and lengths it appends to
-/// `runs`. Returns the number of words that count, and the number of these that are common.
+/// Covers the common words in `range` by runs, from left to right. Appends the joint positions and lengths of these to
+/// `runs`. Returns the number of counted words in `range`, and how many of them are common.
 fn cover(
     (repeats, longest): (&[bool], &[u32]),
     min_words: u32,

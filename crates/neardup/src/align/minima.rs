@@ -4,9 +4,9 @@ use crate::{Grow, Result, filled};
 use std::mem::replace;
 use std::ops::Range;
 
-/// A list, as a tree over its entries.
+/// A list, stored with a tree of the minima of its ranges.
 pub(super) struct RangeMinima<T> {
-    /// A value above all entries.
+    /// A value that no entry exceeds, the minimum of an empty range.
     none: T,
     /// The second half holds the entries. Every place i of the first half holds the minimum of the places `2 i` and
     /// `2 i + 1`.
@@ -40,7 +40,7 @@ impl<T: Ord + Copy> RangeMinima<T> {
         }
     }
 
-    /// Returns the least entry in a range.
+    /// Returns the least entry in `range`.
     pub fn least(&self, range: Range<usize>) -> T {
         let n = self.tree.len() / 2;
         let (mut start, mut end) = (n + range.start, n + range.end);

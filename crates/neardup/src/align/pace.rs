@@ -3,7 +3,7 @@
 /// Number of steps between two checks: a step costs 1 to 100 ns, so a cancel is noticed within a millisecond.
 pub(super) const STEPS: u32 = 8192;
 
-/// Counts the steps of long loops, and calls `check` after every [`STEPS`] of them. It may unwind.
+/// Counts the steps of long loops, and calls `check`, which may unwind, after every [`STEPS`] steps.
 pub(crate) struct Pace<'c> {
     check: &'c mut dyn FnMut(),
     left: u32,

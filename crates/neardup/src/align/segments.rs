@@ -1,4 +1,5 @@
-//! Cuts two documents into segments for a side-by-side view, by where their words occur in the other document.
+//! Cuts two documents into segments for a side-by-side view, according to where their words occur in the other
+//! document.
 
 use super::alignment::{Alignment, Fate};
 use super::chunks::valid_min_words;
@@ -18,7 +19,7 @@ pub enum Standing {
     Chunk,
     /// A common chunk in a different order relative to other chunks.
     Moved,
-    /// Absent.
+    /// Not at this place in the other document, and in no common chunk.
     Different,
 }
 
@@ -27,7 +28,8 @@ pub enum Standing {
 pub struct Segment {
     pub bytes: Range<usize>,
     pub standing: Standing,
-    /// The number of the common chunk; chunks are numbered from 0 in the order of the first document.
+    /// The number of the common chunk, or None outside chunks. Chunks are numbered from 0 in the order of the first
+    /// document.
     pub chunk: Option<u32>,
     pub words: u32,
 }

@@ -9,8 +9,9 @@ use crate::Result;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Returns the bytes in `a` of the longest common substring of two texts, which are not folded; none if they have no
-/// character in common. If there are several, returns the leftmost in `a`. Time O(n), memory 29 bytes per character.
+/// Returns the range of bytes in `a` of the longest common substring of `a` and `b`, which are not folded. The range is
+/// empty if they have no character in common. If two or more common substrings are the longest, returns the leftmost in
+/// `a`. Time O(n), memory 29 bytes per character.
 ///
 /// # Errors
 /// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.

@@ -40,7 +40,8 @@ struct SuffixLevel<'t> {
     text: &'t [u32],
     /// True for a suffix that is smaller than the next one (type S).
     rises: Vec<bool>,
-    /// For each letter, the place in the order of the first suffix that starts with it. Then the end of the order.
+    /// For each letter, the place in the order of the first suffix that starts with the letter. The last entry is the
+    /// end of the order.
     starts: Vec<u32>,
 }
 
@@ -70,7 +71,7 @@ impl<'t> SuffixLevel<'t> {
         p > 0 && self.rises[p] && !self.rises[p - 1]
     }
 
-    /// Sorts all suffixes, given the marks in the order of their suffixes.
+    /// Sorts all suffixes into `order`, given `marks` in the order of their suffixes.
     fn induce(&self, marks: &[u32], order: &mut [u32], pace: &mut Pace) -> Result<()> {
         order.fill(NONE);
         let mut tails = copied(&self.starts[1..])?;
@@ -124,7 +125,7 @@ impl<'t> SuffixLevel<'t> {
         Ok(sorted)
     }
 
-    /// Returns whether the stretches from the marks p and q to the next mark are equal.
+    /// Returns whether the stretches from the marks `p` and `q` to the next marks are equal.
     fn same_stretch(&self, p: u32, q: u32, pace: &mut Pace) -> bool {
         let (p, q) = (p as usize, q as usize);
         for i in 0.. {

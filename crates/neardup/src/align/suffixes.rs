@@ -90,8 +90,8 @@ impl Suffixes {
     }
 }
 
-/// Returns the length of the common prefix of each suffix and the one before it in `order` (Kasai, Lee, Arimura,
-/// Arikawa, Park, CPM 2001). Linear time, memory 8 bytes per unit.
+/// Returns, for each suffix in `order`, the length of the prefix that it shares with the suffix before it (Kasai, Lee,
+/// Arimura, Arikawa, Park, CPM 2001). Linear time, memory 8 bytes per unit.
 ///
 /// # Errors
 /// `OutOfMemory`.

@@ -17,11 +17,11 @@ use std::collections::BinaryHeap;
 /// A run of words common to both documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommonRun {
-    /// Index of its first word in the first document.
+    /// Index of the run's first word in the first document.
     pub a: u32,
-    /// Index of its first word in the second document.
+    /// Index of the run's first word in the second document.
     pub b: u32,
-    /// Length in words.
+    /// Length of the run in words.
     pub words: u32,
 }
 
@@ -87,7 +87,7 @@ impl<'s> Tiling<'s> {
         })
     }
 
-    /// Returns the next length at which classes merge or positions open.
+    /// Returns the next length at which classes merge or positions open, or None if there is none.
     fn next_length(&self) -> Option<u32> {
         let reopening = self.closed.peek().map(|&(length, _)| length);
         self.classes.next_length().max(reopening)
@@ -110,7 +110,7 @@ impl<'s> Tiling<'s> {
         Ok(())
     }
 
-    /// Makes a class a candidate if it has open positions on both sides.
+    /// Makes `class` a candidate if it has open positions in both documents.
     fn consider(&mut self, class: u32, length: u32) -> Result<()> {
         if !self.is_candidate[class as usize]
             && let Some((a, _)) = self.open_pair(class, length)
@@ -122,7 +122,8 @@ impl<'s> Tiling<'s> {
         Ok(())
     }
 
-    /// Returns the leftmost open position of a class in each document.
+    /// Returns the leftmost open position of `class` in each document, or None if a document has none. Closes positions
+    /// with fewer than `length` free words on the way.
     fn open_pair(&mut self, class: u32, length: u32) -> Option<(u32, u32)> {
         let [a, b] = [0, 1].map(|side| {
             loop {
@@ -156,7 +157,7 @@ impl<'s> Tiling<'s> {
         Ok(())
     }
 
-    /// Marks the words of one side of a tile as used.
+    /// Marks `length` words at `start`, one side of a tile, as used.
     fn place(&mut self, start: u32, length: u32, pace: &mut Pace) -> Result<()> {
         for p in start..start + length {
             pace.step();

@@ -19,12 +19,12 @@ pub(super) struct NumberedWords<'d> {
 pub(super) struct Side<'d> {
     pub doc: &'d [u8],
     pub ids: Vec<u32>,
-    /// Their places, in bytes. Parts of one character ("½") are at the same place.
+    /// The places of the words, in bytes. Parts of one character ("½") are at the same place.
     pub places: Vec<Range<u32>>,
 }
 
 impl<'d> NumberedWords<'d> {
-    /// Returns the words as shingles use them by default, with case folded.
+    /// Returns the words of `docs` as shingles use them by default, with case folded.
     ///
     /// # Errors
     /// `TooLarge` above [`MAX_UNITS`] words, `OutOfMemory`.

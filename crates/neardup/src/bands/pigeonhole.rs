@@ -14,10 +14,10 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Returns the bands that an index stores for `threshold`, with 0 < threshold <= 1. With at most m differing
-    /// slots, m + 1 bands would leave one intact. A further m / 6 bands leave several intact, and counting these
-    /// avoids most false candidates. At Jaccard 0.3, 128 slots and threshold 0.8, the chance of becoming a candidate
-    /// falls from 0.072 to 1.5e-6.
+    /// Returns the bands that an index stores for `threshold`, with 0 < threshold <= 1. With at most m differing slots,
+    /// m + 1 bands would leave one intact. A further m / 6 bands leave more than one intact, and counting the intact
+    /// ones avoids most false candidates. At Jaccard 0.3, 128 slots and threshold 0.8, the chance of becoming a
+    /// candidate falls from 0.072 to 1.5e-6.
     pub fn for_threshold(slots: usize, slot_bits: u32, threshold: f64) -> Self {
         let differing = most_differing(slots, slot_bits, threshold);
         Self {
@@ -62,8 +62,8 @@ impl Bands {
         Occurrence::within(self.bands, most_differing(self.slots, slot_bits, threshold))
     }
 
-    /// Returns the maximum estimate of a pair that shares `shared` bands: the [`similarity`], which also decides
-    /// elsewhere, for the maximum number of equal slots.
+    /// Returns the maximum estimate of a pair that shares `shared` bands: the [`similarity`] for the maximum number of
+    /// equal slots. Other decisions use the same [`similarity`].
     pub fn greatest_similarity(&self, slot_bits: u32, shared: usize) -> f64 {
         let equal = self.slots - self.bands.saturating_sub(shared);
         similarity(equal, self.slots, slot_bits)

@@ -1,4 +1,4 @@
-//! Plans for finding all similar pairs of a collection: which bands, and how many must be shared.
+//! Plans for finding all similar pairs of a collection: the bands, and the number of bands that similar rows share.
 
 use super::hamming::subsets;
 use super::pigeonhole::most_differing;
@@ -12,8 +12,8 @@ use crate::{Error, Result};
 /// probability.
 const LOST: f64 = MISSED / 2.0;
 
-/// Maximum number of bits of each slot that are compared before documents are. With 4 bits, one of 16 differing slots
-/// seems equal; 8 bits would take twice the memory and save hardly any comparisons.
+/// Maximum number of bits of a slot's field. Fields are compared before documents. With 4 bits, one of 16 differing
+/// slots seems equal; 8 bits would take twice the memory and save hardly any comparisons.
 const FIELD_BITS: u8 = 4;
 
 /// Minimum number of slots of signatures made for a search.
@@ -38,10 +38,9 @@ pub struct BandPlan {
 }
 
 impl BandPlan {
-    /// Returns the plan for pairs whose estimate reaches `threshold`, which misses none. With at most m differing
-    /// slots, b bands leave b - m intact. There are twice as many bands as could differ, if they stay wide enough:
-    /// then a row looks for partners only in the rarer half of its bands, so that text that many rows share costs
-    /// nothing.
+    /// Returns the plan for pairs whose estimate reaches `threshold`. It misses none of them. With at most m differing
+    /// slots, b bands leave b - m intact. There are 2 (m + 1) bands, if they stay wide enough: then a row looks for
+    /// partners only in the rarer half of its bands, so that text that many rows share costs nothing.
     pub fn estimate(slots: usize, slot_bits: u32, threshold: f64) -> Self {
         let differing = most_differing(slots, slot_bits, threshold);
         let wide = slots * slot_bits as usize / WIDE_BAND_BITS;
@@ -98,8 +97,8 @@ impl VerifiedPlan {
         choices.find(serves).unwrap_or(MAX_SLOTS)
     }
 
-    /// Returns the number of slots for signatures that may meet stored ones: the default number, unless that misses
-    /// pairs at the threshold.
+    /// Returns the number of slots for signatures that may be compared with stored ones: the default number, unless
+    /// with it bands would lose too many pairs at `threshold`.
     pub fn slots_as_stored(threshold: f64) -> usize {
         match Self::new(FEW_SLOTS, FIELD_BITS, threshold).lossy {
             false => FEW_SLOTS,
@@ -120,13 +119,13 @@ fn chance_of_no_band(bands: &Bands, similarity: f64) -> f64 {
         .product()
 }
 
-/// Returns the probability that two rows have equal fields for a slot.
+/// Returns the probability that two rows of Jaccard `similarity` have equal fields of `bits` bits for a slot.
 fn field_equal(similarity: f64, bits: u8) -> f64 {
     similarity + (1.0 - similarity) / f64::from(1u32 << bits)
 }
 
 /// Returns blocks of bit strings of `length` bits for pairs at most `distance` apart, with the fewest keys that hold
-/// enough bits each. Returns None if all such strings are that close.
+/// enough bits each. Returns None if all strings of `length` bits are that close.
 ///
 /// # Errors
 /// `Invalid` if the distance is negative or would take too many keys.

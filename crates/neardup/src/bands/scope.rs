@@ -17,7 +17,7 @@ impl Default for Scope {
 }
 
 impl Scope {
-    /// Returns the scope with one more column, whose value has this `hash`.
+    /// Returns the scope extended by a column whose value has this `hash`.
     #[must_use]
     pub fn with(self, hash: u64) -> Self {
         Self(split_mix(self.0.wrapping_add(hash)))

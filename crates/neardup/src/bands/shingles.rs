@@ -28,7 +28,7 @@ pub const MOST_KEYS: usize = 1024;
 /// The usual limit for the number of keys of a document.
 pub const USUAL_KEYS: usize = 512;
 
-/// How keys are made from documents.
+/// The rule that makes keys from documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShingleKeys {
     pub shingling: Shingling,
@@ -36,7 +36,7 @@ pub struct ShingleKeys {
     seed: u64,
 }
 
-/// A search for documents that resemble another.
+/// A search for documents that resemble a given document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DocumentSearch {
     pub keys: Vec<u32>,
@@ -59,7 +59,7 @@ pub struct ContainmentSearch {
 }
 
 impl ShingleKeys {
-    /// Returns keys for documents, at most `most` for each, or None unless `most` is from [`FEWEST_KEYS`] to
+    /// Returns the rule for at most `most` keys per document. Returns None unless `most` is from [`FEWEST_KEYS`] to
     /// [`MOST_KEYS`].
     pub fn new(shingling: Shingling, most: usize, seed: i64) -> Option<Self> {
         (FEWEST_KEYS..=MOST_KEYS).contains(&most).then(|| Self {
@@ -69,7 +69,7 @@ impl ShingleKeys {
         })
     }
 
-    /// Returns whether `key` is that of a level. Few shingles have such a key: one of 2^28.
+    /// Returns whether `key` can be the key of a level. Few shingles have such a key: one of 2^28.
     pub fn is_of_level(key: u32) -> bool {
         (1..=KEYED_LEVELS).contains(&key)
     }
@@ -195,7 +195,7 @@ impl ShingleKeys {
         };
         let mut keys = self.keys_from(first, set, check)?;
         for (level, shared) in of_levels {
-            // With its level's key, a document has as many as an unsampled one.
+            // Repeats the level's key so that a sampled document shares `least` keys, as an unsampled one does.
             keys.try_extend(repeat_n(level, least.saturating_sub(shared)))?;
         }
         Ok(ContainmentSearch { keys, least })
@@ -256,13 +256,13 @@ impl ShingleKeys {
 const LEVELS: usize = RowSize::LEVELS as usize;
 
 /// Number of levels with a key of their own. Documents of a higher level, which have thousands of times as many
-/// shingles as keys, have the key of the last one: a search looks up the keys of all levels.
+/// shingles as keys, have the key of the last of these levels, because a search looks up the keys of all of them.
 const KEYED_LEVELS: u32 = 12;
 
 /// The highest level.
 const LAST: u32 = RowSize::LEVELS - 1;
 
-/// Returns the minimum number, above 0, that is at least the share `threshold` of a set's `members`.
+/// Returns the minimum number of elements, above 0, that is at least the share `threshold` of `members` elements.
 fn least_reaching(members: usize, threshold: f64) -> usize {
     Occurrence::contained(members, threshold).map_or(members.max(1), |found| found.needed)
 }

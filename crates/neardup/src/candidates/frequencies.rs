@@ -38,7 +38,7 @@ impl Frequencies {
         })
     }
 
-    /// Counts a row with `token`.
+    /// Adds a row with `token` to the count of the token.
     pub fn add(&mut self, token: u32) {
         let count = self.count(token);
         if count < 2 || (count < 15 && self.heads(count - 1)) {
@@ -47,14 +47,14 @@ impl Frequencies {
         }
     }
 
-    /// Returns a count from 0 to 15 that rises with the number of rows.
+    /// Returns the counter of `token`, from 0 to 15, which rises with the number of rows that have the token.
     #[inline]
     pub fn count(&self, token: u32) -> u8 {
         let counter = place(0, token) & self.mask;
         (self.nibbles[(counter / 2) as usize] >> (4 * (counter % 2))) & 15
     }
 
-    /// Returns true once in 2^`bits` times, with the same sequence on every run.
+    /// Returns true once in 2^`bits` calls on average, with the same sequence on every run.
     fn heads(&mut self, bits: u8) -> bool {
         self.coin = self.coin.wrapping_add(GOLDEN);
         finish(self.coin) >> (64 - u32::from(bits)) == 0

@@ -20,7 +20,7 @@ const SIZES: usize = 32;
 /// Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007). Groups whose sizes share a place get
 /// the largest of these sizes. Unlike counters, the sizes do not depend on the order of the rows.
 ///
-/// The filter and the size of a key lie in one cache line. Lines ascend with the keys, so that adding groups in the
+/// The filter and the size of a key lie in one cache line. Lines are in the order of the keys, so adding groups in the
 /// order of their keys goes through memory once.
 pub struct GroupSizes {
     lines: Vec<GroupLine>,
@@ -55,7 +55,7 @@ impl GroupSizes {
         place(band, token)
     }
 
-    /// Adds the key of a group of `rows` rows, at least two.
+    /// Adds a group of `rows` rows (at least two) that share `key`.
     pub fn add(&mut self, key: u64, rows: usize) {
         let size = rows.ilog2().min(14) as u8 + 1;
         let number = self.line(key);
@@ -68,7 +68,8 @@ impl GroupSizes {
         }
     }
 
-    /// Returns the approximate size of the group of a token: 1, or a number from 2 to 15 that rises with the size.
+    /// Returns the approximate size of the group of a band's `token`: 1 for a single row, or a number from 2 to 15 that
+    /// rises with the size.
     pub fn size(&self, band: usize, token: u32) -> u8 {
         let key = Self::key(band, token);
         let line = &self.lines[self.line(key)];
@@ -103,7 +104,7 @@ fn filter_place(key: u64) -> (usize, u64) {
     ((key >> (6 * BITS)) as usize % WORDS, bits)
 }
 
-/// Returns the byte that holds the size of `key` within its line, and the shift of its half.
+/// Returns the byte within its line whose half holds the size of `key`, and the half's shift in bits.
 #[inline]
 fn size_place(key: u64) -> (usize, u32) {
     ((key >> 27) as usize % SIZES, 4 * (key >> 26 & 1) as u32)

@@ -21,16 +21,16 @@ const ROUNDING: f64 = 1e-9;
 /// Number of counters of keys, for estimating meetings.
 const PLACES: usize = 1 << 18;
 
-/// The prefixes of the sets of hot rows. Memory: 28 bytes per row, and 4 for each element that several of these rows
-/// have.
+/// The prefixes of the sets of hot rows. Memory: 28 bytes per row, and 4 for each element of a prefix that at least two
+/// sets have.
 pub struct Prefixes {
     threshold: f64,
     rows: Vec<Prefix>,
     elements: Vec<u32>,
 }
 
-/// The prefix of a row: the elements under which it meets larger rows, then those under which it meets only smaller
-/// rows; both ascending. Empty for a row that is not hot.
+/// The prefix of a row: the elements under which it meets larger rows, then the elements under which it meets only
+/// smaller rows, each in ascending order. Empty for a row that is not hot.
 #[derive(Clone, Default)]
 struct Prefix {
     size: u32,
@@ -56,7 +56,7 @@ impl Prefixes {
         size_of_val(&self.elements[..])
     }
 
-    /// Sets the prefix of a row, as made by [`choose_prefix`].
+    /// Sets the prefix of `row` to `chosen`, which [`choose_prefix`] made.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -74,7 +74,8 @@ impl Prefixes {
         Ok(())
     }
 
-    /// Returns the elements under which a row meets larger rows, and those under which it meets only smaller ones.
+    /// Returns the elements under which `row` meets larger rows, and the elements under which it meets only smaller
+    /// rows.
     pub fn of_row(&self, row: u32) -> [&[u32]; 2] {
         let Prefix { larger, end, .. } = &self.rows[row as usize];
         [larger.clone(), larger.end..*end].map(|range| &self.elements[range])
@@ -92,7 +93,8 @@ impl Prefixes {
         meetings(rows)
     }
 
-    /// Returns the first element under which two rows meet, or None if they meet under none or cannot be similar.
+    /// Returns the smallest element under which rows `a` and `b` meet, or None if they meet under none or cannot be
+    /// similar.
     pub fn first_shared(&self, a: u32, b: u32) -> Option<u32> {
         let size = |row: u32| self.rows[row as usize].size;
         let x = std::cmp::min_by_key(a, b, |row| (size(*row), *row));
@@ -108,9 +110,9 @@ impl Prefixes {
     }
 }
 
-/// Appends the prefix of a set to `chosen`: the number of its elements, the number of elements under which it meets
-/// larger sets, these elements, and the others. Leaves out elements that no other set has. Appends nothing for an empty
-/// set.
+/// Appends the prefix of `set` to `chosen`: the number of elements of `set`, the number of elements under which it
+/// meets larger sets, these elements, and the elements under which it meets only smaller sets. Leaves out elements that
+/// no other set has. Appends nothing for an empty set.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -155,8 +157,8 @@ fn tokens_of_several(counted: &[(u8, u32)]) -> Result<Vec<u32>> {
     Ok(tokens)
 }
 
-/// Returns approximately how many pairs meet under keys. The flag of a key says whether its row meets every other row
-/// under it; a row without it meets only rows with it.
+/// Returns approximately how many pairs of rows meet under `keys`. The flag of a key is true if its row meets every
+/// other row under the key. If false, the row meets only rows whose flag is true.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -172,7 +174,7 @@ pub(super) fn meetings(keys: impl Iterator<Item = (u32, bool)>) -> Result<f64> {
         .sum())
 }
 
-/// Returns the smallest element that two ascending lists have in common.
+/// Returns the smallest element that `a` and `b`, both in ascending order, have in common, or None if there is none.
 fn first_shared(mut a: &[u32], mut b: &[u32]) -> Option<u32> {
     while let ([x, rest_of_a @ ..], [y, rest_of_b @ ..]) = (a, b) {
         match x.cmp(y) {

@@ -13,7 +13,7 @@ const MAX_LISTS: usize = 1 << 24;
 pub struct KeyLists {
     /// The end of each list in `rows`.
     ends: Vec<usize>,
-    /// The rows of all lists, ascending in each.
+    /// The rows of all lists, in ascending order within each list.
     rows: Vec<u32>,
     /// For each row, the last row whose search met or skipped it.
     met: Vec<u32>,
@@ -21,7 +21,7 @@ pub struct KeyLists {
 }
 
 impl KeyLists {
-    /// Returns the lists of all rows.
+    /// Returns the lists of the rows in `tokens`.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -56,12 +56,12 @@ impl KeyLists {
         })
     }
 
-    /// Makes the next search for partners of `row` skip `other`.
+    /// Makes the search for partners of `row`, if it comes next, skip `other`.
     pub fn pass_over(&mut self, row: u32, other: u32) {
         self.met[other as usize] = row;
     }
 
-    /// Calls `visit` for the rows that may be similar to `row`, each once, until it breaks off. The rows of the
+    /// Calls `visit` once for each row that may be similar to `row`, until `visit` returns `Break`. The rows of the
     /// shortest list come first, beginning after `row` itself and wrapping around.
     ///
     /// # Errors

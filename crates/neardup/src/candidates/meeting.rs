@@ -28,7 +28,8 @@ pub fn part(element: i64, parts: usize) -> usize {
     ((u128::from(mixed(element)) * parts as u128) >> 64) as usize
 }
 
-/// Returns the prefix of `set` for `threshold`: its rarest elements by `count`, rarest first. Empty for an empty set.
+/// Returns the prefix of `set` for `threshold`: its rarest elements by `count`, rarest first. The prefix of an empty
+/// set is empty.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -50,9 +51,9 @@ pub struct Member {
     pub element: i64,
     /// Pairs with the same label are left out if [`Meeting::by_label`] is true.
     pub label: i64,
-    /// The number of elements.
+    /// The number of elements of the set.
     pub size: u32,
-    /// The number of elements that are no rarer than this one, itself included.
+    /// The number of elements of the set that are no rarer than `element`, including `element`.
     pub rest: u32,
     /// 1 for the first side, 2 for the second, 3 for both. Every pair has both sides.
     pub sides: u8,
@@ -70,7 +71,7 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// Returns whether members `a` and `b` can be similar enough.
+    /// Returns whether members `a` and `b` have both sides and can be similar enough.
     fn meet(&self, a: &Member, b: &Member) -> bool {
         let [a_size, b_size] = [a.size, b.size].map(f64::from);
         let shared = self.threshold / (1.0 + self.threshold) * (a_size + b_size);
@@ -94,7 +95,7 @@ impl Meeting {
         }
     }
 
-    /// Visits the partners of member `i` among those with later labels.
+    /// Visits the partners of member `i` among the members with later labels.
     fn visit_labels(&self, group: &[Member], i: usize, visit: &mut dyn FnMut(usize)) {
         let run_end = |start: usize| {
             let label = group[start].label;

@@ -48,22 +48,22 @@ impl Tokens {
         })
     }
 
-    /// Returns the greatest number of keys under which a row looks for partners.
+    /// Returns the maximum number of tokens under which a row looks for partners.
     pub(crate) fn looked_for(&self) -> usize {
         self.bands - self.needed + 1
     }
 
-    /// Returns how many bytes the tokens take.
+    /// Returns the number of bytes of the tokens.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.flagged[..])
     }
 
-    /// Returns the number of rows that were kept.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u32 {
         (self.flagged.len() / self.bands) as u32
     }
 
-    /// Keeps a row whose tokens [`choose`] appended.
+    /// Appends a row with the tokens `chosen`, which [`choose`] made.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -89,7 +89,7 @@ impl Tokens {
     }
 
     /// Makes hot rows look for partners under the elements of their prefixes instead of under hot tokens, if far fewer
-    /// of them meet there. For documents with little text of their own this is not the case.
+    /// pairs of hot rows meet under elements. For documents with little text of their own this is not the case.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -112,7 +112,7 @@ impl Tokens {
         prefixes.map_or([&[]; 2], |prefixes| prefixes.of_row(row))
     }
 
-    /// Returns whether a row looks for partners under a token.
+    /// Returns whether rows look for partners under `token`, given with its flags.
     fn looks_under(&self, token: u32) -> bool {
         token & LOOK_HERE != 0 && (token & HOT == 0 || self.prefixes.is_none())
     }
@@ -123,8 +123,8 @@ impl Tokens {
         keys_where(self.row(row), |token| self.looks_under(token))
     }
 
-    /// Returns the keys of the elements of a row's prefix: those under which it finds others if `finds`, else those
-    /// under which it is found.
+    /// Returns keys of the elements of the prefix of `row`: the keys under which it finds others if `finds` is true,
+    /// else the keys under which others find it.
     pub(crate) fn prefix_keys<'a>(
         &'a self,
         row: u32,
@@ -142,8 +142,8 @@ impl Tokens {
         under.into_iter().flat_map(keys)
     }
 
-    /// Returns whether two rows that met under `met` must be compared: they share as many tokens as similar rows do,
-    /// and `met` is the first key that they share, so that a pair is compared once.
+    /// Returns whether rows `a` and `b`, which met under the key `met`, must be compared: they share as many tokens as
+    /// similar rows do, and `met` is the first key that they share, so that a pair is compared once.
     pub fn meet(&self, a: u32, b: u32, met: u32) -> bool {
         let first = self.first_shared(a, b);
         if first.is_none_or(|band| key(band, self.row(a)[band]) != met) {
@@ -152,8 +152,9 @@ impl Tokens {
         self.needed <= 1 || self.share_enough(a, b)
     }
 
-    /// Returns whether two hot rows that met under an element of their prefixes must be compared: they share as many
-    /// tokens as similar rows do, do not meet under a token, and `met` is the first element that they share.
+    /// Returns whether hot rows `a` and `b`, which met under the element `met` of their prefixes, must be compared:
+    /// they share as many tokens as similar rows do, do not meet under a token, and `met` is the first element that
+    /// they share.
     pub fn meet_under_element(&self, a: u32, b: u32, met: u32) -> bool {
         let prefixes = self.prefixes.as_ref();
         prefixes.is_some_and(|prefixes| prefixes.first_shared(a, b) == Some(met))
@@ -161,15 +162,16 @@ impl Tokens {
             && self.first_shared(a, b).is_none()
     }
 
-    /// Returns the first band whose token two rows share and look for partners under.
+    /// Returns the first band in which rows `a` and `b` share a token under which rows look for partners, or None if
+    /// there is none.
     fn first_shared(&self, a: u32, b: u32) -> Option<usize> {
         let mut tokens = self.row(a).iter().zip(self.row(b));
         tokens.position(|(x, y)| x == y && self.looks_under(*x))
     }
 
-    /// Returns whether two rows that met under `met` must be compared, if groups come in ascending order of keys:
-    /// whether `met` is the lowest key that they share. Takes longer than [`Self::meet`], but lets a caller that joins
-    /// similar rows know of a pair at its first meeting.
+    /// Returns whether rows `a` and `b`, which met under the key `met`, must be compared, if groups come in ascending
+    /// order of keys: whether `met` is the lowest key that they share. Takes longer than [`Self::meet`], but lets a
+    /// caller that joins similar rows know of a pair at its first meeting.
     pub fn meet_first(&self, a: u32, b: u32, met: u32) -> bool {
         let mut is_shared = false;
         for (band, (x, y)) in self.row(a).iter().zip(self.row(b)).enumerate() {
@@ -184,7 +186,7 @@ impl Tokens {
         is_shared && self.share_enough(a, b)
     }
 
-    /// Returns whether two rows share as many tokens as similar rows do; rows that do also have a key in common.
+    /// Returns whether rows `a` and `b` share as many tokens as similar rows do. Such rows also have a key in common.
     pub fn share_enough(&self, a: u32, b: u32) -> bool {
         let shared = |(x, y): (&u32, &u32)| u32::from((x ^ y) & TOKEN == 0);
         let shared: u32 = self.row(a).iter().zip(self.row(b)).map(shared).sum();
@@ -197,7 +199,7 @@ pub fn keys(chosen: &[u32]) -> impl Iterator<Item = u32> + '_ {
     keys_where(chosen, |token| token & LOOK_HERE != 0)
 }
 
-/// Returns the keys of a row's tokens for which `wanted` holds.
+/// Returns the keys of a row's tokens for which `wanted` returns true.
 fn keys_where<'a>(
     row: &'a [u32],
     wanted: impl Fn(u32) -> bool + 'a,

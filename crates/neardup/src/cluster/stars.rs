@@ -25,8 +25,8 @@ struct BestCanonical {
     entries: u32,
 }
 
-/// Returns the similarity of a canonical row and another row, or None unless it reaches both the threshold and the last
-/// argument.
+/// Returns the similarity of a canonical row (first argument) and another row (second). Returns None unless it reaches
+/// both the threshold and the third argument.
 pub type SimilarityOf<'a> = &'a mut dyn FnMut(u32, u32, f64) -> Option<f64>;
 
 const NONE: u32 = u32::MAX;
@@ -58,8 +58,8 @@ impl Canonicals {
     }
 
     /// Returns the canonical row most similar to `row`, or the earliest of equals, and the similarity. Returns None if
-    /// there is none, so that `row` itself is canonical. `row` must follow all rows placed so far. It may be placed
-    /// again on behalf of an identical row, and then meets only the canonical rows added since.
+    /// no canonical row is similar, so that `row` itself is canonical. `row` must follow all rows placed so far. It may
+    /// be placed again on behalf of an identical row, and then meets only the canonical rows added since.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -84,7 +84,8 @@ impl Canonicals {
         Ok(Some((place.canonical, place.similarity)))
     }
 
-    /// Compares `row` with the canonical rows under `key` that it has not met yet, and updates `place`.
+    /// Compares `row` with the canonical rows under `key` that it has not met yet. Updates `place` if one is more
+    /// similar, or equally similar and earlier.
     fn meet(
         &mut self,
         tokens: &Tokens,
@@ -134,8 +135,8 @@ pub struct SimilarPair {
 }
 
 /// Returns, for each of `rows` rows, the canonical row of its cluster and the similarity to it. A row is canonical,
-/// with similarity 1, unless it is paired with an earlier canonical row. Otherwise it belongs to the most similar of
-/// these, or to the earliest of equals.
+/// with similarity 1, unless it is paired with an earlier canonical row. Otherwise it belongs to the most similar
+/// earlier canonical row that it is paired with, or to the earliest of equals.
 ///
 /// Sorts the pairs: O(p log p). Takes 16 bytes per row.
 ///

@@ -1,4 +1,4 @@
-//! An order of pairs in which each row is loaded few times.
+//! An order of pairs in which comparisons load each row few times.
 
 use super::UnionFind;
 use crate::{Grow, Result, filled, with_room};
@@ -47,7 +47,7 @@ impl Tiles {
         Ok(tiles)
     }
 
-    /// Returns the place of a pair in the order.
+    /// Returns the place of the pair of rows `a` and `b` in the order.
     pub fn place(&self, a: u32, b: u32) -> u64 {
         let [a, b] = [a, b].map(|row| self.ranks[row as usize]);
         let [x, y] = [a.min(b), a.max(b)];

@@ -13,7 +13,7 @@ pub struct UnionFind {
 }
 
 impl UnionFind {
-    /// Returns `rows` rows, each in a set of its own.
+    /// Returns sets of one row each, of rows 0 to `rows` - 1.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -41,13 +41,13 @@ impl UnionFind {
             if parent == grandparent {
                 return parent;
             }
-            // It stays an ancestor, whatever other threads do in the meantime.
+            // `grandparent` stays an ancestor of `row`, whatever other threads do in the meantime.
             self.parents[row as usize].store(grandparent, Relaxed);
             row = grandparent;
         }
     }
 
-    /// Joins the sets of two rows. Returns false if they were already in the same set.
+    /// Joins the sets of rows `a` and `b`. Returns false if they were already in the same set.
     pub fn union(&self, a: u32, b: u32) -> bool {
         loop {
             let (a, b) = (self.find(a), self.find(b));
@@ -64,8 +64,8 @@ impl UnionFind {
         }
     }
 
-    /// Returns the batch of every row, given each row's weight. A batch has whole sets, in the order of their first
-    /// rows, with a total weight of at most `most`; or one heavier set.
+    /// Returns the batch of every row, given each row's weight. Each batch holds whole sets, in the order of their
+    /// first rows, with a total weight of at most `most`, or a single set that is heavier.
     pub fn batches(&self, mut weights: Vec<u32>, most: u32) -> Vec<u32> {
         for row in 0..weights.len() {
             let first = self.find(row as u32) as usize;
@@ -90,8 +90,8 @@ impl UnionFind {
         weights
     }
 
-    /// Joins the similar rows of a group. Compares only pairs in which one row is among the first `meet_any`, and no
-    /// rows that are already in one set, so a group of copies takes one comparison per row.
+    /// Joins the sets of rows of `group` that are `similar`. Compares only pairs in which one row is among the first
+    /// `meet_any`, and that are not yet in one set, so a group of copies takes one comparison per row.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -12,7 +12,7 @@ pub const BLOCK_ROOM: usize = 2 * BLOCK;
 pub struct FoldRow {
     /// The first, second and third bytes of the folded forms.
     pub bytes: [[u8; 64]; 3],
-    /// Their flags, made of the constants below.
+    /// The flags of the code points, made of the constants below.
     pub flags: [u8; 64],
 }
 

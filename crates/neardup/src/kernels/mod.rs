@@ -36,7 +36,7 @@ type FoldRun<T> = unsafe fn(&[u8], bool, &'static FoldRows, &mut [T]) -> Folded;
 /// One implementation of every kernel. The ones that [`available`] returns are safe to call, because this processor
 /// has their instructions.
 pub struct Kernels {
-    /// The name by which `NEARDUP_KERNELS` selects it.
+    /// The name by which `NEARDUP_KERNELS` selects these kernels.
     pub name: &'static str,
     fold_words: FoldRun<u8>,
     fold_chars: FoldRun<u32>,
@@ -101,13 +101,13 @@ impl Kernels {
         unsafe { (self.fold_chars)(text, is_after_space, rows, room) }
     }
 
-    /// Appends the token hash of every word of `text`: of every maximal run of bytes that are not spaces.
+    /// Appends the token hash of every word of `text` to `out`. A word is a maximal run of bytes that are not spaces.
     pub fn word_hashes(&self, text: &[u8], key: &Key, out: &mut Vec<u64>) {
         // SAFETY: as above.
         unsafe { (self.word_hashes)(text, key, out) };
     }
 
-    /// Appends the shingle hash of every window of `k` tokens; nothing if there are fewer tokens.
+    /// Appends the shingle hash of every window of `k` tokens to `out`; nothing if there are fewer tokens.
     pub fn combine_windows(&self, tokens: &[u64], k: usize, out: &mut Vec<u64>) {
         assert!(k > 0, "a shingle has at least one token");
         if tokens.len() >= k {
@@ -125,7 +125,8 @@ impl Kernels {
         }
     }
 
-    /// Returns the number of equal slots of two signatures, given their slots of `slot_bits` bits as stored.
+    /// Returns the number of equal slots of two signatures, given `a` and `b`, their slots of `slot_bits` bits as
+    /// stored.
     #[inline]
     pub fn count_equal(&self, a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
         let bytes = (slots * slot_bits as usize).div_ceil(8);
@@ -141,7 +142,7 @@ impl Kernels {
         unsafe { (self.merge)(slots, other) };
     }
 
-    /// Adds to each of `sums`, which are in the order of bits, lowest first, the weights of the words that set its bit.
+    /// Adds to the sum of each bit the weights of the words that set the bit. `sums` starts with the lowest bit.
     pub fn add_where_set(&self, words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
         assert_eq!(words.len(), weights.len());
         // SAFETY: as above.

@@ -9,7 +9,8 @@ use super::{Header, MAX_SLOTS, Signature, SignatureUnit, Sketch, is_slot_bits};
 use crate::hash::Key;
 use crate::{Error, Result};
 
-/// Returns the stored signature of the union of two sets, bit for bit.
+/// Returns the stored signature of the union of the sets of `a` and `b`, bit for bit as if it were made from the union
+/// itself.
 ///
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for packed signatures.

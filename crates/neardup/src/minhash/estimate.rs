@@ -16,8 +16,8 @@ pub fn estimate(a: &Signature<'_>, b: &Signature<'_>) -> Result<f64> {
 
 /// Returns the [`estimate`] of two stored values.
 ///
-/// # Errors
-/// `Corrupt`; `Incomparable` if the signatures were made with different parameters.
+/// # Errors `Corrupt` if `a` or `b` is not a signature; `Incomparable` if the signatures were made with different
+/// parameters.
 #[inline]
 pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
     match estimate_alike(a, b) {
@@ -28,8 +28,7 @@ pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
 
 /// Returns the result of [`near_duplicates`] for two stored values, or None if they are incomparable.
 ///
-/// # Errors
-/// `Corrupt`.
+/// # Errors `Corrupt` if `a` or `b` is not a signature.
 #[inline]
 pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<Option<bool>> {
     Ok(match estimate_alike(a, b) {
@@ -42,8 +41,8 @@ pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<Opti
     })
 }
 
-/// Returns the estimate if the headers are equal byte by byte, as in the rows of one table. Then only one header is
-/// read: reading and comparing both takes longer than comparing 128 slots. `None` for empty documents and corrupt
+/// Returns the estimate if the headers are equal byte by byte, as in the rows of one table. Reads only one header then,
+/// because reading and comparing both takes longer than comparing 128 slots. `None` for empty documents and corrupt
 /// values.
 #[inline]
 fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
@@ -116,7 +115,7 @@ pub fn is_estimate_between(low: f64, high: f64) -> bool {
 }
 
 /// Returns the minimum similarity s above 0 with `1.0 - s <= distance`: exactly the pairs with a similarity of at least
-/// s are within `distance`. Returns None if all pairs are, or none.
+/// s are within `distance`. Returns None if all pairs or no pairs are within `distance`.
 pub fn least_similarity(distance: f64) -> Option<f64> {
     let is_within = |bits: u64| 1.0 - f64::from_bits(bits) <= distance;
     let one = 1f64.to_bits();

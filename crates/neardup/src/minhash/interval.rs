@@ -14,9 +14,9 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Returns the interval that holds the true Jaccard similarity with at least the given confidence: the
-/// Clopper-Pearson interval (Biometrika 1934) of the share of equal slots, corrected for packing like the estimate.
-/// All 0 if one of the documents is empty.
+/// Returns the interval that holds the true Jaccard similarity with at least the given confidence: the Clopper-Pearson
+/// interval (Biometrika 1934) of the share of equal slots, corrected for packing like the estimate. The estimate and
+/// its limits are 0 if one of the documents is empty.
 ///
 /// Equal slots are treated as binomial, which is the worst case: estimates of short documents err less.
 ///

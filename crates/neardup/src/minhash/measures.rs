@@ -5,8 +5,8 @@ use super::{Signature, SignatureUnit};
 use crate::hash::slot::fill_time;
 use crate::{Error, Result};
 
-/// Returns the estimated share of the set of `a` that is in the set of `b`: #(a = b) / #(a <= b) over the slots, 1
-/// for subsets. 0 if one of them is empty; `None` if no slot of `a` is at most that of `b`.
+/// Returns the estimated share of the set of `a` that is in the set of `b`: #(a = b) / #(a <= b) over the slots, 1 for
+/// subsets. 0 if `a` or `b` is empty; `None` if no slot of `a` is at most the slot of `b`.
 ///
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for packed signatures.

@@ -1,4 +1,4 @@
-//! The stored form of a signature, its text form, and the parameters that make two of them comparable.
+//! The stored form of a signature, its text form, and the parameters that make two signatures comparable.
 //!
 //! Layout, little endian, after the varlena header:
 //! `version u8 | unit u8 | k u16 | slots u16 | slot_bits u8 | flags u8 | seed_id u64 | slots...`.
@@ -162,7 +162,8 @@ impl Header {
         }
     }
 
-    /// Returns the header's bytes with `empty` cleared. Two signatures are comparable if and only if these are equal.
+    /// Returns the header's bytes with `empty` cleared. Two signatures are comparable if and only if these bytes are
+    /// equal.
     pub fn parameters(&self) -> [u8; HEADER_LEN] {
         Self {
             empty: false,
@@ -186,7 +187,7 @@ impl Header {
     /// Reads the header of stored bytes, or the result of [`Self::parameters`].
     ///
     /// # Errors
-    /// `Corrupt`.
+    /// `Corrupt` if the bytes are not a valid header.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
@@ -269,7 +270,7 @@ impl<'a> Signature<'a> {
     /// Reads stored bytes. Checks header and length, in constant time.
     ///
     /// # Errors
-    /// `Corrupt`.
+    /// `Corrupt` if the header or the length is not valid.
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self> {
         let header = Header::parse(bytes)?;
         let payload = &bytes[HEADER_LEN..];
@@ -286,7 +287,7 @@ impl<'a> Signature<'a> {
     /// Reads untrusted bytes. Also checks every slot.
     ///
     /// # Errors
-    /// `Corrupt`.
+    /// `Corrupt` if the bytes are not a valid signature.
     pub fn from_foreign_bytes(bytes: &'a [u8]) -> Result<Self> {
         let signature = Self::from_bytes(bytes)?;
         let header = signature.header;

@@ -28,13 +28,14 @@ impl<S: DerefMut<Target = [u32]>> Sketch<S> {
         &self.0
     }
 
-    /// Returns the stored signature with these slots; `header` need not say whether it is empty.
+    /// Returns the stored signature with these slots; whatever `header.empty` is, the result is marked empty if all
+    /// slots are unfilled.
     pub fn encode(&self, header: Header) -> Vec<u8> {
         let empty = self.0.iter().all(|slot| *slot == UNFILLED);
         Header { empty, ..header }.encode(&self.0)
     }
 
-    /// Adds shingles. O(n + k log k) for n shingles in one call.
+    /// Adds the shingles with `hashes`. Time O(n + k log k) for n shingles in one call and k slots.
     pub fn add(&mut self, hashes: &[u64]) {
         active().sketch(&mut self.0, hashes);
     }
@@ -55,7 +56,7 @@ pub struct Signing {
 }
 
 impl Default for Signing {
-    /// The parameters of `minhash(document)`.
+    /// Returns the parameters of `minhash(document)`.
     fn default() -> Self {
         Self {
             shingling: Shingling::default(),

@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 /// Maximum number of classes in one table: while a larger one grows, a search could not be canceled.
 const MOST: usize = 1 << 20;
 
-/// The windows of each hash: the first, and how many there are. Takes 32 bytes per class.
+/// The first window of each hash, and the number of its windows. Takes 32 bytes per class.
 pub struct Classes {
     table: HashTable<Class>,
     most: usize,
@@ -20,7 +20,7 @@ pub enum Member {
     Copy(u64),
     /// The first window, or one that overlaps the first.
     Original,
-    /// There is no room for its class. All windows with this hash belong to another table.
+    /// A window for whose class there is no room. All windows with this hash belong to another table.
     Excluded,
 }
 
@@ -43,8 +43,8 @@ impl Classes {
         }
     }
 
-    /// Adds a window. Windows must come in the order of their places. `document_end` returns the end of the document
-    /// that contains a place.
+    /// Adds `window`, and returns its role. Windows must come in the order of their places. `document_end` returns the
+    /// end of the document that contains a place.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -85,7 +85,8 @@ impl Classes {
         Ok(Member::Original)
     }
 
-    /// Returns the classes with several windows: the first place, the number of documents, and the number of places.
+    /// Returns the classes with two or more windows: the first place, the number of documents, and the number of
+    /// places.
     pub fn repeated(&self) -> impl Iterator<Item = (u64, u32, u32)> {
         let repeated = self.table.iter().filter(|class| class.places > 1);
         repeated.map(|class| (class.first, class.documents, class.places))

@@ -15,7 +15,7 @@ pub(super) struct Cursor {
     /// The place of the first word after the block, and the end of the document.
     rest: Option<Place>,
     end: u64,
-    /// Bytes of the next block.
+    /// Number of bytes of the next block.
     size: usize,
     bytes: Vec<u8>,
     /// The folded text of the words in the block, these words, and how many of them have been read.
@@ -28,9 +28,9 @@ pub(super) struct Cursor {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word {
     pub place: Place,
-    /// The end of its bytes.
+    /// The end of the word's bytes.
     pub end: u64,
-    /// The end of its folded text in the block.
+    /// The end of the word's folded text in the block.
     text_end: usize,
 }
 

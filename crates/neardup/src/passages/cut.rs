@@ -5,8 +5,8 @@ use std::ops::Range;
 
 /// Returns the document without the characters of `spans`, with `replacement` in place of each span.
 ///
-/// Spans count characters from 0, ascend and do not overlap. Linear time. Calls `check` at least every 64 Ki
-/// characters.
+/// Spans count characters from 0, are in ascending order and do not overlap. Linear time. Calls `check` at least every
+/// 64 Ki characters.
 ///
 /// # Errors
 /// `Invalid` if a span extends beyond the end of the document; `OutOfMemory`.
@@ -32,7 +32,7 @@ pub fn cut(
     Ok(left)
 }
 
-/// Returns the next `count` characters, or None if there are fewer.
+/// Removes and returns the next `count` characters of `rest`, or returns None if there are fewer.
 fn take<'d>(
     rest: &mut std::str::Chars<'d>,
     mut count: usize,

@@ -31,7 +31,7 @@ pub fn fits_empty(capacity: usize, keys: usize) -> bool {
 
 /// Appends a row with `keys`. Returns the number of bytes used afterwards, or `None` if the page is full.
 ///
-/// # Errors `Damaged` if the payload is not a log page.
+/// # Errors The errors of [`Log::parse`].
 pub fn append(payload: &mut [u8], keys: &[u32]) -> Result<Option<usize>, Damaged> {
     let log = Log::parse(payload)?;
     let (rows, used) = (log.rows, HEADER + log.bytes.len());

@@ -46,13 +46,13 @@ impl Merge {
         })
     }
 
-    /// Takes postings until `leaf` is full or there are no more. Returns the new split: the first posting that was not
-    /// taken, or None at the end. Drops postings of rows that `keep` rejects.
+    /// Moves postings to `leaf` until it is full or none are left. Drops postings of rows that `keep` rejects. Returns
+    /// the new split: the first posting that was not taken, or None at the end.
     ///
     /// Takes about 10 ns per posting, and reads as many leaves as it writes unless rows are dropped.
     ///
-    /// # Errors
-    /// The errors of `pages`; `Damaged` if the inputs' postings are out of order or out of range.
+    /// # Errors The errors of `pages`; `Damaged` if the inputs are damaged, or their postings are out of order or out
+    /// of range; `OutOfMemory`.
     pub fn fill<P: Pages>(
         &mut self,
         pages: &mut P,

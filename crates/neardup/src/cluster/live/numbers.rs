@@ -13,7 +13,7 @@ pub struct Move {
     pub from: Option<i64>,
     /// True if the row was the canonical row of this cluster, and was changed or deleted or is no longer canonical.
     pub ceased: bool,
-    /// The canonical row that it belongs to now; itself if it is canonical; None for a deleted row.
+    /// The canonical row that the row belongs to now; the row itself if it is canonical; None for a deleted row.
     pub canonical: Option<u32>,
 }
 
@@ -21,9 +21,9 @@ pub struct Move {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum EventKind {
-    /// A cluster began with this canonical row, and not with rows of another cluster.
+    /// A cluster began with this canonical row, and none of its rows were in another cluster before.
     Created,
-    /// A row joined a cluster, from another one or as a new row.
+    /// A row joined a cluster: a row of another cluster, or a new row.
     Joined,
     /// A row left a cluster, and is in none now.
     Left,
@@ -72,9 +72,10 @@ pub struct ClusterNumbers {
 /// receives the events: those of clusters before those of rows.
 ///
 /// A cluster keeps its number while its canonical row stays. The number of a ceased cluster goes to the new cluster
-/// that has most of its rows, or to the earliest of several. If several numbers go to one cluster, it takes the one
-/// that most of its rows had, or the lowest of several; the other numbers end. New clusters that take no number get
-/// numbers that start at `next`, in their order.
+/// that has most of the ceased cluster's rows, or to the earliest if two or more have equally many. If two or more
+/// numbers go to one cluster, it takes the number that most of its rows had, or the lowest if equally many rows had two
+/// or more numbers; the other numbers end. New clusters that take no number get numbers that start at `next`, in their
+/// order.
 ///
 /// `kept` returns the number of the cluster of a canonical row that was canonical before and has not changed since.
 ///
@@ -111,7 +112,7 @@ impl ClusterNumbers {
         self.of_canonical[canonical as usize]
     }
 
-    /// Notes the clusters whose canonical rows stay, and returns the other canonical rows in order.
+    /// Sets the numbers of the clusters whose canonical rows stay, and returns the other canonical rows in order.
     fn add_kept(
         &mut self,
         moves: impl Iterator<Item = Move>,
@@ -127,7 +128,7 @@ impl ClusterNumbers {
         Ok(fresh)
     }
 
-    /// Numbers the clusters of the new canonical rows `fresh`, which ascend. `ceased` maps the numbers of ceased
+    /// Numbers the clusters of the new canonical rows `fresh`, which are in order. `ceased` maps the numbers of ceased
     /// clusters to their canonical rows. Removes the numbers that new clusters take over.
     fn add_fresh(
         &mut self,
@@ -215,8 +216,8 @@ impl ClusterNumbers {
     }
 }
 
-/// Returns each first element with the second one that has the greatest count, or the lowest of several, and that
-/// count, sorted.
+/// Returns each first element with the second element that has the greatest count (the lowest if counts are equal), and
+/// that count, sorted by the first element.
 fn largest<K: Ord + Copy, V: Ord + Copy>(
     counts: impl IntoIterator<Item = (K, V, usize)>,
 ) -> Result<Vec<(K, V, usize)>> {
@@ -236,7 +237,7 @@ fn counted<K: Ord + Copy, V: Ord + Copy>(
     collected(same.map(|same| (same[0].0, same[0].1, same.len())))
 }
 
-/// Returns the second element of the triple that begins with `first`.
+/// Returns the second element of the triple that begins with `first`, or None if there is no such triple.
 fn second_of(sorted: &[(u32, i64, usize)], first: u32) -> Option<i64> {
     let place = sorted.binary_search_by_key(&first, |(first, ..)| *first);
     place.ok().map(|place| sorted[place].1)

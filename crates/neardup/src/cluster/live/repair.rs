@@ -4,7 +4,7 @@ use crate::{Grow, Result};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-/// A canonical row near another row.
+/// A canonical row near another row, and the similarity of both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NearCanonical {
     pub canonical: u32,
@@ -25,10 +25,10 @@ impl NearCanonical {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AffectedRow {
     pub row: u32,
-    /// True if the row is unchanged and was canonical before.
+    /// True if the row is unchanged and was canonical before the change.
     pub was_canonical: bool,
-    /// The unchanged rows near it that were canonical before. If the row has not lost its canonical row, that row
-    /// alone suffices.
+    /// The unchanged rows near `row` that were canonical before the change. If the row has not lost its canonical row,
+    /// that row alone suffices.
     pub canonicals: Vec<NearCanonical>,
 }
 
@@ -39,14 +39,14 @@ pub trait ClusteredRows {
     fn compare(&self, a: u32, b: u32) -> Ordering;
 
     /// Returns the unchanged rows that belonged to `canonical`, an unchanged row that is no longer canonical. Each
-    /// comes with all rows near it that were canonical.
+    /// comes with all unchanged rows near it that were canonical.
     ///
     /// # Errors
     /// `OutOfMemory`.
     fn members(&self, canonical: u32) -> Result<Vec<AffectedRow>>;
 
-    /// Returns the rows near `row`, which becomes canonical, with their similarity to it. The list may contain earlier
-    /// rows.
+    /// Returns the rows near `row`, which becomes canonical, with their similarity to `row`. The list may contain
+    /// earlier rows.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -118,8 +118,8 @@ impl<C: ClusteredRows> Repair<'_, C> {
         Ok(())
     }
 
-    /// Places the first of the waiting rows; all earlier rows have been placed. Returns None if one of these would
-    /// have to be placed again.
+    /// Places `row`, the first of the waiting rows, and returns its place. All earlier affected rows have been placed.
+    /// Returns None if a row before `row` would have to be placed again.
     fn place(&mut self, row: u32) -> Result<Option<Placed>> {
         let found = self.waiting.remove(&row).expect("rows of the heap wait");
         let canonical = self.nearest(row, found.canonicals);
@@ -134,7 +134,8 @@ impl<C: ClusteredRows> Repair<'_, C> {
         Ok(is_known.then_some(Placed { row, canonical }))
     }
 
-    /// Returns the most similar of the earlier rows that are still canonical.
+    /// Returns the row of `canonicals` most similar to `row`, among those before `row` that are still canonical, or
+    /// None if there is none.
     fn nearest(&self, row: u32, canonicals: Vec<NearCanonical>) -> Option<NearCanonical> {
         let earlier = canonicals.into_iter().filter(|near| {
             !self.demoted.contains(&near.canonical)
@@ -166,8 +167,8 @@ impl<C: ClusteredRows> Repair<'_, C> {
         Ok(())
     }
 
-    /// Makes the members of `row`, which is no longer canonical, look for another canonical row. Returns false if one
-    /// of them comes before that row.
+    /// Makes the members of `row`, which is no longer canonical, look for another canonical row. Returns false if a
+    /// member comes before `row`.
     fn demote(&mut self, row: u32) -> Result<bool> {
         self.demoted.try_reserve(1)?;
         self.demoted.insert(row);

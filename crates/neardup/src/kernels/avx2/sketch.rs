@@ -50,7 +50,7 @@ fn later_round(
     }
 }
 
-/// Finds the slots that were not filled before `round`. Returns false if there are none.
+/// Sets `open` to the slots that were not filled before `round`. Returns false if there are none.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {

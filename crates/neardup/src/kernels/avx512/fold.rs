@@ -111,7 +111,8 @@ struct FoldedBlock {
     bytes: __m512i,
     /// The flags of a code point, at the place of its first byte.
     flags: __m512i,
-    /// The places of ASCII, of the first bytes of code points of two or more bytes, and of those of three or more.
+    /// The places of ASCII, of the first bytes of code points of two or more bytes, and of the first bytes of code
+    /// points of three or more bytes.
     ascii: u64,
     leads: u64,
     long: u64,
@@ -298,7 +299,7 @@ struct BlockItems {
     bad: u64,
     /// The places of code points before which no later code point changes anything.
     fixed: u64,
-    /// For words, the places after a word of one character and its marks; for characters, those after white space.
+    /// For words, the places after a word of one character and its marks; for characters, the places after white space.
     after: u64,
 }
 
@@ -321,7 +322,7 @@ fn last_before(fixed: u64, bad: u64) -> usize {
     places.checked_ilog2().unwrap_or(0) as usize
 }
 
-/// Writes the kept bytes, and the missing spaces before them. Returns the number of bytes written.
+/// Writes the `kept` bytes, and the missing spaces before them, to `room`. Returns the number of bytes written.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
 fn write_words(items: &BlockItems, kept: u64, room: &mut [u8; BLOCK_ROOM]) -> usize {
@@ -352,7 +353,7 @@ fn write_words(items: &BlockItems, kept: u64, room: &mut [u8; BLOCK_ROOM]) -> us
     written
 }
 
-/// Writes the kept code points. Returns their number.
+/// Writes the `kept` code points to `room`. Returns their number.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn write_chars(items: &BlockItems, kept: u64, room: &mut [u32; BLOCK_ROOM]) -> usize {

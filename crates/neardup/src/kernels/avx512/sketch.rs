@@ -29,7 +29,7 @@ pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
     });
 }
 
-/// Finds the slots that were not filled before `round`. Returns false if there are none.
+/// Sets `open` to the slots that were not filled before `round`. Returns false if there are none.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
@@ -46,7 +46,7 @@ fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
     portable::find_open(words, rest, round) || any != 0
 }
 
-/// Does one round of many shingles. Collects those for open slots before making their codes.
+/// Performs one round for many shingles. Collects the shingles for open slots before making their codes.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
 fn many(
@@ -75,7 +75,7 @@ fn many(
     }
 }
 
-/// Performs several rounds for a few shingles, with eight rounds at a time in the lanes.
+/// Performs rounds for a few shingles, eight rounds at a time in the lanes.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
 fn few(
@@ -100,7 +100,7 @@ fn few(
     }
 }
 
-/// Appends the lanes whose bit is set in `lanes`.
+/// Appends the lanes of `x` whose bit is set in `lanes` to `list`.
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn push(list: &mut [u64], count: &mut usize, x: __m512i, lanes: u8) {
@@ -109,7 +109,7 @@ fn push(list: &mut [u64], count: &mut usize, x: __m512i, lanes: u8) {
     *count += lanes.count_ones() as usize;
 }
 
-/// Applies offers: a slot in the upper half, a code in the lower half.
+/// Applies `offers`, each with a slot in the upper half and a code in the lower half, to `slots`.
 #[inline]
 fn apply(slots: &mut [u32], offers: &[u64]) {
     for offer in offers {
