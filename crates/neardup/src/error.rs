@@ -45,7 +45,7 @@ pub fn quoted(name: &str) -> String {
     }
 }
 
-/// Returns the error for a `name` that is not one of the `valid` ones.
+/// Returns the error for a `name` that is not one of the `valid` names of a `what`.
 pub fn unknown(what: &str, name: &str, valid: &[&str]) -> Error {
     Error::invalid(
         format!("unknown {what} {}", quoted(name)),

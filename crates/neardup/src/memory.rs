@@ -37,7 +37,7 @@ pub fn copied<T: Clone>(slice: &[T]) -> Result<Vec<T>> {
     Ok(list)
 }
 
-/// Returns the bytes of several slices, one after the other.
+/// Returns the bytes of all `parts`, one after the other.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -148,7 +148,7 @@ impl GrowText for String {
 pub struct FirstError(Option<Error>);
 
 impl FirstError {
-    /// Runs `step`, unless an earlier one failed.
+    /// Runs `step`, unless an earlier step failed.
     #[inline]
     pub fn run(&mut self, step: impl FnOnce() -> Result<()>) {
         if self.0.is_none() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 #[derive(Default)]
 pub struct Parts<T> {
-    /// The items of all parts. Those after the last end belong to a part that is still open.
+    /// The items of all parts. The items after the last end belong to a part that is still open.
     pub items: Vec<T>,
     /// The end of each part.
     ends: Vec<usize>,
@@ -62,7 +62,7 @@ impl<T> Parts<T> {
             .map(|(start, &end)| &self.items[start..end])
     }
 
-    /// Returns a new part for every part. `make` appends its items.
+    /// Returns a new part for every part. `make` appends the items of the new part.
     ///
     /// # Errors
     /// The first error that `make` returns; `OutOfMemory`.

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 /// Number of elements, or of comparisons of elements, between two checks for interrupts.
 const HEARTBEAT: usize = 1 << 16;
 
-/// Turns a list into a set: sorts it and drops repetitions. O(n log n), with checks for interrupts where
+/// Turns `elements` into a set: sorts them and drops repetitions. O(n log n), with checks for interrupts where
 /// `sort_unstable` could run for seconds without one.
 pub fn sort_distinct<T: Ord>(elements: &mut Vec<T>, check: &mut dyn FnMut()) {
     sort(elements, check);
@@ -25,12 +25,12 @@ pub fn sort_distinct<T: Ord>(elements: &mut Vec<T>, check: &mut dyn FnMut()) {
     }
 }
 
-/// Sorts a list, with checks for interrupts if it is long.
+/// Sorts `elements`, with checks for interrupts if there are many.
 pub fn sort<T: Ord>(elements: &mut [T], check: &mut dyn FnMut()) {
     sort_by(elements, T::cmp, check);
 }
 
-/// Sorts a list by a comparison, as [`sort`] does.
+/// Sorts `elements` by `compare`, with the checks of [`sort`].
 pub fn sort_by<T>(
     elements: &mut [T],
     compare: impl Fn(&T, &T) -> Ordering,
@@ -62,7 +62,7 @@ fn beat(check: &mut dyn FnMut()) -> impl FnMut() {
 /// up in the larger.
 const MUCH_LARGER: usize = 32;
 
-/// Returns the number of elements that two sets share.
+/// Returns the number of elements that `a` and `b` share.
 pub fn intersection_size<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> usize {
     let mut beat = beat(check);
     let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
@@ -228,8 +228,8 @@ impl Distinct {
     }
 }
 
-/// Returns the elements that are 0 modulo `modulus`. Whether an element is sampled does not depend on the set, so
-/// samples of two sets overlap as the sets do (Broder, "On the resemblance and containment of documents", SEQUENCES
+/// Returns the elements of `set` that are 0 modulo `modulus`. Whether an element is sampled does not depend on the set,
+/// so samples of two sets overlap as the sets do (Broder, "On the resemblance and containment of documents", SEQUENCES
 /// 1997).
 ///
 /// # Errors
@@ -243,7 +243,7 @@ pub fn shingle_sample(set: &[i64], modulus: i32, check: &mut dyn FnMut()) -> Res
     collected(set.iter().filter(is_sampled).copied())
 }
 
-/// Returns the minimum of every residue class modulo `buckets`, in ascending order.
+/// Returns the minimum of the elements of `set` in every residue class modulo `buckets`, in ascending order.
 ///
 /// # Errors
 /// `OutOfMemory`.

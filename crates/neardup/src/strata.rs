@@ -19,8 +19,8 @@ pub struct SampledPair {
     pub weight: f64,
 }
 
-/// A sample of pairs, with about the same number of pairs from every stratum of similarities that has enough. It
-/// depends on the seed and on the pairs, not on their order.
+/// A sample of pairs, with about the same number of pairs from every stratum of similarities that has enough pairs. The
+/// sample depends on the seed and on the pairs, not on their order.
 pub struct Strata {
     wanted: usize,
     seed: u64,
@@ -34,7 +34,7 @@ pub struct Strata {
 type SampledPairs = BTreeMap<(u64, u32, u32), (f64, usize)>;
 
 /// Number of layers. The pairs drawn from a layer represent all pairs of that layer. The first layer holds all pairs
-/// that are not counted; then comes one for each stratum.
+/// that are not counted; then comes one layer for each stratum.
 const LAYERS: usize = 1 + STRATA;
 
 /// Returns the stratum of `similarity`.
@@ -53,8 +53,8 @@ impl Strata {
         }
     }
 
-    /// Offers a pair of rows, in any order, any number of times. If pairs like it are counted, it counts as
-    /// `counted` pairs of its stratum.
+    /// Offers the pair of rows `a` and `b`, in any order, any number of times. If pairs like this one are counted, it
+    /// counts as `counted` pairs of its stratum.
     pub fn offer(&mut self, a: u32, b: u32, similarity: f64, counted: Option<f64>) {
         let layer = counted.map_or(0, |_| 1 + stratum(similarity));
         self.sizes[layer] += counted.unwrap_or_default();
@@ -114,7 +114,7 @@ impl Strata {
     }
 }
 
-/// Returns the pairs, beginning with those whose documents occur in no earlier pair.
+/// Returns the pairs of `kept`, beginning with the pairs whose documents occur in no earlier pair.
 fn varied(kept: SampledPairs) -> Result<Vec<(SampledPair, usize)>> {
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     let mut shown = HashSet::new();

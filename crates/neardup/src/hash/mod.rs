@@ -24,7 +24,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Derives the key from a seed.
+    /// Returns the key derived from `seed`.
     pub fn from_seed(seed: i64) -> Self {
         let nth = |n: u64| split_mix((seed as u64).wrapping_add(GOLDEN.wrapping_mul(n)));
         Self {
@@ -60,7 +60,7 @@ pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The factors of [`split_mix`].
 pub const SPLIT_MIX_FACTORS: [u64; 2] = [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
 
-/// Mixes all bits of `x`: the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Returns `x` with all bits mixed: the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #[inline]
 pub fn split_mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(SPLIT_MIX_FACTORS[0]);

@@ -77,7 +77,8 @@ pub fn available() -> impl Iterator<Item = &'static Kernels> {
 }
 
 impl Kernels {
-    /// Folds the beginning of `text` to words separated by spaces, as far as `room` and the fast path allow.
+    /// Folds the beginning of `text` to words separated by spaces and writes them to `room`, as far as `room` and the
+    /// fast path allow. Returns how far it came.
     pub fn fold_words(
         &self,
         text: &[u8],

@@ -26,7 +26,7 @@ pub static KERNELS: Kernels = Kernels {
     add_weight,
 };
 
-/// Implements folding: leaves all of it to the caller.
+/// Folds nothing: leaves the whole text to the caller.
 pub fn fold_nothing<T>(_: &[u8], is_after: bool, _: &'static FoldRows, _: &mut [T]) -> Folded {
     Folded {
         is_after,
@@ -172,7 +172,8 @@ impl OpenSlots {
     }
 }
 
-/// Finds the slots that were not filled before `round`, for some of the words. Returns false if there are none.
+/// Sets `words`, a part of the bitmap, to the `slots` that were not filled before `round`. Returns false if there are
+/// none.
 pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
     let from = first_code(round);
     let mut any = 0;
@@ -238,8 +239,8 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     }
 }
 
-/// Returns the number of equal chunks of `N` bytes. Counters are as wide as chunks, so that a vector holds as many of
-/// each.
+/// Returns the number of equal chunks of `N` bytes of `a` and `b`. Counters are as wide as chunks, so that a vector
+/// holds as many of each.
 #[inline(always)]
 fn equal_chunks<const N: usize, C>(a: &[u8], b: &[u8]) -> usize
 where

@@ -39,13 +39,13 @@ struct Run {
     documents: [u32; 2],
     /// The places of the window with the most documents.
     places: u32,
-    /// Reads the first words of the windows in turn; `next` is the place of the next window's.
+    /// Reads the first words of the windows in turn; `next` is the place of the next window's first word.
     cursor: Cursor,
     next: Option<Place>,
 }
 
 impl Frequent {
-    /// Returns a collector of `most` passages.
+    /// Returns a collector of at most `most` passages.
     pub fn new(reader: DocumentReader, most: usize) -> Self {
         Self {
             reader,
@@ -55,8 +55,8 @@ impl Frequent {
         }
     }
 
-    /// Adds a window that occurs several times, with its numbers of documents and places. Windows come in the order of
-    /// their first places.
+    /// Adds a window that occurs two or more times, with its numbers of documents and places. Windows come in the order
+    /// of their first places.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -29,12 +29,12 @@ impl Place {
         Self(byte << BITS | words_before as u64)
     }
 
-    /// Returns the first byte.
+    /// Returns the number of the word's first byte.
     pub fn byte(self) -> u64 {
         self.0 >> BITS
     }
 
-    /// Returns how many words come before it if reading starts at its first byte.
+    /// Returns how many words come before this word if reading starts at its first byte.
     pub(super) fn words_before(self) -> usize {
         (self.0 % (1 << BITS)) as usize
     }

@@ -69,9 +69,9 @@ impl Windows {
         self.whole.value = 0;
     }
 
-    /// Adds the next word. Returns the hash of the window that it ends, and the hash of this window's anchor if the
-    /// previous window has another anchor. The anchor is None, too, if the last two anchors already had this hash: in a
-    /// long run of one word, the other anchors repeat like these.
+    /// Adds the next `word`. Returns the hash of the window that `word` ends, or None if there are too few words for a
+    /// window, and the hash of this window's anchor if the previous window has another anchor. The anchor is None, too,
+    /// if the last two anchors already had this hash: in a long run of one word, the other anchors repeat like these.
     #[inline]
     pub fn push(&mut self, word: u64) -> Option<(u64, Option<u64>)> {
         if self.recent.len() > self.whole.length {
@@ -89,7 +89,7 @@ impl Windows {
         Some((hash, self.is_new_anchor(at, anchor).then_some(anchor)))
     }
 
-    /// Returns the word `count` words before the last one.
+    /// Returns the word `count` words before the last one, or None if there is none.
     #[inline]
     fn nth_last(&self, count: usize) -> Option<u64> {
         let last = self.recent.len() - 1;
@@ -142,7 +142,7 @@ const PRIME: u64 = (1 << 61) - 1;
 struct Rolling {
     length: usize,
     base: u64,
-    /// The base raised to the length.
+    /// `base` to the power of `length`.
     leaving: u64,
     value: u64,
 }
@@ -157,7 +157,8 @@ impl Rolling {
         }
     }
 
-    /// Adds a word. `leaving` is the word `length` words before it, if there is one.
+    /// Adds `word`, and returns the new value, mixed by [`split_mix`]. `leaving` is the word `length` words before
+    /// `word`, if there is one.
     #[inline]
     fn push(&mut self, word: u64, leaving: Option<u64>) -> u64 {
         let leaving = multiply(reduce(leaving.unwrap_or(0)), self.leaving);
@@ -167,14 +168,14 @@ impl Rolling {
     }
 }
 
-/// Returns the residue of a number below 2^64.
+/// Returns the residue of `number` modulo [`PRIME`].
 #[inline]
 fn reduce(number: u64) -> u64 {
     let sum = (number & PRIME) + (number >> 61);
     if sum >= PRIME { sum - PRIME } else { sum }
 }
 
-/// Returns the product of two residues.
+/// Returns the product of the residues `a` and `b` modulo [`PRIME`].
 #[inline]
 fn multiply(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

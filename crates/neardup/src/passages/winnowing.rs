@@ -15,7 +15,7 @@ pub struct DocumentReader {
     hashes: Hashes,
 }
 
-/// The fingerprints of documents that were read together, and their number in each document.
+/// The fingerprints of documents that were read together, and the number of fingerprints of each document.
 #[derive(Default)]
 pub struct Winnowed {
     pub fingerprints: Vec<u64>,
@@ -68,8 +68,9 @@ impl DocumentReader {
         Ok(read)
     }
 
-    /// Calls `visit` for the windows of a document whose fingerprints repeat. `repeats` tells this for each fingerprint
-    /// in turn. `start` is the number of the document's first byte. Calls `check` at least every 64 KiB.
+    /// Calls `visit` for the windows of `doc` whose fingerprints repeat. `repeats` returns, for each fingerprint of
+    /// `doc` in turn, whether it repeats. `start` is the number of the first byte of `doc`. Calls `check` at least
+    /// every 64 KiB.
     ///
     /// # Errors
     /// `OutOfMemory`; the first error of `visit`.

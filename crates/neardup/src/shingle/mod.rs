@@ -22,7 +22,7 @@ pub const MAX_K: usize = 256;
 /// Maximum number of shingle hashes passed to a sink at once: their 32 KiB stay in the first-level cache.
 pub const BLOCK: usize = 4096;
 
-/// How a document is cut into shingles.
+/// The rule by which a document is cut into shingles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shingling {
     pub k: usize,
@@ -31,7 +31,7 @@ pub struct Shingling {
 }
 
 impl Default for Shingling {
-    /// Three words, with case folded.
+    /// Returns shingles of three words, with case folded.
     fn default() -> Self {
         Self {
             k: 3,

@@ -44,14 +44,14 @@ impl<'a> Shingler<'a> {
         self.error.run(|| (self.sink)(&[]));
     }
 
-    /// Passes on shingles if there are enough for a block.
+    /// Passes shingles to the sink if there are enough for a block.
     pub fn flush_if_full(&mut self) {
         if self.tokens.len() >= BLOCK + self.k - 1 {
             self.flush();
         }
     }
 
-    /// Passes on the shingles of the tokens so far, and keeps the tokens that begin further ones.
+    /// Passes the shingles of the tokens so far to the sink, and keeps the tokens that begin further shingles.
     fn flush(&mut self) {
         if self.tokens.len() < self.k {
             return;
@@ -70,7 +70,7 @@ impl<'a> Shingler<'a> {
         self.tokens.drain(..=self.tokens.len() - self.k);
     }
 
-    /// Passes on the remaining shingles, and returns the lists for the next document's tokens and hashes.
+    /// Passes the remaining shingles to the sink, and returns the lists for the next document's tokens and hashes.
     pub fn finish(mut self) -> (Result<()>, (Vec<u64>, Vec<u64>)) {
         self.flush();
         if !self.is_long_enough && !self.tokens.is_empty() && self.stop.is_none() {

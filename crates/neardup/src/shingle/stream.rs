@@ -10,12 +10,12 @@ use crate::{Result, with_room};
 use std::cell::Cell;
 use std::mem::take;
 
-/// Passes the shingle hashes of a document to `sink`, in document order and in blocks of at most [`super::BLOCK`];
-/// repeated shingles are repeated. `doc` is UTF-8; ill-formed bytes stand for U+FFFD.
+/// Passes the shingle hashes of a document to `sink`, in document order and in blocks of at most [`super::BLOCK`], each
+/// shingle as often as it occurs. `doc` is UTF-8; ill-formed bytes stand for U+FFFD.
 ///
-/// `sink` is also called, possibly with nothing, at least every 64 KiB of the document, so that it can check for
-/// interrupts. Linear time. Constant memory, except that sequences of combining marks, which must be ordered, take
-/// 16 bytes per mark.
+/// `sink` is also called, possibly with an empty block, at least every 64 KiB of the document, so that it can check for
+/// interrupts. Linear time. Constant memory, except that sequences of combining marks, which must be ordered, take 16
+/// bytes per mark.
 ///
 /// # Errors
 /// The first error that `sink` returns, after which it is not called again; `OutOfMemory`.

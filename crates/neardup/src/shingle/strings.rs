@@ -13,8 +13,8 @@ use std::ops::Range;
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the result.
 ///
-/// # Errors
-/// `OutOfMemory`; `TooLarge` if they take more than `max_bytes`, including 4 bytes for the length of each.
+/// # Errors `OutOfMemory`; `TooLarge` if the shingles take more than `max_bytes`, including 4 bytes for the length of
+/// each.
 pub fn shingles(
     doc: &[u8],
     shingling: &Shingling,
@@ -42,7 +42,7 @@ pub fn shingles(
     collected(distinct)
 }
 
-/// Passes the shingles of a document to `emit`, in document order; repeated shingles are repeated.
+/// Passes the shingles of a document to `emit`, in document order, each shingle as often as it occurs.
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the longest shingle.
 ///
@@ -81,7 +81,7 @@ struct ShingleWindow<'a> {
     separator: &'static str,
     stop: Option<StopHashes>,
     key: Key,
-    /// Joined units, each followed by a separator; those before `starts[0]` are used up.
+    /// Joined units, each followed by a separator; the units before `starts[0]` are used up.
     text: String,
     starts: VecDeque<usize>,
     is_long_enough: bool,

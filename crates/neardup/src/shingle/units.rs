@@ -122,7 +122,7 @@ impl Units for WordText<'_, '_> {
     }
 }
 
-/// Folds ASCII characters, with spaces in place of all but letters and digits.
+/// Returns folded ASCII characters, with spaces in place of all but letters and digits.
 #[inline(always)]
 fn fold_ascii(ascii: [u8; 8], case_bits: u64) -> [u8; 8] {
     let bytes = u64::from_le_bytes(ascii) & each(0x7F);

@@ -56,8 +56,8 @@ impl Weighting {
         }
     }
 
-    /// Returns [`Self::weight`] in the form in which it is summed. Remembers the logarithms of small numbers, because
-    /// computing one takes as long as adding a term.
+    /// Returns [`Self::weight`] as a multiple of 2^-32, which [`Sums`] adds up. Remembers the logarithms of small
+    /// numbers, because computing one takes as long as adding a term.
     fn fixed_point(self, tf: u32) -> Result<i64> {
         static LOGARITHMIC: LazyLock<[i64; 64]> = LazyLock::new(|| {
             std::array::from_fn(|tf| {
@@ -77,7 +77,7 @@ impl Weighting {
 }
 
 /// Returns the SimHash of a document, or None if it has no shingles. Linear time. Constant memory for 'tf'; otherwise a
-/// block of shingles and at most 48 bytes for each distinct one.
+/// block of shingles and at most 48 bytes for each distinct shingle.
 ///
 /// # Errors
 /// `OutOfMemory`; `Invalid` for 2^31 shingles or more.

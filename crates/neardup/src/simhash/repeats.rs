@@ -15,7 +15,7 @@ const FEW: usize = 32;
 /// Finds the terms of a block that occur more than once, and keeps its memory for the next document.
 ///
 /// Every term writes its position into the place that its bits choose. The position that remains there represents its
-/// term: all equal terms that find it count it. A term that finds a different one shares the place by chance, and is
+/// term: all equal terms that find it count it. A term that finds a different term shares the place by chance, and is
 /// looked up again by other bits. Places need not be cleared, because each is written before it is read. No branch
 /// depends on a term: 0.5 us for the 450 words of a Japanese text, against 2 us for counting in a hash table. Terms
 /// that an attacker chose to have equal bits cost a sort, no more.
@@ -45,7 +45,7 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Returns the terms that occur more than once, with their frequencies. `terms` has at most [`BLOCK`].
+    /// Returns the terms that occur more than once, with their frequencies. There are at most [`BLOCK`] `terms`.
     pub(super) fn find(&mut self, terms: &[u64]) -> (&[u64], &[u32]) {
         let mut left = self.search(terms, 0..terms.len() as u16, SHIFTS[0]);
         for shift in &SHIFTS[1..] {
@@ -75,8 +75,8 @@ impl Repeats {
         (&self.terms, &self.counts)
     }
 
-    /// Counts the terms that are found in their place, and keeps the positions of terms that find a different one
-    /// there. Returns how many are kept.
+    /// Counts the terms at `positions` that are found in their place, and keeps the positions of terms that find a
+    /// different term there. Returns the number of positions kept.
     fn search(
         &mut self,
         terms: &[u64],

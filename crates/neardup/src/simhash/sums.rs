@@ -86,8 +86,7 @@ impl Sums {
 
     /// Reads the result of [`Sums::to_bytes`].
     ///
-    /// # Errors
-    /// `Corrupt` if `bytes` has a length that no sums have.
+    /// # Errors `Corrupt` if no sums have the length of `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let sums = numbers.len().checked_sub(SCALARS);
@@ -162,7 +161,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
         self.add_each(&[term], &[weight], &mut || ())
     }
 
-    /// Adds `terms`, all with the same `weight`. Takes 1 ns per term and word; [`Self::add`] takes 10.
+    /// Adds `terms`, all with the same `weight`. Takes 1 ns per term and word; [`Self::add`] takes 10 ns.
     ///
     /// # Errors
     /// The errors of [`Self::add`].
@@ -228,7 +227,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
         Ok(())
     }
 
-    /// Adds the terms of another part of the same document.
+    /// Adds the sums `other`, of another part of the same document.
     ///
     /// # Errors
     /// The errors of [`Self::add`]; `Incomparable` if the sums differ in width.

@@ -32,7 +32,7 @@ impl TermCounts {
         }
     }
 
-    /// Counts `terms`. There must be fewer than 2^32 in all.
+    /// Counts `terms`. All calls together must add fewer than 2^32 terms.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -13,12 +13,12 @@ pub(crate) struct Cell(u64);
 const LEN: u64 = 7;
 const LETTER: u64 = 1 << 3;
 const MARK: u64 = 1 << 5;
-/// A word ends before it.
+/// A word ends before the code point.
 const GAP: u64 = 1 << 6;
 const IN_WORD: u64 = 1 << 7;
-/// It may compose with the code point before it.
+/// The code point may compose with the one before it.
 const MAYBE: u64 = 1 << 10;
-/// Needs the [`super::fold::Folder`].
+/// The code point needs the [`super::fold::Folder`].
 const SLOW: u64 = 1 << 11;
 const DECOMPOSES: u64 = 1 << 12;
 /// A mark takes these properties from the character before it.
@@ -34,11 +34,11 @@ impl Cell {
     pub const ALONE: u64 = 1 << 4;
     pub const SPACE: u64 = 1 << 8;
     pub const DROPPED: u64 = 1 << 9;
-    /// Nothing before it can compose or change places with it.
+    /// Nothing before the code point can compose or change places with it.
     pub const STARTER: u64 = 1 << 13;
-    /// Stands for several code points, all of them ASCII.
+    /// Stands for two or more code points, all of them ASCII.
     pub const SEVERAL: u64 = 1 << 14;
-    /// It is not a mark, and can be written after anything.
+    /// The code point is not a mark, and can be written after anything.
     pub const SIMPLE: u64 = 1 << 15;
     /// Stands for white space, and for the beginning of a document.
     pub const BEFORE: Self =
@@ -91,7 +91,8 @@ impl Cell {
         }
     }
 
-    /// Returns the cell for up to four ASCII characters of the same kind, such as "ss" for "ß".
+    /// Returns the cell for up to four ASCII characters of the same kind, such as "ss" for "ß", or None for other
+    /// `infos`.
     fn several(infos: &[Info]) -> Option<Self> {
         let mut bytes = [0; 4];
         let class = infos[0].class();
@@ -141,7 +142,7 @@ impl Cell {
         set.fold(0, |all, (_, flag)| all | flag)
     }
 
-    /// Returns the cell with the properties that a mark takes from the cell before it.
+    /// Returns the cell with the properties that a mark takes from the cell `before` it.
     #[inline(always)]
     pub fn after(self, before: Self) -> Self {
         let is_mark = 0u64.wrapping_sub(self.0 >> MARK.trailing_zeros() & 1);
@@ -187,7 +188,7 @@ impl Cell {
         ((self.0 >> GAP.trailing_zeros() | begins) & 1) as usize
     }
 
-    /// Returns whether nothing after it can compose or change places with code points before it.
+    /// Returns whether nothing after the cell can compose or change places with code points before the cell.
     #[inline(always)]
     pub fn holds_back(self) -> bool {
         (self.0 >> CCC_SHIFT) as u8 == 0
@@ -201,7 +202,8 @@ impl Cell {
         is_ordered && self.0 & (Self::DROPPED | MAYBE | SLOW) == 0
     }
 
-    /// Returns whether a cell that may compose can be written after `before` because it does not compose with it.
+    /// Returns whether this cell, which may compose, can be written after `before` because it does not compose with
+    /// `before`.
     #[inline(never)]
     pub fn follows_checked(self, before: Self) -> bool {
         let (class, class_before) = ((self.0 >> CCC_SHIFT) as u8, (before.0 >> CCC_SHIFT) as u8);

@@ -15,7 +15,7 @@ pub(crate) struct TextPiece<'a> {
     pub text: &'a str,
     /// The beginning of `text` in the document.
     pub start: usize,
-    /// May be empty.
+    /// The range of the ill-formed bytes, which may be empty.
     pub invalid: Range<usize>,
 }
 
@@ -45,8 +45,8 @@ pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = TextPiece<'_>> {
     })
 }
 
-/// Returns the end of a window that cuts no code point. Text with four continuation bytes in a row is invalid, and may
-/// be cut.
+/// Returns the end of the window that begins at `start`. The window cuts no code point. Text with four continuation
+/// bytes in a row is invalid, and may be cut.
 fn window_end(doc: &[u8], start: usize) -> usize {
     let Some(end) = start.checked_add(WINDOW).filter(|end| *end < doc.len()) else {
         return doc.len();

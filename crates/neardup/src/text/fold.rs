@@ -66,7 +66,7 @@ impl Folder {
         }
     }
 
-    /// Passes on the characters held back, because the document ends here or a boundary follows.
+    /// Passes the characters held back to `out`, because the document ends here or a boundary follows.
     #[inline]
     pub fn flush(&mut self, out: &mut impl FoldedText) {
         if !self.segment.is_empty() {
@@ -81,7 +81,7 @@ impl Folder {
         }
     }
 
-    /// Passes on the rest, because the document ends here.
+    /// Passes the rest to `out`, because the document ends here.
     ///
     /// # Errors
     /// `OutOfMemory`, if a sequence of combining marks was too long; parts of it are missing.
@@ -143,7 +143,7 @@ impl Folder {
 /// Maximum number of marks to sort by insertion.
 const FEW: usize = 20;
 
-/// Puts one run of marks into canonical order.
+/// Sorts `run`, a run of marks, into canonical order.
 ///
 /// # Errors
 /// `OutOfMemory`.

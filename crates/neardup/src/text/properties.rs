@@ -79,7 +79,7 @@ impl Info {
         Self(to.start as u64 | EXPANDS | (to.len() as u64) << LENGTH_SHIFT)
     }
 
-    /// Returns the places of the infos that the code point expands to, if it does.
+    /// Returns the places of the infos that the code point expands to, or None if it does not expand.
     #[inline]
     pub fn expansion(self) -> Option<Range<usize>> {
         let start = self.0 as u32 as usize & 0xFFFF;
@@ -120,7 +120,7 @@ impl Info {
 pub(crate) enum Mapped<'a> {
     /// One code point in NFC, or [`Info::DROPPED`].
     One(Info),
-    /// Several code points, canonically decomposed.
+    /// Two or more code points, canonically decomposed.
     Several(&'a [Info]),
 }
 

@@ -28,7 +28,7 @@ pub(crate) trait Units {
     /// The item of white space.
     const SPACE: Self::Item;
 
-    /// Writes the items of a code point at `end`. Returns where they begin and end.
+    /// Writes the items of the code point `cell` at `end`. Returns where they begin and end.
     fn write(
         &self,
         items: &mut [Self::Item; ROOM],
@@ -174,9 +174,9 @@ struct FoldedItems<'a, U: Units> {
 /// The last code point of a text before which no later code point changes anything.
 #[derive(Clone, Copy)]
 struct Starter {
-    /// Its place in the text.
+    /// The code point's place in the text.
     at: usize,
-    /// Its place among the items.
+    /// The place of the code point's first item.
     item: usize,
 }
 
@@ -233,7 +233,7 @@ impl<U: Units> FoldedItems<'_, U> {
         }
     }
 
-    /// Takes items before `settled`, from the beginning. Returns their number.
+    /// Takes items from the beginning, but none from `settled` onwards. Returns their number.
     fn make_room(&mut self, settled: usize) -> usize {
         if settled == 1 {
             return 0;

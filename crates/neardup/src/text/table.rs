@@ -91,7 +91,7 @@ impl Table {
     }
 }
 
-/// Returns the properties of a code point as it is, not folded.
+/// Returns the properties of `c` as it is, not folded.
 #[inline]
 pub(crate) fn info(c: char) -> Info {
     match NONE.map(c) {

@@ -39,7 +39,7 @@ pub fn words(
     words.error.into_result()
 }
 
-/// Visits the words of a text in ASCII, as [`words`] does, in less time.
+/// Calls `emit` for the words of an ASCII text as [`words`] does, in less time.
 fn ascii_words(
     doc: &str,
     fold: Fold,

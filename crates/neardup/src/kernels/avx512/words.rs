@@ -27,7 +27,7 @@ pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     hash_words(text, key, out, &steps);
 }
 
-/// Writes the positions of the set bits, followed by arbitrary numbers.
+/// Writes the positions of the set bits of `bits`, plus `from`, to `out`. Arbitrary numbers follow them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
 fn store_positions(bits: u64, from: u16, out: &mut Positions) {
