@@ -71,7 +71,7 @@ pub struct Meeting {
 }
 
 impl Meeting {
-    /// Returns whether members `a` and `b` have both sides and can be similar enough.
+    /// Returns whether members `a` and `b` can be similar enough, and together have both sides.
     fn meet(&self, a: &Member, b: &Member) -> bool {
         let [a_size, b_size] = [a.size, b.size].map(f64::from);
         let shared = self.threshold / (1.0 + self.threshold) * (a_size + b_size);
