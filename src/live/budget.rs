@@ -6,10 +6,10 @@ use std::time::Instant;
 /// Number of lookups and rows found before a refresh can give up. They take a few milliseconds.
 const FEW: usize = 1000;
 
-/// Minimum number of rows whose mean time predicts that of the others.
+/// Minimum number of rows whose mean time predicts the time of the other rows.
 const SAMPLE: usize = 30;
 
-/// Minimum time of a search before it is predicted, as a share of the time of recomputing.
+/// Minimum time spent on a search before the rest is predicted, as a share of the time of recomputing all clusters.
 const FIRST: f64 = 0.05;
 
 /// Compares the time of a search with the time that recomputing all clusters would take. A search that is given up and
@@ -25,7 +25,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Returns a budget that begins now. `anew` is the number of seconds that recomputing would take.
+    /// Returns a budget that begins now. `anew` is the number of seconds that recomputing all clusters would take.
     pub fn new(anew: f64) -> Self {
         Self {
             started: Instant::now(),
@@ -35,8 +35,9 @@ impl Budget {
         }
     }
 
-    /// Gives up if the `to_come` rows would take more time than is left. The first of the `done` rows began at `since`.
-    /// Each row takes at least two lookups.
+    /// Gives up the search if the `to_come` rows, at the mean time of the `done` rows, would take more time than is
+    /// left. Predicts nothing while the sample is too small, or for few rows. The first of the `done` rows began at
+    /// `since`. Each row takes at least two lookups.
     pub fn predict(&self, since: Instant, done: usize, to_come: usize) {
         let spent = self.started.elapsed().as_secs_f64();
         let is_sampled = done >= SAMPLE && spent > FIRST * self.anew;
@@ -48,7 +49,8 @@ impl Budget {
         }
     }
 
-    /// Counts a lookup or a row found. Returns whether any time is left.
+    /// Counts a lookup or a row found, and gives up the search if no time is left after [`FEW`] of them. Returns false
+    /// once the search is given up.
     pub fn step(&self) -> bool {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);

@@ -18,8 +18,8 @@ pub fn create_index(connection: &Connection, tracker: &Tracker) {
     ));
 }
 
-/// Grants SELECT on clusters and log to all roles that may read the tracked table. Creates policies that hide both from
-/// a role once row-level security hides rows of the table from it.
+/// Grants SELECT on the clusters and the log to all roles that may read the tracked table. Creates policies that hide
+/// both from a role once row-level security of the tracked table applies to the role.
 pub fn share(connection: &Connection, tracker: &Tracker) {
     let table = names::literal(&names::relation(tracker.relation));
     let readers = connection.prepare(READERS, &[pg_sys::OIDOID]);
@@ -39,14 +39,15 @@ pub fn share(connection: &Connection, tracker: &Tracker) {
     }
 }
 
-/// Lists the roles that may read a table, except its owner.
+/// Lists the roles that may read table `$1`, except its owner. NULL if there are none.
 const READERS: &str = "SELECT pg_catalog.string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC'
         ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END, ', ')
     FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
     WHERE c.oid = $1 AND a.privilege_type = 'SELECT' AND a.grantee <> c.relowner";
 
-/// Records dependencies: a tracker's tables and triggers are dropped with the clusters table, its other triggers with
-/// the trigger for updates, and its policies with the tracked table. A dump does not contain these dependencies.
+/// Records dependencies of a tracker. Its other tables and its triggers are dropped with the clusters table, its other
+/// triggers also with the trigger for updates, and its policies with the tracked table. A dump does not contain these
+/// dependencies.
 pub fn renew_links(connection: &Connection, tracker: &Tracker) {
     let tables = &tracker.tables;
     let relation = |table| (pg_sys::RelationRelationId, table);
@@ -76,7 +77,7 @@ pub fn renew_links(connection: &Connection, tracker: &Tracker) {
     });
 }
 
-/// Finds the policies on clusters and log.
+/// Finds the policies that [`share`] created on the tables `$1` and `$2`.
 const POLICIES: &str = "SELECT p.tableoid, p.oid FROM pg_catalog.pg_policy p
     WHERE p.polrelid OPERATOR(pg_catalog.=) ANY (ARRAY[$1, $2])
         AND p.polname OPERATOR(pg_catalog.=) 'near_dup_track'::pg_catalog.name";

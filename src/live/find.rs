@@ -5,7 +5,7 @@ use crate::live::tracker::{Tracker, TrackerTable, note_function};
 use crate::pg::prelude::*;
 use crate::pg::rights::{OwnerRights, check_owner};
 
-/// Finds the tables whose triggers name a table of the same owner.
+/// Finds the tables whose triggers depend on table `$1` and whose owner owns `$1`.
 const TRACKED: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
     JOIN pg_catalog.pg_trigger t ON t.oid OPERATOR(pg_catalog.=) d.objid
     JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
@@ -35,8 +35,8 @@ impl Tracker {
             .collect()
     }
 
-    /// Returns whether all tables belong to the owner of the tracked table, and the state does not name a different
-    /// table.
+    /// Returns whether all tables of the tracker belong to the owner of the tracked table, and the state does not name
+    /// a different table. The state of an altered state table is not read.
     fn is_linked(&self, connection: &Connection) -> bool {
         let is_own = |&table: &pg_sys::Oid| names::owner(table) == Some(self.owner);
         if !self.tables.all().iter().all(is_own) {
@@ -59,7 +59,7 @@ impl Tracker {
     /// Returns the tracker whose clusters table is the first argument of `call`.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if there is none, or several tables have its triggers;
+    /// ERROR `object_not_in_prerequisite_state` if there is no such tracker, or two or more tables have its triggers;
     /// `insufficient_privilege` unless the caller owns the tracked table.
     pub fn of_argument(call: &Call) -> Self {
         let clusters = call.oid(0, "clusters");

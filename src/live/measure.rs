@@ -66,7 +66,7 @@ impl Measure {
         format!("{value}::{}", names::type_of(self.kept_type(), -1))
     }
 
-    /// Returns the type of [`Self::kept`].
+    /// Returns the type to which [`Self::kept`] casts.
     pub fn kept_type(&self) -> pg_sys::Oid {
         match self.kind {
             Kind::Hamming => pg_sys::VARBITOID,

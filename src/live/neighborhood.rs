@@ -17,7 +17,7 @@ use std::time::Instant;
 /// The tracked table under one snapshot, with the clusters that the last refresh left.
 struct Neighborhood<'a> {
     tracker: &'a Tracker,
-    /// Lookups by the key of a row.
+    /// Looks up a row by its key. The next three statements look up other rows by the key of a row.
     known: Statement<'a>,
     members: Statement<'a>,
     canonicals: Statement<'a>,
@@ -49,8 +49,9 @@ impl<'a> Neighborhood<'a> {
         }
     }
 
-    /// Returns the changed rows and the unchanged members of changed canonical rows, if they can be near others. Sets
-    /// the outcome of the rest.
+    /// Returns the changed rows and the unchanged members of changed canonical rows, if they can be near others. Each
+    /// comes with the unchanged canonical rows near it. Sets the outcome of rows that are gone or cannot be near
+    /// others.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` for a signature with different parameters than earlier ones, `unique_violation`
@@ -79,7 +80,7 @@ impl<'a> Neighborhood<'a> {
         affected
     }
 
-    /// Returns whether no other row is near `row`, and remembers it.
+    /// Returns whether no other row is near `row`. If so, adds `row` to `alone`.
     fn has_no_neighbors(&self, row: u32) -> bool {
         let mut is_alone = true;
         self.look_up(&self.neighbors, row, &mut |_| is_alone = false);
@@ -88,7 +89,8 @@ impl<'a> Neighborhood<'a> {
         is_alone && alone.insert(row)
     }
 
-    /// Returns the rows in the queue. Gives up if an entry says that any row may have changed.
+    /// Returns the rows in the queue. Gives up the search if a key in it is NULL, because then any row may have
+    /// changed.
     fn read_queue(&self, connection: &Connection) -> Vec<u32> {
         let mut changed = Vec::new();
         let queue = connection.prepare_kept(&queries::queue(self.tracker), &[]);
@@ -115,7 +117,8 @@ impl<'a> Neighborhood<'a> {
     }
 
     /// Returns the rows that `lookup` finds for the key of `row` and that can be near others: the row itself, or its
-    /// unchanged members. Sets the outcome of rows that are gone or cannot be near others.
+    /// unchanged members. Sets what the last refresh left for each row found, and the outcome of rows that are gone or
+    /// cannot be near others. Gives up the search if a key has different texts.
     fn read_known(&self, lookup: &Statement<'_>, row: u32) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
         self.look_up(lookup, row, &mut |tuple| {
@@ -198,8 +201,8 @@ impl<'a> Neighborhood<'a> {
         found
     }
 
-    /// Returns `near` if its row was canonical and is unchanged. Sets the cluster of that row from `column` of `tuple`,
-    /// and its place from the following columns.
+    /// Returns `near` if its row was canonical and is unchanged, otherwise None. Before it returns `near`, it sets the
+    /// row's cluster from `column` of `tuple`, and its place from the following columns.
     fn note_canonical(
         &self,
         rows: &mut TrackedRows,
@@ -216,7 +219,8 @@ impl<'a> Neighborhood<'a> {
         Some(near)
     }
 
-    /// Returns the neighbor in `tuple`, and its similarity to the row that was looked up.
+    /// Returns the neighbor in `tuple`, and its similarity to the row that was looked up. Returns None if the key or
+    /// the similarity is NULL.
     fn read_neighbor(&self, tuple: &Tuple<'_>) -> Option<(AffectedRow, f64)> {
         let rows = &mut *self.rows.borrow_mut();
         let number = rows.number(&tuple.text(neighbors::KEY)?);
@@ -236,7 +240,7 @@ impl<'a> Neighborhood<'a> {
     }
 }
 
-/// Returns `row` as an affected row that was not canonical.
+/// Returns `row`, with `canonicals` near it, as an affected row that was not canonical.
 fn searched(row: u32, canonicals: Vec<NearCanonical>) -> AffectedRow {
     AffectedRow {
         row,
@@ -268,10 +272,10 @@ impl ClusteredRows for Neighborhood<'_> {
     }
 }
 
-/// Returns the affected rows with their outcomes, and their numbers in order; rows that stand alone or are gone come
-/// last. Returns None if `budget` is spent, or if a row that is not in the queue changed. Searches for the canonical
-/// rows near each changed row, the neighbors of each row that becomes canonical, and the members of each row that is no
-/// longer canonical.
+/// Returns the rows with their outcomes, and the numbers of the affected rows in the tracker's order; rows that stand
+/// alone or are gone come last, sorted by key. Returns None if `budget` is spent, or if a row that is not in the queue
+/// changed. Searches for the canonical rows near each changed row, the neighbors of each row that becomes canonical,
+/// and the members of each row that is no longer canonical.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` for a signature with different parameters than the others, `unique_violation` if two

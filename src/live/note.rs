@@ -57,15 +57,15 @@ fn not_our_trigger() -> ! {
 /// The parts of a tracker that its trigger needs, looked up once per statement.
 struct Noting {
     tables: Tables,
-    /// Owner and persistence of the tracked table.
+    /// Owner and persistence of the table with the trigger, or of its root if it is a partition.
     owner: pg_sys::Oid,
     persistence: u8,
     /// The columns of the changed table that hold keys.
     keys: Vec<i16>,
     /// All columns of the changed table that the tracker reads. An UPDATE that changes no bit of them is skipped.
-    /// Equality operators would not do: equal values can differ in the order.
+    /// Equality operators cannot replace this test, because equal values can have different places in the order.
     read: Vec<i16>,
-    /// True if `keys` have the type of the queue's keys.
+    /// True if `keys` is not empty and all its columns have the type of the queue's keys.
     are_of_type: bool,
 }
 
@@ -74,7 +74,8 @@ impl Noting {
     /// dropped with a column.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if the queue has a different owner.
+    /// ERROR `e_r_i_e_trigger_protocol_violated` if the trigger's condition does not name a tracker's tables,
+    /// `object_not_in_prerequisite_state` if the queue has a different owner than the table with the trigger.
     ///
     /// # Safety
     /// `data` belongs to the running call of `function`.
@@ -136,7 +137,8 @@ impl Noting {
         opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&self.tables)))
     }
 
-    /// Adds the keys of the changed row to the queue, unless the tracker reads nothing that has changed.
+    /// Adds the keys of the changed row to the queue, unless an UPDATE changed no column that the tracker reads. Adds
+    /// NULL if the keys do not have the type of the queue's keys.
     ///
     /// # Safety
     /// `data` belongs to the running call of the function.

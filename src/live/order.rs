@@ -41,7 +41,7 @@ impl Expression {
     /// Returns the expression in `node`.
     ///
     /// # Safety
-    /// The node is an expression over only the table.
+    /// `node` is an expression over columns of `table` alone.
     pub unsafe fn new(node: *mut pg_sys::Node, table: pg_sys::Oid) -> Self {
         let deparsed =
             |alias: &CStr, is_prefixed| names::expression(node, table, alias, is_prefixed);
@@ -67,7 +67,7 @@ impl Expression {
         }
     }
 
-    /// Returns the equality operator of the type.
+    /// Returns the equality operator of the expression's type.
     ///
     /// # Errors
     /// ERROR `undefined_function` for a type without one.
@@ -152,7 +152,7 @@ impl Order {
         self.listed(|term| term.expression.new_sql.clone())
     }
 
-    /// Copies the place in column `first` and the following columns of `tuple` to the current memory context.
+    /// Returns the place in column `first` and the following columns of `tuple`, copied to the current memory context.
     ///
     /// # Safety
     /// The values are of the order's types.
@@ -172,7 +172,7 @@ impl Order {
         difference.unwrap_or(Ordering::Equal)
     }
 
-    /// Returns the columns of `alias`, the canonical rows table, that hold the values.
+    /// Returns the columns of `alias`, the canonical rows table, that hold the values by which rows are sorted.
     pub fn canonical_values_sql(&self, alias: &str) -> String {
         let columns = (1..=self.terms.len()).map(|number| format!("{alias}.order{number}"));
         columns.collect::<Vec<_>>().join(", ")

@@ -12,9 +12,9 @@ pub fn queue(tracker: &Tracker) -> String {
 /// The columns of [`itself`] and [`members`].
 pub mod known {
     pub const KEY: usize = 1;
-    /// The key in the clusters, NULL if it is not there.
+    /// The key in the clusters table, NULL if the row is not there.
     pub const STORED_KEY: usize = 2;
-    /// The key in the table, NULL if it is not there.
+    /// The key in the tracked table, NULL if the row is not there.
     pub const PRESENT_KEY: usize = 3;
     /// First of the columns cluster, canonical, similarity.
     pub const BEFORE: usize = 4;
@@ -26,7 +26,7 @@ pub mod known {
     pub const PLACE: usize = 9;
 }
 
-/// Returns a query for the row with the key `$1`, as it was and as it is.
+/// Returns a query for the row with the key `$1`, in the clusters and in the tracked table.
 pub fn itself(tracker: &Tracker) -> String {
     let keys = format!("(SELECT {} AS key)", argument(tracker));
     let signature = match tracker.measure.kind {
@@ -36,8 +36,8 @@ pub fn itself(tracker: &Tracker) -> String {
     known(tracker, &keys, &tracker.joins(), &signature)
 }
 
-/// Returns a query for the members of the canonical row with the key `$1`. Does not check whether they can be near
-/// others: unchanged members can.
+/// Returns a query for the other members of the cluster whose canonical row has the key `$1`. It does not check whether
+/// they can be near others: unchanged members can.
 pub fn members(tracker: &Tracker) -> String {
     let argument = argument(tracker);
     let keys = format!(
@@ -49,7 +49,8 @@ pub fn members(tracker: &Tracker) -> String {
     known(tracker, &keys, "true", "NULL")
 }
 
-/// Returns a query for the rows with `keys`, as they were and as they are.
+/// Returns a query for the rows whose keys the FROM item `keys` returns, in the clusters and in the tracked table.
+/// `joins` and `signature` are the expressions of the columns JOINS and SIGNATURE.
 fn known(tracker: &Tracker, keys: &str, joins: &str, signature: &str) -> String {
     let key = tracker.key_of("new");
     format!(

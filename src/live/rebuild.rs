@@ -12,7 +12,7 @@ use crate::pg::statement::Tuple;
 use neardup::cluster::live::NearCanonical;
 use std::rc::Rc;
 
-/// The columns of the query.
+/// The columns of [`query`](super::query).
 mod column {
     pub const PRESENT_KEY: usize = 1;
     pub const STORED_KEY: usize = 2;
@@ -23,7 +23,7 @@ mod column {
     pub const SCOPE: usize = 7;
 }
 
-/// Returns all rows with their outcomes, and their numbers in order; rows that are gone come last.
+/// Returns all rows with their outcomes, and their numbers in the order in which [`query`] returns them.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` if signatures have different parameters, `unique_violation` if two rows have the
@@ -46,7 +46,8 @@ pub fn run(connection: &Connection, tracker: &Tracker) -> (TrackedRows, Vec<u32>
     (rebuild.rows, rebuild.order)
 }
 
-/// Returns a query for all rows by scope and order, joined with their last clusters.
+/// Returns a query for all rows of the tracked table and of the clusters, sorted by scope and then by the tracker's
+/// order.
 fn query(tracker: &Tracker) -> String {
     let scope = tracker
         .scope
@@ -106,7 +107,7 @@ struct Rebuild {
     order: Vec<u32>,
     parameters: TrackedParameters,
     exceptions: Option<Rc<Exceptions>>,
-    /// The scope that is being read, and its rows so far.
+    /// The scope that is being read. `collection` holds the rows of it that have been read.
     scope: Option<i64>,
     collection: Option<Collection>,
 }
@@ -137,7 +138,7 @@ impl Rebuild {
             self.rows.get_mut(number).after = After::Gone;
             return;
         }
-        // It stands alone unless it is placed in a cluster.
+        // The row stands alone unless `place_scope` places it in a cluster.
         self.rows.get_mut(number).after = After::There(None);
         let value = tuple.datum(column::VALUE);
         if self.measure.kind == Kind::Minhash {

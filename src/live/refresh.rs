@@ -21,8 +21,9 @@ use std::time::Instant;
 ///
 /// # Errors
 /// `object_not_in_prerequisite_state` for a table that no tracker keeps, or whose tracker was altered,
-/// `read_only_sql_transaction`, `insufficient_privilege` unless the caller owns the tracked table, `unique_violation`
-/// if two rows have the same key, `invalid_parameter_value` if signatures have different parameters.
+/// `read_only_sql_transaction`, `insufficient_privilege` unless the caller owns the tracked table,
+/// `feature_not_supported` if that table has row-level security, `unique_violation` if two rows have the same key,
+/// `not_null_violation` if a key is NULL, `invalid_parameter_value` if signatures have different parameters.
 #[pg_extern(sql = false)]
 fn near_dup_refresh(call: Call) {
     check_writable();
@@ -104,7 +105,7 @@ impl<'a> Refresh<'a> {
     pub fn begin(connection: &'a mut Connection, tracker: &'a Tracker) -> Self {
         let started = Instant::now();
         let mut state = State::lock(connection, tracker);
-        // Called before the snapshot is taken, so that the snapshot sees all rows of these files.
+        // Called before the snapshot is taken, so that the snapshot sees all rows of the files that `noted` describes.
         let noted = noted(connection, tracker);
         connection.read_under(Snapshot::take());
         let is_certain = noted.is_some() && noted == state.noted;
@@ -119,8 +120,8 @@ impl<'a> Refresh<'a> {
         }
     }
 
-    /// Repairs the clusters around the changed rows. Returns the changes, or None if recomputing is cheaper or if rows
-    /// that are not in the queue changed.
+    /// Repairs the clusters around the changed rows. Returns the changes, or None if recomputing all clusters is
+    /// cheaper, if the time for it is not known, or if rows that are not in the queue changed.
     fn repair(&mut self) -> Option<Changes> {
         let anew = self.state.anew? * self.state.rows as f64;
         // Rows near others are looked up in the index. The planner cannot know how many rows are near each other, and
@@ -146,12 +147,12 @@ impl<'a> Refresh<'a> {
         changes
     }
 
-    /// Recomputes all clusters. Writes their log if `is_logged`.
+    /// Recomputes all clusters, and returns the changes. Writes the changes to the log if `is_logged`.
     pub fn rebuild(&mut self, is_logged: bool) -> Changes {
         let started = Instant::now();
         let (rows, order) = rebuild::run(self.connection, self.tracker);
         let computing = started.elapsed();
-        // A search would write the same changes.
+        // This is not timed, because a search would write the same changes.
         let changes = self.write(&rows, &order, is_logged);
         let comparing = write::all_canonicals(self.connection, self.tracker);
         let seconds = (computing + comparing).as_secs_f64();

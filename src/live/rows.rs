@@ -32,8 +32,8 @@ pub enum After {
     #[default]
     Same,
     Gone,
-    /// It belongs to this canonical row, which may be itself. None if no row can be near it because its value or its
-    /// scope is NULL or empty.
+    /// It belongs to this canonical row, which may be itself. None if no row can be near it because its value is NULL
+    /// or empty, or a scope column is NULL.
     There(Option<NearCanonical>),
 }
 
@@ -73,7 +73,7 @@ impl TrackedRows {
     }
 
     /// Sets the former cluster, canonical key and similarity of row `number`, from column `first` and the next two of
-    /// `tuple`.
+    /// `tuple`. Changes nothing if they are set already, or if cluster or canonical key is NULL.
     pub fn set_before(&mut self, number: u32, tuple: &Tuple<'_>, first: usize) {
         let found = tuple.get::<i64>(first).zip(tuple.text(first + 1));
         if let Some((cluster, canonical)) = found {
@@ -156,7 +156,8 @@ impl TrackedRow {
         is_own && !self.is_changed
     }
 
-    /// Returns the number of the row's cluster if the row, numbered `number`, was its canonical row or stood alone.
+    /// Returns the former cluster of the row, numbered `number`, if the row was its canonical row or stood alone.
+    /// Returns None otherwise.
     fn own_cluster(&self, number: u32) -> Option<i64> {
         let before = self.before.as_ref()?;
         let is_own = before.near.is_none_or(|near| near.canonical == number);
@@ -184,7 +185,7 @@ pub fn duplicate_key(key: &[u8]) -> ! {
 pub struct TrackedParameters(Option<Header>);
 
 impl TrackedParameters {
-    /// Returns the parameters of the canonical rows.
+    /// Returns the parameters of the signatures in the canonical rows table, or none if it has no signatures.
     pub fn known(connection: &Connection, tracker: &Tracker) -> Self {
         let mut parameters = Self::default();
         if tracker.measure.kind != Kind::Minhash {

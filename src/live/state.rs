@@ -17,7 +17,8 @@ pub struct State {
 }
 
 impl State {
-    /// Locks `tracker` against other refreshes until the end of the transaction, and returns its state.
+    /// Locks `tracker` against other refreshes until the end of the transaction, and returns its state. Inserts the
+    /// state's row if it is missing.
     pub fn lock(connection: &Connection, tracker: &Tracker) -> Self {
         let table = tracker.table(TrackerTable::State);
         let sql =

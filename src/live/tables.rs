@@ -7,7 +7,7 @@ use crate::pg::prelude::*;
 use crate::pg::relation::ColumnType;
 use crate::pg::statement::server_text;
 
-/// Returns the suffix and the columns of each of a tracker's tables.
+/// Returns the suffix and the columns of each of the tracker's own tables, in the order of [`TrackerTable`].
 fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     let key = |name, is_not_null| CreatedColumn::new(name, tracker.key.type_, is_not_null);
     let column = |name: &str, type_, is_not_null| {
@@ -63,7 +63,7 @@ fn descriptions(tracker: &Tracker) -> [(&'static str, Vec<CreatedColumn>); 5] {
     ]
 }
 
-/// Returns the primary key of the table with this suffix: the first column, except in the queue.
+/// Returns the columns of the primary key of the table with suffix `name`: the first column, or none for the queue.
 fn key_of(name: &str) -> Option<&'static [i16]> {
     Some(if name == "queue" { &[] } else { &[1] })
 }

@@ -26,7 +26,7 @@ fn near_dup_trackers(call: Call) {
     connection.close();
 }
 
-/// Finds the tables that the caller may read and that have triggers with a given function.
+/// Finds the tables that the caller may read and that have triggers with the function `$1`.
 const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
     WHERE t.tgfoid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0
         AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";

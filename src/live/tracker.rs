@@ -4,8 +4,8 @@
 //! the dependency, follows renames and dumps the names. The condition of the trigger for updates also contains the
 //! columns and expressions of the tracker; its arguments contain the rest.
 //!
-//! Any role can create such a trigger on its own table. It counts only if the owner of its table owns all tables that
-//! it names, and if the tracker's state does not name a different table.
+//! Any role can create such a trigger on its own table. The trigger counts only if the owner of its table owns all
+//! tables that its condition names, and if the tracker's state does not name a different table.
 
 use crate::index::kind::Kind;
 use crate::live::measure::Measure;
@@ -42,7 +42,7 @@ pub struct Tracker {
 pub enum TrackerTable {
     /// The clusters: key, cluster, canonical, similarity.
     Clusters,
-    /// The log of their events.
+    /// The log of the clusters' events.
     Log,
     /// The canonical rows with the values that are searched for, and their places in the order.
     Canonical,
@@ -62,7 +62,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Returns the tables that the condition of `trigger` names.
+    /// Returns the tables that the condition of `trigger` names, or None if it names fewer than a tracker has.
     pub fn of(trigger: &pg_sys::Trigger) -> Option<Self> {
         // SAFETY: the condition is the trigger's.
         let named = unsafe { condition::named(trigger.tgqual) };
@@ -206,7 +206,8 @@ impl Tracker {
         })
     }
 
-    /// Returns the condition, beginning with AND, that keys `x` and `y` are not an exception.
+    /// Returns the condition, beginning with AND, that keys `x` and `y` are not an exception. It is empty if the
+    /// tracker has no exceptions table.
     pub fn not_excepted(&self, x: &str, y: &str) -> String {
         let Some(exceptions) = self.tables.exceptions.map(names::relation) else {
             return String::new();

@@ -43,8 +43,8 @@ pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
     }
 }
 
-/// Returns the condition, beginning with AND, that contains the tracker's columns and expressions, so that it follows
-/// when columns are renamed.
+/// Returns the condition, beginning with AND, that contains the tracker's columns and expressions, so that a renamed
+/// column is renamed in it too.
 fn keeping(tracker: &Tracker) -> String {
     let columns = [&tracker.key, &tracker.value]
         .into_iter()
@@ -89,7 +89,8 @@ pub fn noting<'t>(
     triggers.filter(move |trigger| Tables::of(trigger).as_ref() == Some(tables))
 }
 
-/// Returns the trigger for updates among [`noting`]. Its condition contains the columns.
+/// Returns the trigger for updates among the triggers of [`noting`], or None if it was dropped. Its condition contains
+/// the tracker's columns.
 pub fn for_updates<'t>(
     note: pg_sys::Oid,
     table: &'t Relation,
@@ -98,9 +99,9 @@ pub fn for_updates<'t>(
     noting(note, table, tables).find(|trigger| trigger.tgtype as u32 & UPDATE != 0)
 }
 
-/// Describes the tables that hold the tracked rows and the exceptions, with their files and triggers. If an earlier
-/// refresh got the same description, every change since then was noted. Returns None if it is not certain that every
-/// change is noted, or was since the transaction began.
+/// Returns a description of the tables that hold the tracked rows and the exceptions, with their files and triggers. If
+/// an earlier refresh got the same description, every change since then was noted. Returns None if changes may remain
+/// unnoted, or may have remained so since the transaction began.
 pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     let (mut all, mut triggers) = (Vec::new(), Vec::new());
     let mut tables: Vec<_> = tracker.tables.exceptions.into_iter().collect();
@@ -122,7 +123,8 @@ pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     noted
 }
 
-/// Lists tables with their files, and the given triggers on them with the transactions that created or altered these.
+/// Lists the tables `$1` with their files, and the triggers `$2` on them with the transactions that created or altered
+/// the triggers.
 const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oid, c.relfilenode, t.triggers), ', ' ORDER BY c.oid)
     FROM pg_catalog.pg_class c CROSS JOIN LATERAL (
         SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', t.oid, t.xmin), ' ' ORDER BY t.oid) AS triggers
@@ -136,7 +138,7 @@ fn notes_all(tracker: &Tracker, table: &Relation) -> bool {
         noting(tracker.note, table, &tracker.tables).any(|trigger| {
             // SAFETY: the condition is the trigger's.
             let found = unsafe { condition::conjuncts(trigger.tgqual) }.len();
-            // Logical replication fires no others.
+            // Logical replication fires no other triggers.
             trigger.tgenabled as u8 == pg_sys::TRIGGER_FIRES_ALWAYS
                 && trigger.tgtype as u32 == kind
                 && trigger.tgnattr == 0

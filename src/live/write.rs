@@ -86,7 +86,7 @@ fn run_in_batches<T, const N: usize>(
     }
 }
 
-/// Brings the canonical rows with `keys` up to date with clusters and table.
+/// Brings the canonical rows with `keys` up to date with the clusters and the tracked table.
 pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: &[&[u8]]) {
     let is_given = |key: &str| {
         let type_ = tracker.key_type();
@@ -100,7 +100,8 @@ pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: &[&[u8]]) {
     }
 }
 
-/// Brings all canonical rows up to date with clusters and table. Returns how long it took to compare them.
+/// Brings all canonical rows up to date with the clusters and the tracked table. Returns the time that comparing them
+/// and deleting the outdated ones took.
 pub fn all_canonicals(connection: &Connection, tracker: &Tracker) -> Duration {
     let [delete, insert] = updates_of_canonicals(tracker, |_| String::new());
     // A nested loop planned while the table is empty would scan it for each inserted row.
@@ -114,8 +115,8 @@ pub fn all_canonicals(connection: &Connection, tracker: &Tracker) -> Duration {
     compared
 }
 
-/// Returns statements that delete and insert canonical rows to match clusters and table. `is_given` returns a condition
-/// on a key, beginning with AND.
+/// Returns statements that delete and insert canonical rows to match the clusters and the tracked table. `is_given`
+/// returns a condition on a key, beginning with AND.
 fn updates_of_canonicals(tracker: &Tracker, is_given: impl Fn(&str) -> String) -> [String; 2] {
     let canonical = tracker.table(TrackerTable::Canonical);
     let key = tracker.key_of("new");
@@ -147,7 +148,7 @@ fn updates_of_canonicals(tracker: &Tracker, is_given: impl Fn(&str) -> String) -
     [delete, insert]
 }
 
-/// Writes events to the log.
+/// Writes `events` to the log. Their rows are numbered as in `rows`.
 pub fn log(connection: &Connection, tracker: &Tracker, rows: &TrackedRows, events: Vec<Event>) {
     let sql = format!(
         "INSERT INTO {} (at, event, from_cluster, to_cluster, key, similarity, replaced)
