@@ -9,7 +9,7 @@ use neardup::cluster::{Tiles, UnionFind};
 use neardup::memory::with_room;
 use neardup::set::sort_distinct;
 
-/// A work item with this many pairs or more is left to the leader.
+/// A helper leaves a work item with this many pairs or more to the leader.
 const PAIRS: usize = 1 << 16;
 
 /// Number of entries whose rows are loaded into the processor's cache together, before they are compared.
@@ -68,7 +68,8 @@ impl Batch {
     /// Returns the pairs of kept items that are worth comparing, each once. One item of a pair has rows on side a, the
     /// other on side b. `sides` returns the sides of a kept item.
     ///
-    /// The pairs come in the order of [`Tiles`], so that rows are not loaded again and again; also returns their number.
+    /// The pairs are in the order of [`Tiles`], so that rows are not loaded again and again. Also returns the number of
+    /// pairs.
     pub fn pairs(
         &self,
         sides: &(dyn Fn(u32) -> Sides + Sync),
@@ -104,8 +105,8 @@ impl Batch {
         (in_tiles, count)
     }
 
-    /// Returns the pairs among `entries` or, if there are too many, the sorted entries whose keys repeat. Runs in any
-    /// thread.
+    /// Returns the pairs among `entries` or, if there are [`PAIRS`] or more, the sorted entries whose keys repeat. Runs
+    /// in any thread.
     fn find(
         &self,
         kind: KeyKind,
@@ -127,8 +128,8 @@ impl Batch {
         })
     }
 
-    /// Calls `visit` for each pair among the sorted `entries` that meets and passes the prefilter, until `visit`
-    /// returns false. Returns whether `visit` always returned true.
+    /// Calls `visit` for each pair of kept items among the sorted `entries` that meet under the entries' key and pass
+    /// the prefilter, until `visit` returns false. Returns whether `visit` always returned true.
     fn pairs_among(
         &self,
         kind: KeyKind,
@@ -166,8 +167,8 @@ impl Batch {
         Ok(true)
     }
 
-    /// Returns the sets of kept items that `similar` pairs connect. Calls `similar` only for pairs that are not
-    /// connected yet.
+    /// Returns sets of kept items, connected by the pairs for which `similar` returns true. Calls `similar` only for
+    /// pairs that are not connected yet.
     pub fn connect(&self, similar: &mut dyn FnMut(u32, u32) -> bool) -> UnionFind {
         let sets = UnionFind::new(self.tokens.rows()).or_raise();
         for &kind in self.key_kinds() {
@@ -189,8 +190,9 @@ impl Batch {
         sets
     }
 
-    /// Returns, in ascending order, the kept items that are likely to be compared: each item that passes the prefilter
-    /// together with the first item of its group or with the item before it, and that other item.
+    /// Returns, in ascending order, the kept items that are likely to be compared. They are the two items of each pair
+    /// that passes the prefilter and consists of an item and the first item of its group, or else of an item and the
+    /// item before it.
     pub fn likely(&self) -> impl Iterator<Item = u32> {
         let mut is_likely = filled(false, self.items.len()).or_raise();
         let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
@@ -219,7 +221,7 @@ impl Batch {
         likely.filter_map(|(kept, is_likely)| is_likely.then_some(kept))
     }
 
-    /// Returns the total number of keys of all kept items.
+    /// Returns the total number of keys of this kind of all kept items.
     fn keys(&self, kind: KeyKind) -> usize {
         let of_row = |kept| match kind {
             KeyKind::Tokens => self.tokens.keys(kept).count(),
@@ -265,7 +267,8 @@ const SEARCHING: &str = "searching bands";
 /// The pairs among entries, or the entries if there are too many pairs.
 type Found = (Vec<(u32, u32)>, Vec<u64>);
 
-/// Calls `visit` with the distinct entries of each key that several have, ascending. Sorts them in helper threads.
+/// Calls `visit` with the distinct entries of each key that at least two entries have, in ascending order. Helper
+/// threads sort them.
 pub fn for_each_group(entries: Partitions, stage: &'static str, visit: &mut dyn FnMut(&[u64])) {
     let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
         sort_distinct(&mut entries, check);
@@ -277,7 +280,7 @@ pub fn for_each_group(entries: Partitions, stage: &'static str, visit: &mut dyn 
     });
 }
 
-/// Packs a key and an item into an entry.
+/// Packs `key` and the kept item `kept` into an entry.
 pub fn entry(key: u32, kept: u32) -> u64 {
     u64::from(key) << 32 | u64::from(kept)
 }

@@ -1,5 +1,5 @@
 //! Finds all pairs of bit strings of equal length within a Hamming distance, exactly. A collection may have strings of
-//! several lengths. The record of a string is the stored value: 4 bytes of length, then the bits.
+//! different lengths. The record of a string is the stored value: 4 bytes of length, then the bits.
 
 use crate::collection::documents::record_reader;
 use crate::collection::form::Test;
@@ -52,8 +52,8 @@ pub fn by_length(strings: &mut Records, items: &Items) -> BTreeMap<usize, Vec<u3
     by_length
 }
 
-/// Prepares the search for pairs within `distance` among the items of one `length`. If no two strings of this length
-/// can be farther apart, all share one key.
+/// Prepares the search for pairs within `distance` among the items of one `length`. If strings of this length cannot
+/// differ in more than `distance` bits, all share one key.
 pub fn search(
     strings: &mut Records,
     items: &Items,

@@ -19,12 +19,12 @@ const PAIRS: usize = 1 << 12;
 #[derive(Default)]
 pub struct Compared {
     record: Vec<u8>,
-    /// The sorted hashes of its set, computed by the first comparison.
+    /// The sorted hashes of the row's set, computed by the first comparison.
     set: OnceLock<Vec<i64>>,
 }
 
 impl Compared {
-    /// Returns its approximate size in bytes, with a guess for a set that has not been computed yet.
+    /// Returns the row's approximate size in bytes, with a guess for a set that has not been computed yet.
     fn bytes(&self, kind: RecordKind) -> usize {
         let record = self.record.len();
         let guessed = match kind {
@@ -35,8 +35,8 @@ impl Compared {
         record + self.set.get().map_or(guessed, |set| size_of_val(&set[..]))
     }
 
-    /// Returns the sorted hashes of its set. Two threads may compute them at the same time, so that neither waits for
-    /// the other, which might end before it is done.
+    /// Returns the sorted hashes of the row's set. Two threads may compute them at the same time. Neither waits for the
+    /// other, which might end before it is done.
     fn set(&self, kind: RecordKind, check: &mut dyn FnMut()) -> Result<&[i64]> {
         if let Some(set) = self.set.get() {
             return Ok(set);
@@ -49,7 +49,7 @@ impl Compared {
         Ok(self.set.get_or_init(|| computed))
     }
 
-    /// Returns the similarity to `other`, or None below `threshold`.
+    /// Returns the similarity to `other`, or None below `threshold` or for bit strings of different lengths.
     ///
     /// # Errors
     /// The errors of [`estimate_stored`]; `OutOfMemory`.
@@ -78,7 +78,7 @@ impl Compared {
 /// Rows that were compared, kept for later pairs within a share of work_mem.
 pub struct KeptRows {
     kind: RecordKind,
-    /// By row number. Users do not choose these, so a fast hash is safe.
+    /// The kept rows by row number. Users do not choose row numbers, so a fast hash is safe.
     rows: FxHashMap<u32, Arc<Compared>>,
     /// Approximate size of `rows` in bytes.
     bytes: usize,
@@ -93,7 +93,7 @@ impl KeptRows {
         }
     }
 
-    /// Returns a row and how many bytes were read for it. `read` appends its record.
+    /// Returns `row` and the number of bytes read for it. `read` appends the row's record.
     pub fn row(
         &mut self,
         row: u32,
@@ -129,9 +129,9 @@ impl KeptRows {
     }
 }
 
-/// Compares pairs with the help of other threads. `feed` puts pairs of items, each with their first rows; `read`
-/// appends the record of a row. `take` receives the pairs in the same order, each with its similarity, or None below
-/// the threshold.
+/// Compares pairs with the help of other threads. `feed` passes pairs of items to its argument, each with the items'
+/// first rows. `read` appends the record of a row. `take` receives the pairs in the same order, each with its
+/// similarity, or None below the threshold.
 pub fn compare_pairs(
     (kind, threshold): (RecordKind, f64),
     read: &mut dyn FnMut(u32, &mut Vec<u8>),

@@ -1,8 +1,8 @@
-//! Finds all ordered pairs of rows where the second contains at least a given share of the first, exactly, by their
-//! sets.
+//! Finds all ordered pairs of rows where the set of the second contains at least a given share of the set of the first.
+//! The result is exact.
 //!
-//! For each set, the search looks up its rarest elements: enough of them that every set with the required share has at
-//! least one. Sets that share such an element are sorted into distinct pairs and compared.
+//! For each set, the search looks up its rarest elements: enough of them that every set with the required share of the
+//! elements has at least one. Pairs of sets that share such an element are sorted, made distinct and compared.
 
 use crate::collection::batch::{entry, for_each_group};
 use crate::collection::measured::{Measured, Visit};
@@ -37,8 +37,8 @@ pub fn for_each_pair(collection: Collection, visit: Visit<'_>) {
     measured.visit_pairs(pairs, count, visit);
 }
 
-/// Calls `make` for the set of every item with a row whose sides satisfy `is_on`, and calls `take` with the results in
-/// order.
+/// Calls `make` for the set of every item with a row whose sides satisfy `is_on`, and calls `take` with each item and
+/// its result, in order of the items.
 fn for_each_set<U: Send>(
     Measured {
         collection, items, ..
@@ -57,7 +57,7 @@ fn for_each_set<U: Send>(
 /// Bit of an entry that is set if the item looks the element up. The other bits are the number of the item.
 const LOOKED_UP: u32 = 1;
 
-/// The elements that are looked up.
+/// The elements that items look up, and the entries for them.
 struct Lookups {
     /// Tokens, each with the items that look it up and the items that have it.
     entries: Partitions,
@@ -68,7 +68,7 @@ struct Lookups {
 }
 
 impl Lookups {
-    /// Chooses the elements to look up for every item that can be a part.
+    /// Chooses the elements that every item with rows on side a looks up.
     fn of(measured: &mut Measured) -> Self {
         let (threshold, sets) = (measured.threshold, &measured.collection.records);
         let bytes: usize = (0..sets.len()).map(|row| sets.length(row)).sum();
@@ -107,7 +107,7 @@ impl Lookups {
     }
 
     /// Returns the pairs (part, whole) of items where the whole has enough elements, including one that the part looks
-    /// up, each packed into a number, and how many there are. A pair occurs once for each such element.
+    /// up, each packed into a number, and the number of pairs. A pair occurs once for each such element.
     fn candidates(self, measured: &mut Measured) -> (BigintSort, usize) {
         let Self {
             bits,

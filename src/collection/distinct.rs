@@ -58,9 +58,9 @@ fn near_dup_distinct(call: Call) {
 struct Returned {
     measure: ValueMeasure,
     exceptions: Option<Exceptions>,
-    /// Their places in the query, counted from 0.
+    /// The places in the query of the rows to return, counted from 0.
     rows: Vec<u32>,
-    /// The places of their keys in the exceptions.
+    /// The places in the exceptions of these rows' keys. None if no exception has the key.
     places: Vec<Option<u32>>,
     /// The values that are sets; empty for other values and NULL.
     sets: Parts<i64>,
@@ -83,7 +83,7 @@ impl Returned {
         }
     }
 
-    /// Adds the next row of the query to the rows returned, or to the repeats of one.
+    /// Adds the next row of the query to the rows returned, or to the repeats of a returned row.
     fn take(&mut self, (row, key): (u32, Option<pg_sys::Datum>), value: Option<pg_sys::Datum>) {
         let value = value.map_or_else(Value::default, |datum| self.measure.read(datum));
         let exceptions = self.exceptions.as_ref();
@@ -165,7 +165,7 @@ struct ValueMeasure {
     least: f64,
 }
 
-/// A value in the form used for comparisons.
+/// A value, converted for comparisons.
 #[derive(Default)]
 struct Value {
     /// The sorted hashes of a set, or of a text's shingles. Empty for other values.
@@ -188,8 +188,8 @@ impl ValueMeasure {
         Value { set, record }
     }
 
-    /// Returns the similarity of a value, given as its set and its record, to another value, or the negated distance of
-    /// bit strings. Returns None below the minimum, or if a value is NULL.
+    /// Returns the similarity of a value, given as `set` and `record`, to `other`, or the negated distance of bit
+    /// strings. Returns None below the minimum, if a value is NULL, or if bit strings differ in length.
     fn similarity(&self, set: &[i64], record: &[u8], other: &Value) -> Option<f64> {
         let similarity = match self.kind {
             RowKind::Document(_) | RowKind::Contained(_) => {
@@ -203,7 +203,7 @@ impl ValueMeasure {
     }
 }
 
-/// Returns the columns of the key and of the value, and the measure of values.
+/// Returns the columns of the key and of the value, and the measure by which values are compared.
 ///
 /// # Errors
 /// ERROR `datatype_mismatch` for columns of other types, `invalid_parameter_value` for a threshold out of range.

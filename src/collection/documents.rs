@@ -71,8 +71,8 @@ pub fn set_record(set: &[i64]) -> Result<Vec<u8>> {
     collected(set.iter().flat_map(|element| element.to_le_bytes()))
 }
 
-/// Returns the sorted set of a document's record. With `shingling`, the document is a text, and the set holds the
-/// hashes of its shingles.
+/// Returns the sorted set of a document, given its record. With `shingling`, the document is a text, and the set holds
+/// the hashes of its shingles.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -90,7 +90,7 @@ pub fn set_of_document(
     }
 }
 
-/// Returns a closure that appends the record with a given number to a list. If the records are those of texts, it
+/// Returns a closure that appends the record with a given number to a list. If the records hold texts, the closure
 /// appends the text in UTF-8.
 pub fn record_reader(
     records: &mut Records,

@@ -97,7 +97,7 @@ pub struct ExceptedRows {
 }
 
 impl ExceptedRows {
-    /// Finds the rows with exceptions, given the keys of all rows.
+    /// Returns the rows with exceptions, given `keys`, the keys of all rows.
     pub fn of(exceptions: Rc<Exceptions>, keys: &Keys) -> Self {
         let mut places = FxHashMap::default();
         for row in 0..keys.len() as u32 {
@@ -114,7 +114,7 @@ impl ExceptedRows {
         }
     }
 
-    /// Returns whether a row has an exception.
+    /// Returns whether the key of `row` occurs in an exception.
     pub fn has(&self, row: u32) -> bool {
         self.places.contains_key(&row)
     }

@@ -1,9 +1,9 @@
-//! The form of the records that a search for partners reads, and the prefilter on their fields.
+//! The layout of the records of kept items, and the prefilter on their fields.
 
 use crate::collection::outlines::read_tokens;
 use neardup::kernels::active;
 
-/// The form of the records of kept items: the item, its tokens, and the fields of a test.
+/// The layout of the records of kept items: the item, its tokens, and the fields of a test.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     pub bands: usize,
@@ -35,7 +35,7 @@ impl Form {
     }
 }
 
-/// A test on fields of a few bits each: in similar rows, at least `equal` fields are equal.
+/// A test on fields of a few bits each. At least `equal` fields are equal in similar rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Test {
     pub fields: usize,
@@ -57,7 +57,7 @@ pub struct Prefilter {
 }
 
 impl Prefilter {
-    /// Returns whether two rows have enough equal fields to be worth a closer look.
+    /// Returns whether rows `a` and `b` have enough equal fields to be compared.
     pub fn passes(&self, a: u32, b: u32) -> bool {
         let bytes = self.test.bytes();
         let of = |row: u32| &self.packed[row as usize * bytes..][..bytes];

@@ -34,14 +34,15 @@ impl Items {
         Self::of_digests(&digests, rows as usize)
     }
 
-    /// Groups rows, given the sorted digests of all rows that may be identical.
+    /// Groups rows, given `sorted`, the sorted digests of all rows that may be identical, and `rows`, the number of all
+    /// rows.
     fn of_digests(sorted: &[(Digest, u32)], rows: usize) -> Self {
         let mut items = Self {
             first: Vec::new(),
             of_row: collected(0..rows as u32).or_raise(),
             next: filled(NONE, rows).or_raise(),
         };
-        // The first row of each item stands in for its number until they are numbered in order.
+        // `of_row` holds the first row of an item in place of its number until the items are numbered in order.
         for same in sorted.chunk_by(|a, b| a.0 == b.0) {
             for pair in same.windows(2) {
                 items.next[pair[0].1 as usize] = pair[1].1;
@@ -117,7 +118,7 @@ impl Items {
 }
 
 /// Returns, sorted, the digests of the rows that may be identical: those whose digest begins with the same 32 bits as
-/// the digest of another row. Finds these rows within work_mem.
+/// the digest of another row. Finding these rows takes at most work_mem.
 fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
     const STAGE: &str = "grouping identical rows";
     let (mut entries, mut buffer) = (Partitions::new(rows as usize), Vec::new());
@@ -145,7 +146,7 @@ fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
     digests
 }
 
-/// Mixes the digest of the set of shingles into the digests of rows that have the same signature.
+/// Mixes the digest of a row's set into its digest if other rows have the same signature, and sorts `digests` again.
 fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection) {
     let (mut places, mut rows) = (Vec::new(), Vec::new());
     let mut place = 0;

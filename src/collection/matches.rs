@@ -29,7 +29,7 @@ pub struct Matches {
 }
 
 impl Matches {
-    /// Prepares the search; returns None for a collection without rows.
+    /// Returns a collection prepared for the search, or None for a collection without rows.
     pub fn of(collection: Collection) -> Option<Self> {
         let (rows, threshold) = (collection.rows(), collection.threshold);
         if rows == 0 {
@@ -86,8 +86,8 @@ impl Matches {
     }
 
     /// Calls `visit` for pairs of similar rows, once per pair and with the earlier row first, until every row has
-    /// `most` partners or all that exist. Copies are paired first. A row chosen by other rows can have more than `most`
-    /// partners.
+    /// `most` partners, or all its partners if it has fewer. Copies are paired first. A row chosen by other rows can
+    /// have more than `most` partners.
     pub fn for_each_partner(&mut self, most: u32, visit: Visit<'_>) {
         let mut lacking = Lacking::after_copies(&self.measured, most, visit);
         self.for_each_batch(&mut |measured, batch| {
@@ -96,7 +96,8 @@ impl Matches {
         });
     }
 
-    /// Calls `visit` for every row, in query order, with the canonical row of its star cluster.
+    /// Calls `visit` for every row, in query order, with the canonical row of its star cluster and the similarity to
+    /// it.
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
         let mut members = Members::new(self.measured.collection.rows());
         self.for_each_batch(&mut |measured, batch| {
@@ -110,7 +111,8 @@ impl Matches {
         self.visit_members(members, visit);
     }
 
-    /// Calls `visit` for every row, in query order, with the first row of its connected component.
+    /// Calls `visit` for every row, in query order, with the first row of its connected component and the similarity to
+    /// it, or 0 below the threshold.
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
         let mut members = Members::new(self.measured.collection.rows());
         self.for_each_batch(&mut |measured, batch| {
@@ -129,7 +131,7 @@ impl Matches {
         self.visit_members(members, visit);
     }
 
-    /// Calls `visit` for every row, in query order, with its canonical row.
+    /// Calls `visit` for every row, in query order, with its canonical row in `members` and the similarity to it.
     fn visit_members(&self, members: Members, visit: Visit<'_>) {
         let measured = &self.measured;
         members.for_each(&measured.items, &mut |row, canonical, similarity| {
@@ -138,7 +140,7 @@ impl Matches {
     }
 }
 
-/// Prepares the search for pairs, based on the outlines of the items.
+/// Returns batches of the items that may have partners, based on the outlines of the items.
 fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> Batches {
     let test = |Verified { plan, packed }| Test {
         fields: packed.slots.into(),

@@ -39,8 +39,8 @@ impl Measured {
         }
     }
 
-    /// Returns the similarity of the kept items `a` and `b`, or None if it is below the threshold or `least`, or if
-    /// their rows are an exception.
+    /// Returns the similarity of the kept items `a` and `b`, or None if it is below the threshold or `least`, if the
+    /// prefilter rejects the pair, or if their rows are an exception.
     pub fn kept_similarity(
         &mut self,
         batch: &Batch,
@@ -102,7 +102,7 @@ impl Measured {
         }
     }
 
-    /// Computes the sets that one-by-one comparisons are likely to need.
+    /// Computes and keeps the sets of texts that one-by-one comparisons in `batch` are likely to need.
     pub fn compute_sets(&mut self, batch: &Batch) {
         if self.collection.shingling().is_none() {
             return;
@@ -115,7 +115,7 @@ impl Measured {
         );
     }
 
-    /// Calls `visit` for the rows of those of about `count` pairs of items that reach the threshold.
+    /// Compares about `count` pairs of items, and calls `visit` for the rows of the pairs that reach the threshold.
     pub fn visit_pairs(
         &mut self,
         pairs: impl Iterator<Item = (u32, u32)>,
@@ -169,7 +169,7 @@ impl Measured {
         [x, y].map(|row| unsafe { self.collection.keys.get(row) })
     }
 
-    /// Calls `visit` for the pairs among the rows of every item.
+    /// Calls `visit` for the pairs among the rows of every item. In a join, a pair has a row on each side.
     pub fn visit_copies(&self, visit: Visit<'_>) {
         for item in over("pairing copies", 0..self.items.len()) {
             if self.is_ordered() || self.collection.first_side.is_some() {
@@ -181,7 +181,7 @@ impl Measured {
         }
     }
 
-    /// Returns whether a pair and its reverse are two pairs.
+    /// Returns whether (a, b) and (b, a) are different pairs, as with containment.
     fn is_ordered(&self) -> bool {
         self.collection.measure == PairMeasure::Containment
     }

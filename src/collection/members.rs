@@ -36,7 +36,8 @@ impl Members {
         }
     }
 
-    /// Clusters the rows of a batch, each given with its kept number. `similarity` compares two kept items.
+    /// Clusters `rows`, pairs of a row of the batch and the kept number of its item. `similarity` compares two kept
+    /// items.
     pub fn put_batch(
         &mut self,
         batch: &Batch,
@@ -56,7 +57,9 @@ impl Members {
         }
     }
 
-    /// Calls `visit` for every row, in order, with the canonical row of its cluster and the similarity to it.
+    /// Calls `visit` for every row, in order, with the canonical row of its cluster and the similarity to it. The
+    /// canonical row of a row that [`Self::put_item`] and [`Self::put_batch`] did not place is the first row of its
+    /// item.
     pub fn for_each(mut self, items: &Items, visit: &mut dyn FnMut(u32, u32, f64)) {
         self.sort.sort();
         let mut next = self.sort.next();
@@ -75,5 +78,5 @@ impl Members {
     }
 }
 
-/// The sign bit, flipped so that packed pairs sort as unsigned numbers.
+/// The sign bit, flipped so that packed pairs, which PostgreSQL sorts as signed numbers, are sorted as unsigned ones.
 const SIGN: u64 = 1 << 63;

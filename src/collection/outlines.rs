@@ -1,4 +1,5 @@
-//! Outlines of signatures: the parts that the search for pairs needs, so that each signature is read only once.
+//! Outlines of signatures: the parts that the search for pairs needs, stored apart so that each signature is read only
+//! once.
 
 use crate::pg::prelude::*;
 use neardup::bands::band_hashes;
@@ -19,7 +20,7 @@ pub fn digest(record: &[u8]) -> Digest {
     SipHasher13::new().hash(record).as_u64()
 }
 
-/// Appends the digest of a record to its outline.
+/// Appends the digest of `record` to `outline`.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -28,7 +29,7 @@ pub fn push_digest(record: &[u8], outline: &mut Vec<u8>) -> Result<()> {
     outline.try_extend_from_slice([low, high].map(u64::to_le_bytes).as_flattened())
 }
 
-/// Reads the digest at the start of a row's outline. `buffer` is scratch space.
+/// Returns the digest at the start of the outline of `row`. `buffer` is scratch space.
 pub fn read_digest(outlines: &mut Records, row: u32, buffer: &mut Vec<u8>) -> Digest {
     let bytes = outlines.read_part(row as usize, 0..DIGEST_LEN, buffer);
     let (halves, _) = bytes.as_chunks::<8>();
@@ -47,7 +48,7 @@ pub struct Outlining {
     pub verified: Option<Verified>,
 }
 
-/// The search for pairs that are verified by their documents.
+/// The plan of a search for pairs that are verified by their documents.
 #[derive(Debug, Clone, Copy)]
 pub struct Verified {
     pub plan: VerifiedPlan,
@@ -120,13 +121,13 @@ impl Outlining {
     }
 }
 
-/// Reads tokens in the format of outlines.
+/// Returns the tokens stored in `bytes`, 4 bytes each as in an outline.
 pub fn read_tokens(bytes: &[u8]) -> impl ExactSizeIterator<Item = u32> {
     let (tokens, _) = bytes.as_chunks::<4>();
     tokens.iter().map(|token| u32::from_le_bytes(*token))
 }
 
-/// Appends tokens in the format of outlines.
+/// Appends `tokens` to `bytes`, 4 bytes each as in an outline.
 ///
 /// # Errors
 /// `OutOfMemory`.

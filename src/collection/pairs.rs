@@ -68,8 +68,8 @@ fn near_dup_join(call: Call) {
 /// Upper limit of the argument `most`.
 const MOST: i32 = 1000;
 
-/// Puts the pairs of `collection` into `rows`. Swaps each pair back if the two queries of a join were read in reverse
-/// order.
+/// Puts the pairs of `collection` into `rows`. If `is_reversed`, query_b of a join was read first, and the keys of each
+/// pair are swapped.
 fn put_pairs(collection: Collection, is_reversed: bool, mut rows: ResultRows) {
     let mut put = |[first, second]: [Option<pg_sys::Datum>; 2], similarity: f64| {
         let [a, b] = match is_reversed {

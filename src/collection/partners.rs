@@ -18,8 +18,8 @@ pub struct Lacking {
 }
 
 impl Lacking {
-    /// Pairs the rows of each item until each row has `most` partners or is paired with all the others. Returns the
-    /// numbers of partners still lacking.
+    /// Pairs the rows of each item until each row has `most` partners or is paired with all other rows of the item.
+    /// Returns the numbers of partners that rows still lack.
     pub fn after_copies(measured: &Measured, most: u32, visit: Visit<'_>) -> Self {
         let items = &measured.items;
         let (mut sizes, mut lacking) = (Vec::new(), Vec::new());
@@ -68,8 +68,8 @@ impl Lacking {
         self.lacking[y] -= of_y;
     }
 
-    /// Pairs the rows of a batch with similar ones until every row has enough partners or all that exist. Looks under a
-    /// row's rarest keys first.
+    /// Pairs the rows of a batch with similar ones until every row has enough partners, or all its partners if it has
+    /// fewer. Looks under a row's rarest keys first.
     pub fn search(&mut self, measured: &mut Measured, batch: &Batch, visit: Visit<'_>) {
         let tokens = &batch.tokens;
         let mut lists = KeyLists::new(tokens, &mut check_interrupts).or_raise();

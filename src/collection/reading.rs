@@ -49,7 +49,7 @@ pub struct Collection {
     pub keys: Keys,
     /// Keys of rows that are similar to no row, because their value or document is NULL or empty.
     pub without: Keys,
-    /// What rows are compared by: documents, signatures, bit strings or sets.
+    /// The documents, signatures, bit strings or sets by which rows are compared.
     pub records: Records,
     /// The outlines of all rows. The outline of a bit string, or of a set for containment, is only a digest.
     pub outlines: Records,
@@ -65,7 +65,7 @@ pub struct Collection {
     first_tokens: Option<GroupSizes>,
 }
 
-/// Appends values made from a set to a list. Runs in any thread.
+/// Appends values made from a set, the first argument, to a list, the second. Runs in any thread.
 pub type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
 
 /// The columns of the key and the value, and the column of the document, if there is one.
@@ -177,7 +177,7 @@ impl Collection {
         self.keys.len() as u32
     }
 
-    /// Makes the pairs of `exceptions` count as not similar. Called after all rows are read.
+    /// Makes the pairs of `exceptions` count as not similar. Must be called after all rows are read.
     pub fn except(&mut self, exceptions: Option<impl Into<Rc<Exceptions>>>) {
         if let Some(exceptions) = exceptions {
             self.exceptions = ExceptedRows::of(exceptions.into(), &self.keys);
@@ -233,7 +233,7 @@ impl Collection {
         self.kind?.documents()
     }
 
-    /// Returns a closure that appends what a row is compared by to a list: a text in UTF-8, or its record.
+    /// Returns a closure that appends a row's entry in `records` to a list. Texts are appended in UTF-8.
     pub fn reader(&mut self) -> impl FnMut(u32, &mut Vec<u8>) {
         let kind = self.documents();
         record_reader(&mut self.records, kind)
@@ -256,7 +256,8 @@ impl Collection {
         );
     }
 
-    /// Returns k, unit and fold of the documents, or None if they are sets or there are none.
+    /// Returns k, unit and fold of the documents. Returns None if the documents are sets, if rows are not compared by
+    /// documents, or if no row has been outlined.
     pub fn shingling(&self) -> Option<Shingling> {
         match self.documents()? {
             DocumentKind::Text => shingling(&self.outlining?.header),
@@ -264,7 +265,7 @@ impl Collection {
         }
     }
 
-    /// Returns the kind of record by which rows are compared.
+    /// Returns the kind of the records by which rows are compared.
     pub fn record_kind(&self) -> RecordKind {
         match (self.kind, self.shingling()) {
             (Some(RowKind::Bits), _) => RecordKind::Bits,
@@ -339,7 +340,8 @@ impl Collection {
         });
     }
 
-    /// Outlines the pieces that `feed` puts, with the help of other threads, and adds their rows in order.
+    /// Outlines the pieces that `feed` passes to its argument, with the help of other threads, and adds their rows in
+    /// order.
     fn outline(&mut self, feed: impl FnOnce(&mut dyn FnMut(Keys, Piece))) {
         let Some(kind) = self.kind else {
             return;
@@ -378,7 +380,8 @@ impl Collection {
         self.outlining = known.into_inner();
     }
 
-    /// Adds the rows of a piece.
+    /// Adds `rows`, with their `keys` and `outlines`. Rows with an empty outline go to `without`, and rows that cannot
+    /// join the first side are left out.
     fn add(
         &mut self,
         keys: &Keys,
@@ -472,7 +475,7 @@ fn outlining_of(header: &Header, threshold: f64, documents: Option<DocumentKind>
 }
 
 /// Number of tokens that the filter has room for, per byte of the stored tokens. The filter takes about as many bytes
-/// as these. One in 200 other tokens passes it.
+/// as the stored tokens. One in 200 other tokens passes it.
 const TOKEN_ROOM: usize = 2;
 
 /// Approximate bytes per row outside work_mem: its key, numbers and, if it may have partners, a few bits of its bands
@@ -482,7 +485,8 @@ const HELD_BYTES: f64 = 60.0;
 /// Approximate bytes per row in temporary files besides its columns: its signature and the keys of its bands.
 const FILED_BYTES: f64 = 700.0;
 
-/// Reports the planner's estimate of the number of rows, with the memory and temporary files that they take.
+/// Reports the planner's estimate of the number of rows of `query`, and the memory and temporary files that these rows
+/// take.
 fn announce(query: &Query) {
     let (rows, width) = query.estimate();
     let work_mem = work_mem_bytes() as f64;

@@ -16,7 +16,7 @@ use neardup::shingle::Shingling;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
     Bits,
-    /// A signature, or a signature with its document, which is compared instead.
+    /// A signature. If it comes with a document of the given kind, the document is compared instead.
     Signature(Option<DocumentKind>),
     /// A document to be signed.
     Document(DocumentKind),
@@ -25,7 +25,7 @@ pub enum RowKind {
 }
 
 impl RowKind {
-    /// Returns the kind of a column's values and the checked column, or None if the type has no kind.
+    /// Returns the kind of a column's values and the checked column, or None if no kind has the column's type.
     pub fn of_column(
         column: &Column,
         signature_type: pg_sys::Oid,
@@ -58,12 +58,12 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Returns its size in bytes.
+    /// Returns the size of the piece in bytes.
     pub fn bytes(&self) -> usize {
         self.values.bytes() + self.documents.bytes()
     }
 
-    /// Adds a row. The types of its datums have been checked.
+    /// Adds a row. `value` and `document` must be of the types of `kind`.
     pub fn push(
         &mut self,
         kind: RowKind,
@@ -101,7 +101,7 @@ impl Piece {
         self.documents.end().or_raise();
     }
 
-    /// Returns the header of the first signature whose document is not empty.
+    /// Returns the header of the first signature that is not empty, or None if there is none.
     pub fn first_header(&self) -> Option<Header> {
         let stored = self.values.iter().filter(|stored| !stored.is_empty());
         let mut headers = stored.map(|stored| Signature::from_bytes(stored).or_raise().header);
@@ -109,7 +109,7 @@ impl Piece {
     }
 
     /// Returns the rows with their outlines, which are empty for rows that cannot be compared. Runs in any thread. For
-    /// signatures, `outlining` is None only if all documents so far were empty.
+    /// signatures, `outlining` is None only if all signatures so far were empty.
     ///
     /// # Errors
     /// `Corrupt` for damaged signatures, `Incomparable` for signatures made with different parameters, `OutOfMemory`.

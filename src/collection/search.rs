@@ -17,7 +17,7 @@ use std::ops::Range;
 /// Number of bits of each token that are compared before rows are linked.
 const LINK_BITS: u32 = 4;
 
-/// Parts of records that hold the tokens of items and, optionally, the fields of a test.
+/// The records of items, of which the search reads only the tokens and, optionally, the fields of a test.
 pub struct TokenSource<'a> {
     pub records: &'a mut Records,
     /// Bytes of a record that hold the tokens.
@@ -26,7 +26,7 @@ pub struct TokenSource<'a> {
     pub test: Option<Test>,
     pub items: u32,
     pub record_of: &'a dyn Fn(u32) -> u32,
-    /// Scratch space for parts that are in a file.
+    /// Scratch space for parts of records that are in a file.
     pub buffer: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl TokenSource<'_> {
         list.try_extend_from_slice(part).or_raise();
     }
 
-    /// Returns the keys of all tokens, partitioned.
+    /// Returns the keys of the tokens of all items, partitioned.
     fn keys(&mut self) -> Partitions {
         let (items, tokens) = (self.items, self.tokens.clone());
         let stage = ("dividing bands", items as usize * self.bands());
@@ -58,12 +58,12 @@ impl TokenSource<'_> {
     }
 }
 
-/// The items that may have partners ("kept"), with their tokens. Partners are in the same batch. There are several
-/// batches only if memory cannot hold all items.
+/// The items that may have partners ("kept"), with their tokens. Partners are in the same batch. There is more than one
+/// batch only if memory cannot hold all items.
 pub type Batches = Box<dyn Iterator<Item = Batch>>;
 
-/// Keeps the items that may have partners, that is, share at least `needed` tokens with other items. A batch is loaded
-/// when it is taken.
+/// Returns batches of the items that may have partners, that is, share at least `needed` tokens with other items. The
+/// iterator loads a batch when it advances.
 pub fn search(source: &mut TokenSource<'_>, needed: usize) -> Batches {
     let form = Form {
         bands: source.bands(),
@@ -113,7 +113,7 @@ fn keep(source: &mut TokenSource<'_>, form: Form) -> Records {
     kept
 }
 
-/// Counts the items that have each token.
+/// Returns the number of items that have each token.
 fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
     let keys = source.keys();
     let mut sizes = GroupSizes::new(keys.len(), work_mem_bytes()).or_raise();
@@ -130,8 +130,8 @@ fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
     sizes
 }
 
-/// Joins the kept items that may be partners, by the numbers of their records. Holds only a few bits of each item in
-/// memory.
+/// Returns sets of kept items, numbered by their records. Items that may be partners are in the same set. Holds only a
+/// few bits of each item in memory.
 fn link(kept: &mut Records, form: Form) -> UnionFind {
     let (entries, prefilter) = entries(kept, form);
     let sets = UnionFind::new(kept.len() as u32).or_raise();
@@ -151,7 +151,7 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
 }
 
 /// Returns the keys of all kept items, each with the number of its record, and a filter that all partners pass: the
-/// search's own test, or a comparison of a few bits of each token.
+/// test in `form`, or without one a comparison of a few bits of each token.
 fn entries(kept: &mut Records, form: Form) -> (Partitions, Prefilter) {
     let rows = kept.len() as u32;
     let test = form.test.unwrap_or(Test {
@@ -188,8 +188,8 @@ fn low_bits(tokens: &[u8]) -> u8 {
     second << LINK_BITS | tokens[0] & ((1 << LINK_BITS) - 1)
 }
 
-/// Divides the records of kept items into parts of whole sets. A part fits into memory unless it is a single larger
-/// set.
+/// Divides the records of kept items into parts. Items of the same set are in the same part. A part fits into memory
+/// unless it is a single larger set.
 fn divide(mut kept: Records, form: Form, sets: UnionFind) -> Vec<Records> {
     let rows = kept.len();
     let most = (work_mem_bytes() / 2 / form.len()).max(rows.div_ceil(most_files()));

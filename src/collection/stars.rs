@@ -5,7 +5,7 @@ use crate::pg::sort::{NO_PLACE, ValueSort};
 use neardup::cluster::{SimilarPair, UnionFind, stars_of_pairs};
 use pgrx::prelude::*;
 
-/// Marks the end of a pair whose key is not the key of a row.
+/// Stands for the row of a key that no row has.
 const NONE: u32 = u32::MAX;
 
 /// Implements `star_clusters(key, rows, pairs, params)`: returns every row, in the order of the first query, with the
@@ -67,7 +67,8 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
     rows
 }
 
-/// Puts the ends of pair p into `ends`, numbered `first` + 2p and `first` + 2p + 1. Returns the similarities.
+/// Puts the ends of each pair p into `ends`, numbered `first` + 2p and `first` + 2p + 1, and returns the similarities.
+/// Skips pairs with a NULL.
 fn read_pairs(call: &Call, ends: &mut ValueSort, first: usize) -> Vec<f64> {
     let query = Query::open(call, 2, "pairs");
     const VALID: &str =
@@ -113,7 +114,7 @@ fn rows_by_place(of_rows: &[u32], places: usize) -> Vec<u32> {
 }
 
 /// Implements `connected_components(key, query, params)`: returns every key of an edge with the key of its component
-/// that is smallest in the type's order. An edge with a NULL end only adds its other end.
+/// that is smallest in the type's order. An edge with a NULL end connects nothing, but its other end is returned.
 ///
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type that has no order.

@@ -4,8 +4,8 @@ use crate::pg::helpers::in_pieces;
 use crate::pg::prelude::*;
 use neardup::parts::Parts;
 
-/// Appends values made from a record to a list. Runs in any thread, and calls its last argument, a check for
-/// interrupts, often.
+/// Appends values made from a record, the first argument, to a list, the second. Runs in any thread, and often calls
+/// the last argument, a check for interrupts.
 pub type Make<'a, U> = dyn Fn(&[u8], &mut Vec<U>, &mut dyn FnMut()) -> Result<()> + Sync + 'a;
 
 /// Appends the record with a given number to a list.

@@ -37,7 +37,8 @@ impl RowSimilarity {
         }
     }
 
-    /// Returns the similarity of `rows`, or None if it is below `threshold`.
+    /// Returns the similarity of `rows`, or None if it is below `threshold` or if the rows are bit strings of different
+    /// lengths.
     pub fn at_least(
         &mut self,
         collection: &mut Collection,
@@ -61,7 +62,7 @@ impl RowSimilarity {
         similarity.or_raise()
     }
 
-    /// Keeps `set`, the set of the text `row`.
+    /// Stores `set`, the set of the text `row`, unless it is stored already.
     pub fn keep(&mut self, row: u32, set: &[i64]) {
         if self.record_of[row as usize] == 0 {
             self.computed.push(&set_record(set).or_raise());
