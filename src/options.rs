@@ -34,7 +34,7 @@ pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) 
 /// The names of the arguments that specify how to cut documents.
 pub const CUT: [&str; 3] = ["k", "unit", "fold"];
 
-/// Reads k, unit and fold from three arguments of `call`, starting with number `first`.
+/// Returns k, unit and fold, given by three arguments of `call`, starting with number `first`.
 ///
 /// # Errors
 /// ERROR `null_value_not_allowed` if one is NULL; the errors of [`shingling`].

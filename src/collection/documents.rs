@@ -13,7 +13,7 @@ pub fn share_of_work_mem_bytes() -> usize {
     work_mem_bytes() / 3
 }
 
-/// The form of the documents in a column.
+/// The kind of the documents in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentKind {
     Text,

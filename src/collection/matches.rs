@@ -112,7 +112,7 @@ impl Matches {
     }
 
     /// Calls `visit` for every row, in query order, with the first row of its connected component and the similarity to
-    /// it, or 0 below the threshold.
+    /// it, which can be below the threshold.
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
         let mut members = Members::new(self.measured.collection.rows());
         self.for_each_batch(&mut |measured, batch| {

@@ -129,7 +129,7 @@ struct Fingerprints {
 }
 
 impl Fingerprints {
-    /// Reads the fingerprints of the documents that `visit_all` passes on.
+    /// Returns the fingerprints of the documents that `visit_all` passes to its argument.
     fn read(reader: DocumentReader, visit_all: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Self {
         let mut entries = Partitions::within(work_mem_bytes() / ENTRIES, None);
         let (mut starts, mut number, mut end) = (filled(0, 1).or_raise(), 0, 0);
@@ -183,7 +183,7 @@ impl Fingerprints {
 enum Kept {
     /// The place of every copy, with the place of the first window.
     Copies,
-    /// If there are several windows, the place of the first, with the numbers of documents and places.
+    /// For two or more windows, the place of the first, with the numbers of documents and places.
     Repeated,
 }
 
@@ -386,7 +386,7 @@ impl SpooledTexts {
     }
 }
 
-/// Groups windows by their hashes.
+/// How to group windows by hash, and the entries to make of the groups.
 struct Grouping<'a> {
     kept: Kept,
     shift: u32,
@@ -394,7 +394,8 @@ struct Grouping<'a> {
 }
 
 impl Grouping<'_> {
-    /// Adds windows to `classes`. Passes copies to `emit` if these are kept. Passes windows that do not fit to `leave`.
+    /// Adds windows to `classes`. Passes copies to `emit` if `kept` is [`Kept::Copies`]. Passes windows that do not fit
+    /// to `leave`.
     fn add(
         &self,
         classes: &mut Classes,
@@ -418,7 +419,7 @@ impl Grouping<'_> {
         Ok(())
     }
 
-    /// Passes the repeated classes to `emit` if these are kept.
+    /// Passes the repeated classes to `emit` if `kept` is [`Kept::Repeated`].
     fn end(&self, classes: &Classes, emit: &mut dyn FnMut([u64; 2]) -> Result<()>) -> Result<()> {
         let mut repeated = classes.repeated().filter(|_| self.kept == Kept::Repeated);
         repeated.try_for_each(|(first, documents, places)| {

@@ -16,8 +16,8 @@ use std::collections::BinaryHeap;
 /// Number of slots of the signatures that find pairs and assign them to strata.
 const SLOTS: usize = 128;
 
-/// Two rows are compared if they share any of this many slots. A pair of similarity 0.1 shares none of them with a
-/// probability of 0.001.
+/// Two rows are compared if they share at least one of their first `BANDS` slots. A pair of similarity 0.1 shares none
+/// of them with a probability of 0.001.
 const BANDS: usize = 64;
 
 /// Implements `near_dup_sample_pairs(key, query, n, k, unit, fold, sample_rows, seed, params)`.
@@ -44,7 +44,7 @@ struct SampledRows {
     documents: Records,
     /// The numbers of the rows drawn, as places in `keys` and `documents`.
     drawn: Vec<u32>,
-    /// The signatures of the rows drawn, in the same order.
+    /// The signatures of the rows drawn, in the order of `drawn`.
     signatures: Records,
 }
 
@@ -86,7 +86,7 @@ impl SampledRows {
         }
     }
 
-    /// Signs the rows drawn, and drops those without a shingle.
+    /// Signs the rows drawn, and drops rows without a shingle.
     fn sign(&mut self, shingling: &Shingling) {
         let signing = Signing {
             shingling: *shingling,
@@ -107,7 +107,7 @@ impl SampledRows {
         });
     }
 
-    /// Draws pairs of rows that share a slot, and pairs of consecutive rows.
+    /// Returns pairs drawn from the pairs of rows that share a slot and the pairs of consecutive rows.
     fn draw(&mut self, mut strata: Strata) -> Vec<SampledPair> {
         let rows = self.signatures.len();
         let mut entries = Partitions::new(BANDS * rows);

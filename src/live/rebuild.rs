@@ -12,7 +12,7 @@ use crate::pg::statement::Tuple;
 use neardup::cluster::live::NearCanonical;
 use std::rc::Rc;
 
-/// The columns of [`query`](super::query).
+/// The columns of [`query`].
 mod column {
     pub const PRESENT_KEY: usize = 1;
     pub const STORED_KEY: usize = 2;

@@ -13,8 +13,8 @@ use neardup::shingle::Key;
 use pgrx::Internal;
 use pgrx::prelude::*;
 
-/// Number of elements that are added together: few enough for many groups, enough to share the rounds that fill the
-/// last slots.
+/// Number of elements that are added together. It is small because every group holds up to this many, and large enough
+/// that the elements share the rounds that fill the last slots.
 const PENDING: usize = 512;
 
 /// Initial room for elements: most groups of a GROUP BY are small.
@@ -93,8 +93,8 @@ impl UnionState {
 const SLOTS: i32 = 128;
 const SEED: i64 = 0;
 
-/// Adds an element, given by the function `hash`, which returns its hash under a key. Ignores NULLs. Slots and seed are
-/// the arguments after the element, if the function is declared with them.
+/// Adds an element, and returns the state. `hash` returns the element's hash under a key, and is None for NULL, which
+/// is ignored. Slots and seed are the arguments after the element, if the function is declared with them.
 fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal {
     let state = aggregate::state::<UnionState>(call.optional_argument(0).into());
     let slots = call.trailing_argument(2, SLOTS);

@@ -1,4 +1,5 @@
-//! Signatures made from signatures and slots: unions, packing, import; and their parameters and slots.
+//! Signatures made from other signatures (unions, packing) or from slots (import), and the parameters and slots of
+//! signatures.
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::pg::arrays::NewBigints;

@@ -48,8 +48,8 @@ impl Drop for Quiet {
     }
 }
 
-/// Returns whether to warn the session about a pair of parameters: only the first time, and never in a parallel worker,
-/// which lives for one query along with its leader.
+/// Returns whether to warn the session about a pair of parameters: only the first time, for the first [`MOST`] pairs,
+/// and not while [`Quiet`] lives. Never in a parallel worker, which lives for one query along with its leader.
 pub fn is_first_meeting(a: ValueParameters, b: ValueParameters) -> bool {
     if IS_QUIET.get() {
         return false;

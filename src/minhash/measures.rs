@@ -31,7 +31,7 @@ fn minhash_interval(
 }
 
 /// Returns the estimated share of the set of `a` that is in the set of `b`: 1 for subsets, 0 if one of them is empty,
-/// NULL if no slot of `a` is at or below that of `b`.
+/// NULL if no slot of `a` is at or below the same slot of `b`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters or packed.

@@ -14,7 +14,7 @@ use std::ffi::CStr;
 /// Number of elements between two checks for interrupts.
 const HEARTBEAT: usize = 1 << 16;
 
-/// Checks for interrupts at every [`HEARTBEAT`]th element.
+/// Returns an iterator over `elements` that checks for interrupts at every [`HEARTBEAT`]th element.
 pub fn beating<T>(elements: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let beat = |(i, element): (usize, T)| {
         if i.is_multiple_of(HEARTBEAT) {
@@ -48,7 +48,7 @@ impl Bigints<'_> {
         elements.iter().map(|element| i64::from_ne_bytes(*element))
     }
 
-    /// Returns the set of the elements that are not NULL.
+    /// Returns the distinct elements that are not NULL, sorted.
     ///
     /// # Errors
     /// The errors of [`Self::elements`].

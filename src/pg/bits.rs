@@ -68,7 +68,7 @@ impl NewVarbit {
 
 result!(NewVarbit, "varbit");
 
-/// A new `bit`, with the same layout.
+/// A new `bit`, with the layout of [`NewVarbit`].
 pub struct NewBits(Vec<u8>);
 
 impl NewBits {

@@ -4,7 +4,8 @@
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Returns support function `number` of the operator family `family` for values of `column_type`.
+/// Returns support function `number` of the operator family `family` for values of `column_type`, or None if there is
+/// none.
 pub fn support_function(
     family: pg_sys::Oid,
     column_type: pg_sys::Oid,
@@ -17,7 +18,7 @@ pub fn support_function(
     unsafe { cached(cache, pg_sys::Anum_pg_amproc_amproc, keys) }
 }
 
-/// Returns the function `name` with argument `types` in the schema of `function`.
+/// Returns the function `name` with argument `types` in the schema of `function`, or None if there is none.
 pub fn function_beside(
     function: pg_sys::Oid,
     name: &CStr,
@@ -33,7 +34,7 @@ pub fn function_beside(
     }
 }
 
-/// Returns the operator `name` with these operand types in the schema of `function`.
+/// Returns the operator `name` with these operand types in the schema of `function`, or None if there is none.
 pub fn operator_beside(
     function: pg_sys::Oid,
     name: &CStr,
@@ -80,7 +81,7 @@ pub fn address_of(function: pg_sys::Oid) -> pg_sys::PGFunction {
     info.fn_addr
 }
 
-/// Returns whether `address` is that of `wrapper`.
+/// Returns whether `address` is the address of `wrapper`.
 pub fn is_at(address: &pg_sys::PGFunction, wrapper: CFunction) -> bool {
     address.is_some_and(|address| std::ptr::fn_addr_eq(address, wrapper))
 }

@@ -117,7 +117,7 @@ fn altered(table: pg_sys::Oid, difference: &str) -> Altered {
     Altered(format!("table {name} cannot be used: {difference}"))
 }
 
-/// Returns the first difference between `table` and `created`.
+/// Returns the first difference between `table` and `created`, or None if there is none.
 fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
     // SAFETY: the relation is open.
     let form = unsafe { &*(*table.as_ptr()).rd_rel };
@@ -178,7 +178,7 @@ fn difference(table: &Relation, created: &CreatedTable<'_>) -> Option<String> {
     pairs.find_map(|(column, created)| different_column(column, created))
 }
 
-/// Returns whether the owner may read the table, and write it if it is one of the extension's.
+/// Returns whether the owner may read the table, and write it unless it is a user's table.
 fn has_rights(table: &Relation, created: &CreatedTable<'_>) -> bool {
     let writes = pg_sys::ACL_INSERT | pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE;
     let wanted = pg_sys::ACL_SELECT | if created.key.is_some() { writes } else { 0 };

@@ -19,8 +19,8 @@ pub fn naming(tables: &[pg_sys::Oid]) -> String {
     format!("ROW({}) IS NOT NULL", named.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the tables that the first conjunct of a condition names, as written by [`naming`], or none if it has a
-/// different form.
+/// Returns the tables that the first conjunct of a condition names, as written by [`naming`], or an empty list if the
+/// conjunct has a different form.
 ///
 /// # Safety
 /// The condition belongs to a trigger, or is NULL.
@@ -35,12 +35,13 @@ pub unsafe fn named(condition: *const c_char) -> Vec<pg_sys::Oid> {
         .collect()
 }
 
-/// Returns a condition that always holds and keeps expressions over `NEW` or `OLD`.
+/// Returns a condition that always holds and contains `expressions` over `NEW` or `OLD`.
 pub fn keeping(expressions: &[String]) -> String {
     format!("(ROW({}) IS NULL OR true)", expressions.join(", "))
 }
 
-/// Returns the expressions over a table's row that a condition keeps, or None if it keeps none.
+/// Returns the expressions in a condition that [`keeping`] wrote, as expressions over range table entry 1. Returns None
+/// if there is no such condition.
 ///
 /// # Safety
 /// The condition belongs to a trigger, or is NULL.

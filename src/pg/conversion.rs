@@ -6,7 +6,8 @@ use pgrx::pg_sys;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::OnceLock;
 
-/// Returns the first character that the database's encoding lacks, and the encoding's name.
+/// Returns the first character of `bytes`, a text in UTF-8, that the database's encoding lacks, and the encoding's
+/// name. Returns None if it lacks none.
 pub fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut encoded = [0; 4];
@@ -52,8 +53,8 @@ pub fn is_converted() -> bool {
 
 type Conversion = unsafe fn(*const c_char, c_int, c_int) -> *mut c_char;
 
-/// Converts between UTF-8 and the database's encoding. Returns None if that changes nothing. PostgreSQL raises an ERROR
-/// if the encoding lacks a character.
+/// Returns `bytes` after `conversion` between UTF-8 and the database's encoding, or None if that changes nothing.
+/// PostgreSQL raises an ERROR if the encoding lacks a character.
 ///
 /// # Errors
 /// `OutOfMemory`.

@@ -71,9 +71,9 @@ fn report(code: PgSqlErrorCode, message: &str, hint: &str) -> ErrorReport {
 
 /// Unwraps a result, or raises an ERROR.
 pub trait OrRaise<T> {
-    /// Raises errors about arguments and stored values.
+    /// Returns the value, or raises the error. Malformed stored bytes raise `data_corrupted`.
     fn or_raise(self) -> T;
-    /// Raises errors about the text or binary form of a value, with `code` if it is malformed.
+    /// Returns the value, or raises the error. A malformed text or binary form of a value raises `code`.
     fn or_raise_as(self, code: PgSqlErrorCode) -> T;
 }
 

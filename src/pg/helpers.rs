@@ -19,8 +19,8 @@ pub fn piece_bytes() -> usize {
     (work_mem_bytes() / 8).min(1 << 16)
 }
 
-/// Works on pieces with as many helpers as the server allows a maintenance job, at most one per core. The pieces in
-/// line take up to work_mem.
+/// Works on pieces with as many helpers as the server allows a maintenance job, at most one per core. The pieces that
+/// wait for a helper take up to work_mem.
 ///
 /// `feed` puts pieces, each with a tag that stays in this thread. `take` gets tags and results in the same order,
 /// whatever the number of helpers. An ERROR in either ends the helpers.
@@ -63,12 +63,12 @@ pub fn in_pieces<N: Send, R: Send>(
     });
 }
 
-/// Puts a record into a piece.
+/// Adds a record to the piece being filled, given its tag and a closure that appends its bytes.
 pub type PutRecord<'a, N> = dyn FnMut(N, &mut dyn FnMut(&mut Vec<u8>)) + 'a;
 
 /// Runs `work`. If a FATAL error, which unwinds nothing, ends the session in the meantime, a callback waits until no
-/// helper is working. The callback is removed right after the work: PostgreSQL may have registered one of its own
-/// before, which it can cancel only while that is the latest.
+/// helper is working. The callback is removed right after the work: PostgreSQL may have registered a callback of its
+/// own before, which it can cancel only while that one is the latest.
 fn before_exit<R>(work: impl FnOnce() -> R) -> R {
     let is_own = !IS_KEPT.load(Ordering::Relaxed);
     if is_own {

@@ -83,7 +83,7 @@ unsafe impl<T> BoxRet for Remembered<T> {
 }
 
 /// The memory of a call site. `O` holds the options that the result depends on in addition to the document; `K` is the
-/// form in which the result is kept.
+/// type of the kept result.
 pub struct Memo<O, K> {
     /// The glimpse of the last call's document.
     glimpse: Option<Glimpse>,
@@ -102,7 +102,7 @@ impl<O, K> Default for Memo<O, K> {
 /// Length and end of a stored document. Different documents rarely have the same ones.
 type Glimpse = (usize, Option<[u8; 16]>);
 
-/// Arguments and their result.
+/// A document and options, with their result.
 struct KeptResult<O, K> {
     options: O,
     document: Vec<u8>,

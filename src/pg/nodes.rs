@@ -83,7 +83,7 @@ pub unsafe fn columns(expression: *mut pg_sys::Node) -> Vec<i16> {
     columns
 }
 
-/// Returns the function and the one entry per expression of a list or an operator, or None for other nodes.
+/// Returns the function and the arguments of a function call or an operator, or None for other nodes.
 ///
 /// # Safety
 /// The node is valid.
@@ -141,7 +141,7 @@ pub unsafe fn new_condition(
     right: *mut pg_sys::Node,
 ) -> *mut pg_sys::Expr {
     let (boolean, none) = (pg_sys::BOOLOID, pg_sys::InvalidOid);
-    // The planner compares the collation with that of a text index column.
+    // The planner compares this collation with the collation of a text index column.
     let collation = pg_sys::exprCollation(left);
     let condition = pg_sys::make_opclause(
         operator,

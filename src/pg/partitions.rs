@@ -1,8 +1,8 @@
 //! Entries partitioned by their highest bits, so that each part can be sorted by itself.
 //!
-//! Entries come in pieces that have been divided already, and stay as they are, so that the thread that puts them does
-//! not copy them. The thread that works on a part gathers it. Entries that exceed a budget go to one temporary file, in
-//! runs that hold one part after the other.
+//! Entries are divided in pieces before they are added. The pieces are kept as they are, so that the thread that adds
+//! them copies no entries. The thread that works on a part gathers its entries from the pieces. Entries that exceed a
+//! budget go to one temporary file, in runs that hold one part after the other.
 
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
@@ -23,7 +23,7 @@ const SLICE: usize = 1 << 14;
 /// Minimum budget in bytes, so that a run is large compared to its list of offsets.
 const LEAST_BUDGET: usize = 1 << 19;
 
-/// Number of entries put one by one that are divided together.
+/// Number of entries added by [`Partitions::push`] that are divided together.
 const AT_ONCE: usize = 1 << 12;
 
 /// A part is large if it takes more bytes than 1 / `LARGE_SHARE` of work_mem, clamped to this range.
@@ -36,7 +36,7 @@ pub type PartWork<'a, R> = dyn Fn(Vec<u64>, &mut dyn FnMut()) -> Result<R> + Syn
 /// Appends the entries of a row, given its number and its record.
 pub type MakeEntries<'a> = dyn Fn(u32, &[u8], &mut Vec<u64>) -> Result<()> + Sync + 'a;
 
-/// Calls its argument with the entries of a part in order, a slice at a time.
+/// Calls its argument with the entries of a part, a slice at a time, in the order in which they were added.
 pub type VisitSlices<'a> = dyn FnMut(&mut dyn FnMut(&[u64])) + 'a;
 
 /// Works on a large part, in the leader.
@@ -69,8 +69,8 @@ impl<const N: usize> Partitions<N> {
         Self::within(work_mem_bytes() / 2, Some(entries))
     }
 
-    /// Returns partitions for about `entries` entries, or for any number if it is None. Keeps up to `budget` bytes in
-    /// memory, but at least [`LEAST_BUDGET`].
+    /// Returns partitions for about `entries` entries, or for an unknown number if `entries` is None. Keeps up to
+    /// `budget` bytes in memory, but at least [`LEAST_BUDGET`].
     pub fn within(budget: usize, entries: Option<usize>) -> Self {
         let budget = budget.max(LEAST_BUDGET);
         let most = (budget / SLICE).max(LEAST_PARTS);
@@ -89,8 +89,8 @@ impl<const N: usize> Partitions<N> {
         }
     }
 
-    /// Returns the entries, about `entries` in total, that `make` appends for the records of `rows` rows. `read`
-    /// appends the record of a row; `make` runs in any thread.
+    /// Returns partitions of the entries, about `entries` in total, that `make` appends for the records of `rows` rows.
+    /// `read` appends the record of a row; `make` runs in any thread.
     pub fn of_rows(
         (stage, entries): (&'static str, usize),
         rows: u32,
@@ -130,7 +130,7 @@ impl<const N: usize> Partitions<N> {
         }
     }
 
-    /// Puts an entry, which is divided later, together with others.
+    /// Adds an entry. It is divided later, together with others.
     pub fn push(&mut self, entry: [u64; N]) {
         self.waiting.try_extend_from_slice(&entry).or_raise();
         if self.waiting.len() >= AT_ONCE * N {
@@ -171,7 +171,8 @@ impl<const N: usize> Partitions<N> {
         self.bytes = 0;
     }
 
-    /// Works on all parts with the help of other threads, and passes the results to `take` in order.
+    /// Calls `work` for every part with entries, with the help of other threads, and passes the results to `take` in
+    /// the order of the parts.
     pub fn work_on<R: Send>(
         self,
         stage: &'static str,
@@ -181,8 +182,8 @@ impl<const N: usize> Partitions<N> {
         self.work_on_each(stage, work, take, None);
     }
 
-    /// Works on all parts as [`Self::work_on`] does, except that the leader works on large parts if `large` is given:
-    /// at any time between calls of `take`.
+    /// Works on all parts as [`Self::work_on`] does, except that the leader calls `large` for large parts if it is
+    /// given, at any time between calls of `take`.
     pub fn work_on_each<R: Send>(
         mut self,
         stage: &'static str,
@@ -217,7 +218,7 @@ impl<const N: usize> Partitions<N> {
         });
     }
 
-    /// Calls `visit` with the entries of a part in order, a slice at a time.
+    /// Calls `visit` with the entries of `part`, a slice at a time, in the order in which they were added.
     fn for_each_slice(&self, part: usize, spilled: &mut Records, visit: &mut dyn FnMut(&[u64])) {
         let (mut buffer, mut entries) = (Vec::new(), Vec::new());
         let mut visit = |bytes: &[u8]| {
@@ -234,7 +235,7 @@ impl<const N: usize> Partitions<N> {
         }
     }
 
-    /// Returns the entries of a part: those in `stored` and those in memory.
+    /// Returns the entries of `part`, which are in `stored` and in memory.
     fn entries(&self, part: usize, stored: &[u8]) -> Result<Vec<u64>> {
         let mut entries = with_room(self.lens[part] / size_of::<u64>())?;
         let in_memory = self.divided.iter().map(|divided| divided.part(part));
@@ -245,13 +246,13 @@ impl<const N: usize> Partitions<N> {
     }
 }
 
-/// Appends stored entries to `entries`.
+/// Appends the entries stored in `bytes` to `entries`.
 fn push_entries(bytes: &[u8], entries: &mut Vec<u64>) -> Result<()> {
     let (numbers, _) = bytes.as_chunks();
     entries.try_extend(numbers.iter().map(|number| u64::from_le_bytes(*number)))
 }
 
-/// Reads the entries of a part from all runs in the file.
+/// Returns the bytes of the entries of `part` from all runs in the file.
 fn read_runs(spilled: &mut Records, part: usize, parts: usize) -> Vec<u8> {
     let (mut stored, mut buffer) = (Vec::new(), Vec::new());
     for record in (part..spilled.len()).step_by(parts) {

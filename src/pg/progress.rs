@@ -147,7 +147,7 @@ impl Progress {
     }
 }
 
-/// Iterates over `items`; each is a step of `stage`.
+/// Returns an iterator over `items` that counts each as a step of `stage`.
 pub fn over<T>(
     stage: &'static str,
     items: impl ExactSizeIterator<Item = T>,
@@ -156,7 +156,7 @@ pub fn over<T>(
     items.inspect(move |_| progress.step())
 }
 
-/// Sends a NOTICE to a client that asked for progress.
+/// Sends `message` as a NOTICE if `neardup.progress` is on.
 pub fn notice(message: &str) {
     if PROGRESS.get() {
         hold_interrupts(|| notice!("{message}"));

@@ -39,6 +39,7 @@ impl Column {
     }
 
     /// Returns the column and the result of `of_type` for its type or, if this is a domain, for the type under it.
+    /// Returns None if `of_type` does.
     pub fn kind<K>(
         &self,
         of_type: impl FnOnce(pg_sys::Oid) -> Option<K>,
@@ -187,8 +188,8 @@ impl Query {
         });
     }
 
-    /// Calls `visit` for each row until `visit` returns false, and ends the query. Fetches no further rows. Returns
-    /// whether the query had no more rows.
+    /// Calls `visit` for each row until `visit` returns false, and ends the query. Fetches one row at a time, and none
+    /// after `visit` has returned false. Returns whether the query had no more rows.
     pub fn for_each_while(self, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
         self.read(1, visit)
     }
@@ -211,7 +212,7 @@ impl Query {
         is_exhausted
     }
 
-    /// Fetches the next rows. Errors name the query in their context, as SPI does while it plans one.
+    /// Fetches up to `rows` rows. Errors name the query in their context, as SPI does while it plans one.
     ///
     /// # Safety
     /// The portal is open.

@@ -306,7 +306,8 @@ impl ColumnType {
 /// After this many calls in a row that found all blocks in memory, only a few blocks are requested.
 const IN_VAIN: u32 = 64;
 
-/// Number of blocks that are requested even then. If one of them is not in memory, the others are requested too.
+/// Number of blocks that are requested after [`IN_VAIN`] such calls. If one of them is not in memory, all others are
+/// requested too.
 const PROBED: usize = 2;
 
 thread_local! {
@@ -315,8 +316,8 @@ thread_local! {
 }
 
 /// Requests the `wanted` blocks of a relation in advance, so that they are read together. Requests only a few if the
-/// last ones were all in memory, and none if the tablespace's `effective_io_concurrency` is 0. `ask` requests a block,
-/// and returns whether it has to be read.
+/// blocks of the last [`IN_VAIN`] calls were all in memory, and none if the tablespace's `effective_io_concurrency` is
+/// 0. `ask` requests a block, and returns whether it has to be read.
 ///
 /// # Safety
 /// The relation is open.

@@ -6,7 +6,8 @@ use pgrx::pg_sys;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-/// Lives in PostgreSQL's memory, since the report of an ERROR is sent after the Rust frames are gone.
+/// A callback and the texts that it reports. It lives in PostgreSQL's memory, because the report of an ERROR is sent
+/// after the Rust frames are gone.
 struct Report {
     callback: pg_sys::ErrorContextCallback,
     message: *mut c_char,

@@ -4,8 +4,8 @@ use crate::pg::settings::Settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The rights of a table's owner, assumed to call the owner's functions. These must not run with the caller's rights,
-/// nor find functions on the caller's search_path.
+/// The rights of a table's owner, assumed to call the owner's functions. The owner's functions must not run with the
+/// caller's rights, nor find functions on the caller's search_path.
 pub struct OwnerRights {
     caller: pg_sys::Oid,
     context: i32,
@@ -13,7 +13,8 @@ pub struct OwnerRights {
 }
 
 impl OwnerRights {
-    /// Assumes the rights of `owner` until [`Self::resign`] or the end of the transaction.
+    /// Assumes the rights of `owner`, and a search_path of only pg_catalog and pg_temp, until [`Self::resign`] or the
+    /// end of the transaction.
     pub fn assume(owner: pg_sys::Oid) -> Self {
         let mut caller = pg_sys::InvalidOid;
         let mut context = 0;

@@ -100,7 +100,7 @@ impl Slot {
         self.0
     }
 
-    /// Fetches a version of a row, visible or not. Returns whether it exists.
+    /// Fetches the version of a row at `tid` into the slot, visible or not. Returns whether it exists.
     ///
     /// # Safety
     /// The slot belongs to the table, and the table has that block.
@@ -110,8 +110,8 @@ impl Slot {
         pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0)
     }
 
-    /// Locks a version of a row FOR SHARE, after waiting for any transaction that is changing it. Returns whether it is
-    /// still the newest version.
+    /// Locks the version of a row at `tid` FOR SHARE, after waiting for any transaction that is changing it. Returns
+    /// whether it is still the newest version.
     ///
     /// # Safety
     /// The requirements of [`Self::fetch`]; the table is locked, and another transaction wrote the version.

@@ -134,13 +134,13 @@ impl PairSort {
         }
     }
 
-    /// Sorts the pairs. Called after the last [`Self::put`].
+    /// Sorts the pairs. Must be called after the last [`Self::put`].
     pub fn sort(&mut self) {
         // SAFETY: the sort is open.
         unsafe { pg_sys::tuplesort_performsort(self.state) };
     }
 
-    /// Returns the next value and its number. The value is valid until the next call.
+    /// Returns the next value and its number, or None after the last one. The value is valid until the next call.
     pub fn next(&mut self) -> Option<(pg_sys::Datum, i64)> {
         // SAFETY: the sort has been performed; the slot is made for its tuples.
         unsafe {
@@ -232,7 +232,7 @@ impl ValueSort {
     }
 
     /// Returns the distinct values, in ascending order, and for each number below `count` the place of its value among
-    /// them.
+    /// them, or [`NO_PLACE`] if no value was put for the number.
     pub fn places(mut self, count: usize) -> (Keys, Vec<u32>) {
         let (mut keys, mut places) = (
             Keys::new(self.value_type),

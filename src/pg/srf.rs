@@ -11,8 +11,8 @@ use pgrx::{IntoHeapTuple, pg_sys};
 const LEAST_WORK_MEM: usize = 64;
 
 impl Call {
-    /// Begins the result, with the row type that the query expects. Looking up the row type would take half a kilobyte
-    /// per call, freed only when the query ends.
+    /// Begins the result, with the row type that the query expects, and returns it. Looking up the row type would take
+    /// half a kilobyte per call, freed only when the query ends.
     pub fn rows(&self) -> ResultRows {
         // SAFETY: the call is running; the function is declared to return a set of records.
         unsafe {

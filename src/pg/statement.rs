@@ -39,7 +39,7 @@ impl Connection {
         self.snapshot = Some(snapshot);
     }
 
-    /// Ends reading under the snapshot.
+    /// Releases the snapshot of [`Self::read_under`], if there is one.
     pub fn release(&mut self) {
         if let Some(snapshot) = self.snapshot.take() {
             // SAFETY: it is registered.
@@ -155,7 +155,7 @@ impl Statement<'_> {
         self.run(arguments, &mut |_| {})
     }
 
-    /// Runs the statement and returns the OIDs of its first column.
+    /// Runs the statement, and returns the OIDs in its first column, without NULLs.
     pub fn oids(&self, arguments: &[Option<pg_sys::Datum>]) -> Vec<pg_sys::Oid> {
         let mut oids = Vec::new();
         self.run(arguments, &mut |row| {
@@ -256,7 +256,7 @@ impl Statement<'_> {
         }
     }
 
-    /// Returns the analyzed query of a statement, or None unless it is a single query.
+    /// Returns the analyzed query of the statement, or None if the statement is not exactly one query.
     pub fn query(&self) -> Option<*mut pg_sys::Query> {
         // SAFETY: the statement is prepared; its source owns the lists.
         unsafe {
@@ -316,7 +316,7 @@ pub struct Tuple<'a> {
 }
 
 impl Tuple<'_> {
-    /// Returns a value, or None for NULL.
+    /// Returns the value in `column`, or None for NULL.
     pub fn datum(&self, column: usize) -> Option<pg_sys::Datum> {
         let mut is_null = false;
         // SAFETY: the tuple has that descriptor.
@@ -327,14 +327,15 @@ impl Tuple<'_> {
         (!is_null).then_some(datum)
     }
 
-    /// Returns a value as `T`, which corresponds to its SQL type and is passed by value.
+    /// Returns the value in `column` as `T`, or None for NULL. `T` corresponds to the column's SQL type, and is passed
+    /// by value.
     pub fn get<T: FromDatum>(&self, column: usize) -> Option<T> {
         // SAFETY: the statement is the extension's own, and its columns are known.
         self.datum(column)
             .and_then(|datum| unsafe { T::from_datum(datum, false) })
     }
 
-    /// Returns a copy of a text, in the database's encoding.
+    /// Returns a copy of the text in `column`, in the database's encoding, or None for NULL.
     pub fn text(&self, column: usize) -> Option<Vec<u8>> {
         // SAFETY: as in `get`.
         let text = self
@@ -343,7 +344,7 @@ impl Tuple<'_> {
         text.map(|text| copied(&text).or_raise())
     }
 
-    /// Returns a text in UTF-8.
+    /// Returns the text in `column` in UTF-8, or None for NULL.
     pub fn name(&self, column: usize) -> Option<String> {
         self.text(column).map(|text| in_utf8(&text))
     }
@@ -388,7 +389,8 @@ pub(super) unsafe fn visit_fetched(
     }
 }
 
-/// Returns the planner's estimates for a portal: the number of rows, and the bytes of each.
+/// Returns the planner's estimates for a portal: the number of rows, and the bytes of each. Both are 0 if there is no
+/// plan.
 ///
 /// # Safety
 /// The portal is open.

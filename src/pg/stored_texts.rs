@@ -11,7 +11,7 @@ use neardup::memory::Grow;
 use pgrx::pg_sys;
 use pgrx::varlena::{varatt_is_1b_e, varatt_is_4b_c, vartag_1b_e};
 
-/// The first byte of a record: whether the text follows in UTF-8 or as stored.
+/// The first byte of a record: whether the text follows in UTF-8 or as PostgreSQL stores it.
 const PLAIN: u8 = 0;
 const STORED: u8 = 1;
 
@@ -64,7 +64,7 @@ unsafe fn is_smaller_as_stored(value: *mut pg_sys::varlena) -> bool {
     }
 }
 
-/// Appends the text of a record in UTF-8 to `text`. `buffer` is scratch space.
+/// Appends the text of record `number` in UTF-8 to `text`. `buffer` is scratch space.
 pub fn read(records: &mut Records, number: usize, buffer: &mut Vec<u8>, text: &mut Vec<u8>) {
     let record = records.read(number, buffer);
     match plain(record) {

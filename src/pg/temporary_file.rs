@@ -163,7 +163,8 @@ fn copy_from(bytes: &[u8], start: u64, buffer: &mut [u8]) {
     buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
 }
 
-/// Raises the error of the operating system.
+/// Raises the last error of the operating system. The message says that the extension could not `what` a temporary
+/// file.
 fn fail(what: &str) -> ! {
     let error = io::Error::last_os_error();
     let code = match error.kind() {

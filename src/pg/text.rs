@@ -31,7 +31,10 @@ impl Text<'_> {
     }
 }
 
-/// Converts UTF-8 to the database's encoding. Returns None if that changes nothing.
+/// Returns `bytes` converted from UTF-8 to the database's encoding, or None if the conversion changes nothing.
+///
+/// # Errors
+/// ERROR `untranslatable_character` if the encoding lacks a character.
 fn from_utf8(bytes: &[u8]) -> Option<Vec<u8>> {
     if !is_converted() || bytes.is_ascii() {
         return None;

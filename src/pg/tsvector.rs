@@ -99,7 +99,7 @@ impl TsVector<'_> {
 /// A lexeme as stored.
 struct Entry<'a> {
     lexeme: &'a [u8],
-    /// Two bytes each.
+    /// The positions of the lexeme, two bytes each.
     positions: &'a [u8],
 }
 

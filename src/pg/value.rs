@@ -22,7 +22,7 @@ impl Layout {
         Self { by_value, length }
     }
 
-    /// Copies a value into the current memory context.
+    /// Returns a copy of `value` in the current memory context.
     ///
     /// # Safety
     /// The value is of a type with this layout.
@@ -131,7 +131,7 @@ impl Keys {
     }
 }
 
-/// Appends the bytes of `value` as a record.
+/// Appends the bytes of `value`, detoasted, to `records` as one record.
 ///
 /// # Safety
 /// `value` is of a type that is passed by reference and has this `length`.
@@ -148,7 +148,8 @@ unsafe fn push_bytes(records: &mut Records, value: pg_sys::Datum, length: i16) {
     }
 }
 
-/// Reads a record into memory that is aligned for any type, or returns None if it has no bytes.
+/// Reads record `number` into `aligned`, memory that is aligned for any type, and returns it as a datum. Returns None
+/// if the record has no bytes.
 fn read_aligned(
     records: &mut Records,
     number: usize,

@@ -11,9 +11,9 @@ use pgrx::prelude::*;
 use std::collections::HashMap;
 
 /// Implements `common_shingles(query, min_documents, k, unit, fold, seed, params)`: returns the shingles that at least
-/// `min_documents` documents of the query have, in the words of the first of these documents. Counts them by sorting,
-/// which spills from `work_mem` to temporary files. Runs the query twice, and takes 40 bytes of memory for each shingle
-/// that it returns.
+/// `min_documents` documents of the query have, in the words of the first of these documents. Counts the documents with
+/// each shingle by sorting, which spills from `work_mem` to temporary files. Runs the query twice, and takes 40 bytes
+/// of memory for each shingle that it returns.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `min_documents` below 1 and for bad options; `datatype_mismatch` unless the query

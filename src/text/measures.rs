@@ -97,7 +97,7 @@ pub fn is_contained(part: &[i64], whole: &[i64], threshold: f64) -> bool {
     set::containment_at_least(part, whole, threshold, &mut check_interrupts).is_some()
 }
 
-/// Returns the exact Jaccard similarity of two documents' shingle sets.
+/// Returns the exact Jaccard similarity of two documents' shingle sets, or 0 if one of them is empty.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -144,7 +144,7 @@ pub fn near_dup_documents(
     is_resembling(&a, &b, threshold)
 }
 
-/// Returns the exact share of the shingles of `a` that are in `b`.
+/// Returns the exact share of the shingles of `a` that are in `b`, or 0 if one of the documents is empty.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -192,7 +192,7 @@ pub fn near_contained_documents(
     is_contained(&part, &whole, threshold)
 }
 
-/// Returns the shingle sets of two documents. Keeps the set of a document that comes again and again.
+/// Returns the shingle sets of two documents. Keeps the set of a document that comes twice in a row.
 fn shingle_sets(
     docs: [Document<'_>; 2],
     (k, unit, fold): (i32, Text<'_>, Text<'_>),

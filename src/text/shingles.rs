@@ -71,7 +71,7 @@ fn shingle_sample(hashes: Bigints<'_>, modulus: i32) -> NewBigints {
     NewBigints(sample.or_raise())
 }
 
-/// Returns the minimum of each residue class modulo `buckets`.
+/// Returns the smallest hash of each residue class modulo `buckets`.
 ///
 /// # Errors
 /// `invalid_parameter_value` unless `buckets` is at least 1.
