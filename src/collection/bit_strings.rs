@@ -40,7 +40,7 @@ pub fn share_of_equal(length: usize, distance: u32) -> f64 {
     1.0 - f64::from(distance) / length.max(1) as f64
 }
 
-/// Groups items by the length of their strings.
+/// Returns the items by the length of their strings.
 pub fn by_length(strings: &mut Records, items: &Items) -> BTreeMap<usize, Vec<u32>> {
     let (mut by_length, mut buffer) = (BTreeMap::<usize, Vec<u32>>::new(), Vec::new());
     for item in 0..items.len() {
@@ -52,8 +52,8 @@ pub fn by_length(strings: &mut Records, items: &Items) -> BTreeMap<usize, Vec<u3
     by_length
 }
 
-/// Prepares the search for pairs within `distance` among the items of one `length`. If strings of this length cannot
-/// differ in more than `distance` bits, all share one key.
+/// Returns batches of the items `same_length`, all of one `length`, that may have partners within `distance`. If
+/// strings of this length cannot differ in more than `distance` bits, all share one key.
 pub fn search(
     strings: &mut Records,
     items: &Items,

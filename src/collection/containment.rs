@@ -68,7 +68,7 @@ struct Lookups {
 }
 
 impl Lookups {
-    /// Chooses the elements that every item with rows on side a looks up.
+    /// Returns the lookups of every item with rows on side a, for the rarest elements of the item's set.
     fn of(measured: &mut Measured) -> Self {
         let (threshold, sets) = (measured.threshold, &measured.collection.records);
         let bytes: usize = (0..sets.len()).map(|row| sets.length(row)).sum();

@@ -21,8 +21,8 @@ const MOST_READ: usize = 100_000_000;
 
 /// Implements `near_dup_distinct(key, query, threshold, rows, k, unit, fold, exceptions, params)`: returns, in query
 /// order, the first `rows` rows that are not similar to a row returned before. Every other row read is a repeat of the
-/// returned row most similar to it, the earliest if several are equally similar. NULL and empty values are similar to
-/// no row.
+/// returned row most similar to it, the earliest if two or more are equally similar. NULL and empty values are similar
+/// to no row.
 ///
 /// # Errors
 /// `invalid_parameter_value` for arguments out of range or signatures made with different parameters,
@@ -99,7 +99,7 @@ impl Returned {
         self.places.try_push(place).or_raise();
     }
 
-    /// Returns the number of the returned row most similar to `value`, the first if several are equally similar, or
+    /// Returns the number of the returned row most similar to `value`, the first if two or more are equally similar, or
     /// None if none is similar. `place` is the place of the value's key in the exceptions.
     fn most_similar(&self, place: Option<u32>, value: &Value) -> Option<u32> {
         let mut best: Option<(f64, u32)> = None;

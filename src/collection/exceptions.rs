@@ -92,7 +92,7 @@ impl Exceptions {
 #[derive(Default)]
 pub struct ExceptedRows {
     exceptions: Option<Rc<Exceptions>>,
-    /// The places of the keys of these rows. Users do not choose row numbers, so a fast hash is safe.
+    /// The places of the keys of these rows, by row number. Users do not choose row numbers, so a fast hash is safe.
     places: FxHashMap<u32, u32>,
 }
 

@@ -96,8 +96,9 @@ impl Collection {
         }
     }
 
-    /// Reads the query in the call's second argument. The third argument is the threshold or, for bit strings, the
-    /// distance. The arguments starting with number `first` are the same as in [`Self::of_call`].
+    /// Returns a collection with the rows of the query in the call's second argument. The third argument is the
+    /// threshold or, for bit strings, the distance. The arguments starting with number `first` are the same as in
+    /// [`Self::of_call`].
     ///
     /// # Errors
     /// The errors of [`Self::read`], and `invalid_parameter_value` for a threshold out of range.
@@ -184,8 +185,8 @@ impl Collection {
         }
     }
 
-    /// Ends the first of two queries to be joined. Rows of the second query that share too few tokens with the rows of
-    /// the first to be similar to any of them are then left out.
+    /// Ends the first of two queries to be joined. Rows of the second query are left out if they share too few tokens
+    /// with the rows of the first query to be similar to one of them.
     pub fn end_first_side(&mut self) {
         let rows = self.rows();
         self.first_side = Some(rows);
@@ -228,7 +229,7 @@ impl Collection {
         }
     }
 
-    /// Returns the kind of the documents by which rows are compared, or None if they are compared otherwise.
+    /// Returns the kind of the documents by which rows are compared, or None if rows are not compared by documents.
     pub fn documents(&self) -> Option<DocumentKind> {
         self.kind?.documents()
     }
@@ -280,7 +281,7 @@ impl Collection {
     /// document, which is signed unless the measure is containment; or a key and a bit string.
     ///
     /// # Errors
-    /// ERROR `datatype_mismatch` for other columns, and for documents of another kind than those read before;
+    /// ERROR `datatype_mismatch` for other columns, and for documents of another kind than in an earlier query;
     /// `invalid_parameter_value` for signatures made with different parameters.
     pub fn read(&mut self, query: Query) {
         let (kind, (key, value, document)) = self.check_columns(&query.columns());

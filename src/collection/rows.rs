@@ -37,7 +37,7 @@ impl RowKind {
         })
     }
 
-    /// Returns the kind of the documents by which rows are compared, or None if they are compared otherwise.
+    /// Returns the kind of the documents by which rows are compared, or None if rows are not compared by documents.
     pub fn documents(self) -> Option<DocumentKind> {
         match self {
             Self::Signature(kind) => kind,

@@ -49,7 +49,7 @@ struct SampledRows {
 }
 
 impl SampledRows {
-    /// Draws at most `most` rows from a query that yields keys and documents.
+    /// Returns at most `most` rows drawn from a query that yields keys and documents.
     fn read(call: &Call, most: usize, seed: i64) -> Self {
         let query = Query::open(call, 1, "query");
         let key_type = call.argument_type(0);

@@ -17,7 +17,7 @@ use std::ops::Range;
 /// Number of bits of each token that are compared before rows are linked.
 const LINK_BITS: u32 = 4;
 
-/// The records of items, of which the search reads only the tokens and, optionally, the fields of a test.
+/// The records of items. The search reads only the tokens and, optionally, the fields of a test.
 pub struct TokenSource<'a> {
     pub records: &'a mut Records,
     /// Bytes of a record that hold the tokens.

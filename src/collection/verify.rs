@@ -9,7 +9,7 @@ use crate::collection::rows::RecordKind;
 use crate::pg::prelude::*;
 use neardup::shingle::Shingling;
 
-/// Computes the similarities of a collection's rows.
+/// The similarities of a collection's rows, with the sets and rows kept to compute them.
 pub struct RowSimilarity {
     /// How the rows are cut into sets if they are texts.
     shingling: Option<Shingling>,

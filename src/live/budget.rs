@@ -12,7 +12,7 @@ const SAMPLE: usize = 30;
 /// Minimum time spent on a search before the rest is predicted, as a share of the time of recomputing all clusters.
 const FIRST: f64 = 0.05;
 
-/// Compares the time of a search with the time that recomputing all clusters would take. A search that is given up and
+/// The time of a search, compared with the time that recomputing all clusters would take. A search that is given up and
 /// the recomputation together take at most about twice the time of the faster of the two, and little more than that
 /// time if the first rows predict the others.
 pub struct Budget {

@@ -117,8 +117,8 @@ impl<'a> Neighborhood<'a> {
     }
 
     /// Returns the rows that `lookup` finds for the key of `row` and that can be near others: the row itself, or its
-    /// unchanged members. Sets what the last refresh left for each row found, and the outcome of rows that are gone or
-    /// cannot be near others. Gives up the search if a key has different texts.
+    /// unchanged members. Sets the former cluster and canonical row of each row found, and the outcome of rows that are
+    /// gone or cannot be near others. Gives up the search if a key has different texts.
     fn read_known(&self, lookup: &Statement<'_>, row: u32) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
         self.look_up(lookup, row, &mut |tuple| {

@@ -1,7 +1,7 @@
 //! The trigger function `near_dup_track`: adds the keys of changed rows to the queue.
 //!
 //! It writes to the queue directly, not through a statement. So roles that may write the table need no privileges on
-//! the queue, and no code runs with rights other than theirs.
+//! the queue, and no code runs with rights other than the rights of these roles.
 
 use crate::live::tables::altered_hint;
 use crate::live::tracker::{Tables, TrackerTable};
@@ -70,8 +70,8 @@ struct Noting {
 }
 
 impl Noting {
-    /// Looks up the tracker whose trigger fired. Returns None if it has ended because its trigger for updates was
-    /// dropped with a column.
+    /// Looks up the tracker whose trigger fired. Returns None if the tracker has ended because its trigger for updates
+    /// was dropped with a column.
     ///
     /// # Errors
     /// ERROR `e_r_i_e_trigger_protocol_violated` if the trigger's condition does not name a tracker's tables,

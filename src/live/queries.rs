@@ -96,8 +96,8 @@ pub mod neighbors {
     pub const SIMILARITY: usize = 2;
     /// First of the columns cluster, canonical, similarity.
     pub const BEFORE: usize = 3;
-    /// First of the columns that hold the row's place in the order. Then come the cluster and place of its canonical
-    /// row, NULL if it has no canonical row other than itself.
+    /// First of the columns that hold the row's place in the order. Then come the cluster and place of the row's
+    /// canonical row, NULL if the row has no canonical row other than itself.
     pub const PLACE: usize = 6;
 }
 

@@ -15,7 +15,7 @@ use neardup::numbered::NumberedTexts;
 pub struct TrackedRow {
     pub before: Option<Before>,
     pub after: After,
-    /// True if it is in the queue.
+    /// True if the row's key is in the queue.
     pub is_changed: bool,
 }
 
@@ -28,12 +28,12 @@ pub struct Before {
 /// The result of this refresh for a row.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub enum After {
-    /// It was not examined.
+    /// The row was not examined.
     #[default]
     Same,
     Gone,
-    /// It belongs to this canonical row, which may be itself. None if no row can be near it because its value is NULL
-    /// or empty, or a scope column is NULL.
+    /// The row belongs to this canonical row, which may be the row itself. None if no row can be near the row because
+    /// its value is NULL or empty, or a scope column is NULL.
     There(Option<NearCanonical>),
 }
 
@@ -203,7 +203,7 @@ impl TrackedParameters {
     /// Checks `signature`, which may be NULL or empty.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` if its parameters differ from those of earlier signatures.
+    /// ERROR `invalid_parameter_value` if its parameters differ from the parameters of earlier signatures.
     pub fn check(&mut self, signature: Option<pg_sys::Datum>) {
         let Some(datum) = signature else { return };
         // SAFETY: the datum is a signature; its row outlives the borrow.

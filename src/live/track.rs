@@ -170,7 +170,7 @@ fn near_dup_untrack(call: Call) {
         TrackerTable::Queue,
         TrackerTable::State,
     ] {
-        // The triggers depend on these tables, and other users' objects may.
+        // The triggers depend on these tables, and objects of other users may depend on them too.
         connection.execute(&format!("DROP TABLE {} CASCADE", tracker.table(table)));
     }
     connection.close();

@@ -1,4 +1,4 @@
-//! The triggers of a tracker: creates them, and checks whether they note every change.
+//! Creates the triggers of a tracker, and checks whether they note every change.
 
 use crate::live::tracker::{Tables, Tracker};
 use crate::options::cut_texts;

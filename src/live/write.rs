@@ -71,7 +71,7 @@ pub fn clusters(
     added
 }
 
-/// Runs `statement` for batches of `elements`. `arguments` returns its arguments for a batch.
+/// Runs `statement` for batches of `elements`. `arguments` returns the statement's arguments for a batch.
 fn run_in_batches<T, const N: usize>(
     statement: &Statement<'_>,
     mut elements: impl Iterator<Item = T>,

@@ -32,7 +32,7 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Suppresses the warnings while it lives.
+/// A guard that suppresses the warnings while it lives.
 pub struct Quiet;
 
 impl Quiet {

@@ -1,5 +1,5 @@
-//! Calls whose arguments are read by hand, and C functions without `#[pg_extern]`. A scan calls the latter for every
-//! row, and pgrx's wrapper takes as long as comparing two signatures.
+//! Calls whose arguments are read by hand, and C functions without `#[pg_extern]`. A scan calls such C functions for
+//! every row, and pgrx's wrapper takes as long as comparing two signatures.
 
 use crate::pg::arrays::names_in;
 use crate::pg::encoding::{in_utf8, utf8};

@@ -23,7 +23,7 @@ pub fn piece_bytes() -> usize {
 /// wait for a helper take up to work_mem.
 ///
 /// `feed` puts pieces, each with a tag that stays in this thread. `take` gets tags and results in the same order,
-/// whatever the number of helpers. An ERROR in either ends the helpers.
+/// whatever the number of helpers. An ERROR in `feed` or `take` ends the helpers.
 pub fn in_order<P: Send, R: Send, T>(
     work: &Work<'_, P, R>,
     take: &mut dyn FnMut(T, R),

@@ -198,7 +198,7 @@ impl<O: PartialEq, K> Memo<O, K> {
     }
 }
 
-/// Copies a result, or returns None if it takes more than `most_bytes` or if there is not enough memory.
+/// Returns a copy of `result`, or None if it takes more than `most_bytes` or if there is not enough memory.
 pub fn kept_bytes<T: Copy>(result: &[T], most_bytes: usize) -> Option<Vec<T>> {
     let fits = size_of_val(result) <= most_bytes;
     fits.then(|| copied(result).ok()).flatten()

@@ -263,7 +263,7 @@ fn read_runs(spilled: &mut Records, part: usize, parts: usize) -> Vec<u8> {
     stored
 }
 
-/// Divides entries into the parts of [`Partitions`].
+/// The division of entries into the parts of [`Partitions`].
 #[derive(Debug, Clone, Copy)]
 pub struct Divider<const N: usize> {
     parts: usize,

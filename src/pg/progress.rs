@@ -163,8 +163,8 @@ pub fn notice(message: &str) {
     }
 }
 
-/// The activity of this session as others see it: the statement, preceded by a comment. Dropping it shows the statement
-/// alone again.
+/// The activity of this session as other sessions see it: the statement, preceded by a comment. Dropping it shows the
+/// statement alone again.
 struct Activity {
     query_id: u64,
 }

@@ -228,7 +228,7 @@ impl Query {
     }
 }
 
-/// Removes a callback from the stack of error contexts when dropped, even by an ERROR.
+/// A guard that removes a callback from the stack of error contexts when dropped, even by an ERROR.
 struct Popped(*mut pg_sys::ErrorContextCallback);
 
 impl Drop for Popped {

@@ -151,8 +151,8 @@ impl Relation {
     /// Returns the only column of the table's primary key.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` for a primary key of several columns or a deferrable one, and for a
-    /// table without one.
+    /// ERROR `object_not_in_prerequisite_state` for a table without a primary key, and for a primary key that is
+    /// deferrable or has more than one column.
     pub fn only_key_column(&self) -> i16 {
         let key = self.primary_key();
         if let Some((_, columns)) = &key

@@ -165,7 +165,7 @@ impl Drop for Slot {
     }
 }
 
-/// Reads versions of rows by their index entries, as a snapshot sees them.
+/// A reader of versions of rows, given their index entries, as a snapshot sees them.
 pub struct Versions {
     snapshot: pg_sys::Snapshot,
     table: *mut pg_sys::IndexFetchTableData,
@@ -178,7 +178,7 @@ pub type VisitVersion<'v> =
     dyn FnMut(*mut pg_sys::TupleTableSlot, &pg_sys::SnapshotData) -> bool + 'v;
 
 impl Versions {
-    /// Begins to read rows of `table` as `snapshot` sees them.
+    /// Returns a reader of rows of `table` as `snapshot` sees them.
     ///
     /// # Safety
     /// The table is open and the snapshot valid until [`Self::close`], or an ERROR.

@@ -9,7 +9,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::ffi::CStr;
 
-/// Sorts bigints.
+/// A sort of bigints.
 pub struct BigintSort(*mut pg_sys::Tuplesortstate);
 
 impl BigintSort {
@@ -70,7 +70,7 @@ impl Drop for BigintSort {
     }
 }
 
-/// Sorts values of a type, each tagged with a number. Must be ended by [`PairSort::end`], unless an ERROR ends the
+/// A sort of values of a type, each tagged with a number. Must be ended by [`PairSort::end`], unless an ERROR ends the
 /// statement.
 pub struct PairSort {
     state: *mut pg_sys::Tuplesortstate,
@@ -202,7 +202,7 @@ impl ValueOrder {
     }
 }
 
-/// Sorts values, each tagged with a number.
+/// A sort of values, each tagged with a number.
 pub struct ValueSort {
     sort: PairSort,
     order: ValueOrder,

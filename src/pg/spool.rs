@@ -84,7 +84,7 @@ impl Records {
         }
     }
 
-    /// Returns the length of a record in bytes.
+    /// Returns the length of `record` in bytes.
     pub fn length(&self, record: usize) -> usize {
         (self.start(record + 1) - self.start(record)) as usize
     }
@@ -99,12 +99,12 @@ impl Records {
         (record, self.start(record)..self.start(record + 1))
     }
 
-    /// Returns the bytes of a record, in `buffer` if they come from the file.
+    /// Returns the bytes of `record`, in `buffer` if they come from the file.
     pub fn read<'a>(&'a mut self, record: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
         self.read_part(record, 0..self.length(record), buffer)
     }
 
-    /// Returns the range `bytes` of a record, in `buffer` if they come from the file.
+    /// Returns the range `bytes` of `record`, in `buffer` if they come from the file.
     pub fn read_part<'a>(
         &'a mut self,
         record: usize,

@@ -34,7 +34,7 @@ impl Connection {
     }
 
     /// Makes statements that are prepared after this call read the rows of `snapshot` and the transaction's own
-    /// changes. Without it, each run of a statement reads under a new snapshot.
+    /// changes. Otherwise, each run of a statement reads under a new snapshot.
     pub fn read_under(&mut self, snapshot: Snapshot) {
         self.snapshot = Some(snapshot);
     }
