@@ -131,7 +131,7 @@ impl KeptRows {
 
 /// Compares pairs with the help of other threads. `feed` passes pairs of items to its argument, each with the items'
 /// first rows. `read` appends the record of a row. `take` receives the pairs in the same order, each with its
-/// similarity, or None below the threshold.
+/// similarity, or None below the threshold or for bit strings of different lengths.
 pub fn compare_pairs(
     (kind, threshold): (RecordKind, f64),
     read: &mut dyn FnMut(u32, &mut Vec<u8>),

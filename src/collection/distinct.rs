@@ -13,7 +13,7 @@ use neardup::set::jaccard_at_least;
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 
-/// Maximum number of rows returned. Every row read is compared with all of them.
+/// Maximum number of rows returned. Every row read is compared with all returned rows.
 const MOST_RETURNED: i32 = 10_000;
 
 /// Maximum number of rows read. The keys of the repeats of a row are returned as an array.

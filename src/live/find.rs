@@ -16,7 +16,7 @@ const TRACKED: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
         AND d.refobjid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0";
 
 impl Tracker {
-    /// Returns the trackers of `table`, none if it no longer exists.
+    /// Returns the trackers of `table`, or none if the table no longer exists.
     pub fn all_of_table(
         note: pg_sys::Oid,
         connection: &Connection,

@@ -2,8 +2,8 @@
 //!
 //! Memory in proportion to the input is requested in ways that can fail (`neardup::memory`). The remaining allocations
 //! are small. If one of these failed, Rust would abort the process, and every session of the server would end with it.
-//! So they come from the reserve, and the next check for interrupts raises an ERROR. An ERROR is copied before the
-//! frames of this library have freed anything. The ballast, which is released then, makes room for the copy.
+//! So these allocations come from the reserve, and the next check for interrupts raises an ERROR. An ERROR is copied
+//! before the frames of this library have freed anything. The ballast, which is released then, makes room for the copy.
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 use reserve::Allocator;

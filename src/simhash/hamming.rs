@@ -27,7 +27,8 @@ pub fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
 }
 
 /// Returns the keys to store for lookups of bit strings at most `distance` apart: one for every subset of `blocks -
-/// distance` of the `blocks` blocks. If `blocks` is NULL, it is `distance + 1`.
+/// distance` of the `blocks` blocks. If `blocks` is NULL, it is `distance + 1`. Returns NULL if `b` or `distance` is
+/// NULL.
 ///
 /// # Errors
 /// `invalid_parameter_value` unless 0 <= distance < blocks <= 64, and for more than 1024 keys.
@@ -42,7 +43,8 @@ fn hamming_bands(
 }
 
 /// Returns keys that find every bit string at most `distance` away: each such string has one of them among its own
-/// keys, which `hamming_bands(b, index_distance, blocks)` made.
+/// keys, which `hamming_bands(b, index_distance, blocks)` made. Returns NULL if an argument other than `blocks` is
+/// NULL.
 ///
 /// # Errors
 /// The errors of `hamming_bands`, and `invalid_parameter_value` for a distance below 0 or above `index_distance`.

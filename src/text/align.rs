@@ -125,7 +125,8 @@ fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
     NewText(copied(&a[found]).or_raise())
 }
 
-/// Returns the minimum cost of turning `a` into `b`, or NULL if it is above `max`.
+/// Returns the minimum cost of turning `a` into `b`, or NULL if the cost is above `max` or if an argument other than
+/// `max` is NULL.
 ///
 /// # Errors
 /// `invalid_parameter_value` for costs outside 0 to [`align::MAX_COST`] or a negative `max`;
