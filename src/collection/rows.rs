@@ -1,4 +1,4 @@
-//! Rows of a query in pieces, which helper threads outline while the next piece is read.
+//! Pieces of a query's rows. Helper threads outline one piece while the next is read.
 
 use crate::collection::documents::{DocumentKind, set_of_document, set_record};
 use crate::collection::outlines::{Outlining, push_digest};

@@ -11,7 +11,7 @@ use crate::pg::relation::{ColumnType, key_columns};
 use std::cell::Cell;
 use std::ffi::CString;
 
-/// The options of a guard and what follows from them for the tables under one root.
+/// A guard's options, and the kind and bound derived from them for the tables under one root.
 pub struct Rule {
     pub options: GuardOptions,
     pub kind: Kind,

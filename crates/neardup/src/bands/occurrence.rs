@@ -7,8 +7,8 @@
 
 use crate::set::reaches;
 
-/// Number of keys that are looked up after the first b - T + 1, before all others. Most candidates share one key by
-/// chance, and are excluded by any of the last T - 1 keys that they do not have.
+/// Number of keys checked after the first b - T + 1, to prune candidates early. Most candidates share only one of the
+/// first b - T + 1 keys, by chance, so they are excluded as soon as one of the other T - 1 keys is missing.
 const FEW: usize = 4;
 
 /// The minimum number of keys that rows within a bound share among any `of` of the query's keys.

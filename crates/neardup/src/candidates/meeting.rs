@@ -18,7 +18,7 @@ fn mixed(element: i64) -> u64 {
     finish((element as u64).wrapping_mul(GOLDEN))
 }
 
-/// Returns the counter of `element`. `counters` must be a power of two.
+/// Returns the index of the counter for `element`. `counters`, the number of counters, must be a power of two.
 pub fn counter(element: i64, counters: usize) -> usize {
     mixed(element) as usize & (counters - 1)
 }

@@ -9,7 +9,8 @@ const MAX_WORDS: usize = (1 << PLANES) - 1;
 /// Number of words counted side by side, so that the compiler uses vectors.
 const LANES: usize = 8;
 
-/// Adds the weights of the words that set a bit to the sum of that bit. `sums` starts with the lowest bit.
+/// For each bit position, adds to its sum in `sums` the weights of the words in which that bit is set. `sums[0]`
+/// belongs to the lowest bit.
 #[inline(always)]
 pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     for (word, weight) in words.iter().zip(weights) {

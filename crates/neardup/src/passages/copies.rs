@@ -1,4 +1,4 @@
-//! Makes rows from copied windows.
+//! Builds copied passages from copied windows.
 
 use super::cursor::Cursor;
 use super::place::{Place, Texts};
@@ -15,7 +15,7 @@ pub struct CopiedPassage {
     pub words: u64,
 }
 
-/// Makes rows from copied windows that come in the order of their places.
+/// A builder of [`CopiedPassage`]s from copied windows, which must be given in ascending order of place.
 pub struct Copies {
     reader: DocumentReader,
     /// The last window of the last row.
