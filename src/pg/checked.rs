@@ -226,7 +226,11 @@ fn different_type(
     column: &pg_sys::FormData_pg_attribute,
     created: &CreatedColumn,
 ) -> Option<String> {
-    let type_ = ColumnType::of(column.attrelid, column.attnum);
+    let type_ = ColumnType {
+        type_: column.atttypid,
+        modifier: column.atttypmod,
+        collation: column.attcollation,
+    };
     (type_ != created.type_).then(|| {
         let (type_, wanted) = (type_.definition(), created.type_.definition());
         format!("column {} has type {type_}, not {wanted}", created.name)

@@ -105,16 +105,14 @@ fn fmt() -> Command {
 /// Returns the commands that run clippy on the extension and on all other crates, and allow no warnings. Each shares
 /// macros and build scripts with what tests build: the extension with its own build, the others with the unit tests.
 fn clippy(pg: &PgConfig) -> [Command; 2] {
-    let features = format!("{} holds", pg.feature());
+    let features = format!("--features={} holds", pg.feature());
     let extension = [
         "--release",
-        "--package",
-        "pg_neardup",
+        "--package=pg_neardup",
         "--no-default-features",
+        &features,
     ];
-    let others = ["--workspace", "--exclude", "pg_neardup"];
-    let extension = [&extension[..], &["--features", &features]].concat();
-    [&extension[..], &others].map(|selected| {
+    [&extension[..], &["--workspace", "--exclude=pg_neardup"]].map(|selected| {
         let mut command = pg.cargo();
         command.args(["clippy", "--all-targets"]).args(selected);
         command.args(workspace::ignoring_rust_version());
