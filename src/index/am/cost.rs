@@ -142,7 +142,7 @@ pub unsafe extern "C-unwind" fn estimate(
     }
 }
 
-/// Estimates for a lookup by keys, from the conditions on the compared column.
+/// Estimates of what a lookup by keys reads.
 struct Keyed {
     /// The share of a value's lists that a lookup reads. If a match must have a share of the value's elements, this is
     /// the share that it may lack.

@@ -56,7 +56,7 @@ struct Left<'a> {
     conflicts: Option<Conflicts>,
 }
 
-/// A test of which rows conflict with a constraint. It uses separate memory for each row.
+/// A test of rows against a constraint. The memory that it takes for a row is freed before the next row.
 struct Conflicts {
     fetch: Fetch,
     decide: Box<dyn Fn(pg_sys::Datum) -> bool>,

@@ -16,8 +16,8 @@ pub fn estimate(a: &Signature<'_>, b: &Signature<'_>) -> Result<f64> {
 
 /// Returns the [`estimate`] of two stored values.
 ///
-/// # Errors `Corrupt` if `a` or `b` is not a signature; `Incomparable` if the signatures were made with different
-/// parameters.
+/// # Errors
+/// `Corrupt` if `a` or `b` is not a signature; `Incomparable` if the signatures were made with different parameters.
 #[inline]
 pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
     match estimate_alike(a, b) {
@@ -28,7 +28,8 @@ pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
 
 /// Returns the result of [`near_duplicates`] for two stored values, or None if they are incomparable.
 ///
-/// # Errors `Corrupt` if `a` or `b` is not a signature.
+/// # Errors
+/// `Corrupt` if `a` or `b` is not a signature.
 #[inline]
 pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<Option<bool>> {
     Ok(match estimate_alike(a, b) {

@@ -84,8 +84,9 @@ pub struct Directory<'a> {
 impl<'a> Directory<'a> {
     /// Reads the directory in `payload`.
     ///
-    /// # Errors `Damaged` if the header is impossible, or the payload is shorter than its entries. The order of entries
-    /// is not checked.
+    /// # Errors
+    /// `Damaged` if the header is impossible, or the payload is shorter than its entries. The order of entries is not
+    /// checked.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("directory page shorter than its entries");
         let (&[low, high, level, zero], rest) = payload.split_first_chunk().ok_or(SHORT)?;

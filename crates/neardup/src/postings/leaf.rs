@@ -183,7 +183,8 @@ pub struct Leaf<'a> {
 impl<'a> Leaf<'a> {
     /// Reads the head of the leaf in `payload`.
     ///
-    /// # Errors `Damaged` if the payload has no postings or is too short for them.
+    /// # Errors
+    /// `Damaged` if the payload has no postings or is too short for them.
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("leaf page shorter than its postings");

@@ -31,7 +31,8 @@ pub fn fits_empty(capacity: usize, keys: usize) -> bool {
 
 /// Appends a row with `keys`. Returns the number of bytes used afterwards, or `None` if the page is full.
 ///
-/// # Errors The errors of [`Log::parse`].
+/// # Errors
+/// The errors of [`Log::parse`].
 pub fn append(payload: &mut [u8], keys: &[u32]) -> Result<Option<usize>, Damaged> {
     let log = Log::parse(payload)?;
     let (rows, used) = (log.rows, HEADER + log.bytes.len());
@@ -61,8 +62,9 @@ pub struct Log<'a> {
 impl<'a> Log<'a> {
     /// Reads the header of a log page.
     ///
-    /// # Errors `Damaged` if the payload is shorter than the bytes used, or these are too few for the number of rows.
-    /// The rows are checked by [`Self::iter`].
+    /// # Errors
+    /// `Damaged` if the payload is shorter than the bytes used, or these are too few for the number of rows. The rows
+    /// are checked by [`Self::iter`].
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         let parsed = || {
             let &[r0, r1, u0, u1, ..] = payload else {

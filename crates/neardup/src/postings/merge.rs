@@ -51,8 +51,9 @@ impl Merge {
     ///
     /// Takes about 10 ns per posting, and reads as many leaves as it writes unless rows are dropped.
     ///
-    /// # Errors The errors of `pages`; `Damaged` if the inputs are damaged, or their postings are out of order or out
-    /// of range; `OutOfMemory`.
+    /// # Errors
+    /// The errors of `pages`; `Damaged` if the inputs are damaged, or their postings are out of order or out of range;
+    /// `OutOfMemory`.
     pub fn fill<P: Pages>(
         &mut self,
         pages: &mut P,

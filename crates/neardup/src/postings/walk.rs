@@ -264,7 +264,8 @@ const END: KeyAndRow = (u32::MAX, u64::MAX);
 /// Calls `take` with every posting of `groups` at or after `from`, in ascending order, until it returns false. Returns
 /// the posting that was not taken, or `None` at the end. A later sweep can continue there, even after merges.
 ///
-/// # Errors The errors of `pages`; `Damaged` if pages or postings are damaged or out of order; `OutOfMemory`.
+/// # Errors
+/// The errors of `pages`; `Damaged` if pages or postings are damaged or out of order; `OutOfMemory`.
 pub fn sweep<P: Pages>(
     pages: &mut P,
     groups: &[SegmentGroup],

@@ -13,8 +13,8 @@ use std::ops::Range;
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the result.
 ///
-/// # Errors `OutOfMemory`; `TooLarge` if the shingles take more than `max_bytes`, including 4 bytes for the length of
-/// each.
+/// # Errors
+/// `OutOfMemory`; `TooLarge` if the shingles take more than `max_bytes`, including 4 bytes for the length of each.
 pub fn shingles(
     doc: &[u8],
     shingling: &Shingling,

@@ -86,7 +86,8 @@ impl Sums {
 
     /// Reads the result of [`Sums::to_bytes`].
     ///
-    /// # Errors `Corrupt` if no sums have the length of `bytes`.
+    /// # Errors
+    /// `Corrupt` if no sums have the length of `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (numbers, rest) = bytes.as_chunks();
         let sums = numbers.len().checked_sub(SCALARS);

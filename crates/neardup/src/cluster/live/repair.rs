@@ -134,8 +134,8 @@ impl<C: ClusteredRows> Repair<'_, C> {
         Ok(is_known.then_some(Placed { row, canonical }))
     }
 
-    /// Returns the row of `canonicals` most similar to `row`, among those before `row` that are still canonical, or
-    /// None if there is none.
+    /// Returns the row of `canonicals` most similar to `row` that precedes `row` and is still canonical, or None if no
+    /// such row exists.
     fn nearest(&self, row: u32, canonicals: Vec<NearCanonical>) -> Option<NearCanonical> {
         let earlier = canonicals.into_iter().filter(|near| {
             !self.demoted.contains(&near.canonical)
