@@ -1,7 +1,7 @@
 //! Benchmarks: our features and their cost, compared with other software in one run; and charts.
 
 mod context;
-pub mod figures;
+mod figures;
 mod measure;
 mod peers;
 mod report;
@@ -28,7 +28,8 @@ use subjects::{Measure, SUBJECTS, Subject};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Subjects to measure; `generate` only writes generated documents into a directory
+    /// Subjects to measure; `generate` only writes generated documents into a directory, and `figures` only draws the
+    /// documentation's curves
     #[arg(value_enum, default_value = "all")]
     subject: Subject,
     /// Measure with the text files of this directory
@@ -53,6 +54,9 @@ pub struct Options {
 
 /// Measures the subjects that the user named, prints the results, and writes them.
 pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
+    if options.subject == Subject::Figures {
+        return figures::draw_all();
+    }
     let words = Texts::vocabulary(options.docs.as_deref())?;
     let documents = options.documents.unwrap_or(match options.quick {
         true => 100_000,

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use testbed::pg_config::PostgresChoice;
+use testbed::shell;
 
-use crate::test;
+use crate::{bench, test};
 
 /// Draws the curves, and accepts the current output of the examples and the reference generated from the catalog.
 pub fn run(choice: &PostgresChoice) -> Result<ExitCode> {
-    bench::figures::draw_all()?;
+    shell::run(bench::program().arg("figures"))?;
     test::run(choice, &test::Options::bless("docs"))
 }

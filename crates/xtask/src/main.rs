@@ -1,5 +1,6 @@
 //! `cargo xtask`: all tasks for a checkout, on a private PostgreSQL server.
 
+mod bench;
 mod clean;
 mod demo;
 mod docs;
@@ -32,6 +33,7 @@ enum Task {
     /// Run the tests, or some of them
     Test(test::Options),
     /// Run the benchmarks, compare with the peers, and write benches/RESULTS.md
+    #[command(disable_help_flag = true)]
     Bench(bench::Options),
     /// Explore with psql on the private server
     Psql(psql::Options),

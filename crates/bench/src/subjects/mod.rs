@@ -56,6 +56,7 @@ pub enum Subject {
     Cold,
     Spark,
     Generate,
+    Figures,
 }
 
 /// Measures a subject.

@@ -46,8 +46,9 @@ const THRESHOLDS: [f64; 7] = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5];
 const LOOKUPS: u32 = 30;
 const BUDGET: f64 = 40.0;
 
-/// The rows of a table at its four sizes: fractions of the scale's documents.
+/// The rows of a table at its four sizes: fractions of the scale's documents, and the least number of them.
 const PARTS: [u64; 4] = [80, 40, 20, 10];
+const LEAST: u64 = 100;
 
 /// The number of words of the documents that are inserted, the number of words of all of them for each of the scale's
 /// documents, and the number of concurrent sessions.
@@ -75,16 +76,19 @@ fn templates(bench: &Bench<'_>, session: &Session) -> Result<Table> {
          median, ms | 99 %, ms";
     let mut table = Table::new("templates", about, columns);
     let budget = BUDGET * bench.scale.rounds as f64;
-    let sizes = PARTS.map(|part| (bench.scale.documents / part).max(100));
+    let mut sizes = PARTS
+        .map(|part| (bench.scale.documents / part).max(LEAST))
+        .to_vec();
+    sizes.dedup();
+    let largest = sizes.iter().max().context("no sizes")?;
     let progress = bar((TABLES.len() * sizes.len()) as u64, "templates")?;
     for (documents, own, common) in TABLES {
         session.execute(&format!(
             "DROP TABLE IF EXISTS made;
              CREATE TABLE made AS SELECT id, concat_ws(' ', words({own}, 'own' || id), words({common}, 'template')) AS body
-             FROM generate_series(1, {}) id",
-            sizes[3]
+             FROM generate_series(1, {largest}) id"
         ))?;
-        for rows in sizes {
+        for &rows in &sizes {
             session.execute(&format!(
                 "DROP TABLE IF EXISTS docs, queries;
                  CREATE TABLE docs AS SELECT * FROM made WHERE id <= {rows};
