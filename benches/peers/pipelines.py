@@ -7,6 +7,7 @@ user writes.
 """
 
 import csv
+import functools
 import glob
 import json
 import os
@@ -24,8 +25,8 @@ TEXT_DEDUP = """\
 """
 
 
-def datatrove_command(documents, into, processes):
-    script = os.path.join(os.path.dirname(__file__), "datatrove_pipeline.py")
+def script_command(name, documents, into, processes):
+    script = os.path.join(os.path.dirname(__file__), f"{name}_pipeline.py")
     with open(script) as lines:
         written = sum(bool(line.strip()) for line in lines)
     return [sys.executable, script, documents, into, processes], written
@@ -46,6 +47,11 @@ def datatrove_clusters(into):
                     yield document["id"], cluster
 
 
+def rensa_clusters(into):
+    with open(f"{into}/clusters.json") as file:
+        return json.load(file)
+
+
 def text_dedup_clusters(into):
     with open(f"{into}/kept/uf.pkl", "rb") as file:
         union = pickle.load(file)
@@ -54,7 +60,8 @@ def text_dedup_clusters(into):
 
 
 PEERS = {
-    "datatrove": (datatrove_command, datatrove_clusters),
+    "datatrove": (functools.partial(script_command, "datatrove"), datatrove_clusters),
+    "rensa": (functools.partial(script_command, "rensa"), rensa_clusters),
     "text-dedup": (text_dedup_command, text_dedup_clusters),
 }
 

@@ -11,9 +11,9 @@ use testbed::shell;
 use super::{dir, environment, sources};
 
 /// The names by which the pipelines are run.
-pub const PIPELINES: [&str; 2] = ["datatrove", "text-dedup"];
+pub const PIPELINES: [&str; 3] = ["datatrove", "text-dedup", "rensa"];
 
-/// The number of processes that each may use.
+/// The number of processes that each may use; rensa has one.
 pub const PROCESSES: usize = 2;
 
 /// A run of a pipeline: its cost, and the clusters of the documents by id.

@@ -40,10 +40,10 @@ CREATE TABLE kept AS
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = format!(
         "From documents (a table, files of JSON) to one document of each cluster at 0.8, shingles of three words, \
-         {PROCESSES} processes each. Precision and recall: of the pairs of documents in one cluster, against the \
+         {PROCESSES} processes each (rensa: one). Precision and recall: of the pairs of documents in one cluster, against the \
          connected components of all pairs whose Jaccard similarity is at least 0.8. datatrove with its own bands, \
          14 of 8 rows, the bands in plain SQL alike, text-dedup with those that it computes for 0.8; none of them compares what \
-         its bands propose. {SLOWEST}, the slowest, gets {DOCUMENTS} documents at most. \
+         its bands propose. rensa compares signatures that share one of 16 bands of 8 rows. {SLOWEST}, the slowest, gets {DOCUMENTS} documents at most. \
          Memory: private memory of the backend; resident memory of the largest process of the others. Disk: what they leave \
          there, and temporary files of the server. Lines: those that a user writes."
     );
