@@ -9,7 +9,7 @@ use crate::pg::catalog::type_named;
 use crate::pg::prelude::*;
 use neardup::minhash::estimate_stored;
 use neardup::parts::Parts;
-use neardup::set::jaccard_at_least;
+use neardup::set::{jaccard_at_least, sort};
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 
@@ -120,7 +120,7 @@ impl Returned {
 }
 
 fn put(mut returned: Returned, keys: &Keys, is_exhausted: bool, call: &Call) {
-    returned.repeats.sort_unstable();
+    sort(&mut returned.repeats, &mut check_interrupts);
     let mut repeats = &returned.repeats[..];
     let mut rows = call.rows();
     for (number, row) in (0..).zip(returned.rows) {

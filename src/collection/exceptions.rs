@@ -57,7 +57,7 @@ impl Exceptions {
         let (keys, places) = sort.places(count);
         let (ends, _) = places.as_chunks();
         let mut pairs = collected(ends.iter().map(|&[a, b]| [a.min(b), a.max(b)])).or_raise();
-        pairs.sort_unstable();
+        neardup::set::sort(&mut pairs, &mut check_interrupts);
         Self {
             keys,
             order: ValueOrder::of(key_type),

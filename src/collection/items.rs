@@ -136,13 +136,13 @@ fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
     entries.work_on(STAGE, &work, &mut |rows: Vec<u32>| {
         alike.try_extend_from_slice(&rows).or_raise();
     });
-    alike.sort_unstable();
+    sort(&mut alike, &mut check_interrupts);
     let mut digests = Vec::new();
     for row in over(STAGE, alike.into_iter()) {
         let digest = read_digest(outlines, row, &mut buffer);
         digests.try_push((digest, row)).or_raise();
     }
-    digests.sort_unstable();
+    sort(&mut digests, &mut check_interrupts);
     digests
 }
 
@@ -167,5 +167,5 @@ fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection) {
             digests[place].0 = (low ^ signature.0, high ^ signature.1);
         },
     );
-    digests.sort_unstable();
+    sort(digests, &mut check_interrupts);
 }

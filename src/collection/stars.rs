@@ -26,7 +26,8 @@ fn star_clusters(call: Call) {
     let (of_rows, of_ends) = places.split_at(rows);
     let row_of = rows_by_place(of_rows, keys.len());
     let mut pairs = Vec::new();
-    for (ends, similarity) in of_ends.as_chunks::<2>().0.iter().zip(similarities) {
+    let ends = of_ends.as_chunks::<2>().0.iter();
+    for (ends, similarity) in over("listing pairs", ends.zip(similarities)) {
         let [a, b] = ends.map(|place| row_of[place as usize]);
         if a != b && a != NONE && b != NONE {
             let (earlier, later) = (a.min(b), a.max(b));
@@ -38,8 +39,7 @@ fn star_clusters(call: Call) {
             pairs.try_push(pair).or_raise();
         }
     }
-    check_interrupts();
-    let stars = stars_of_pairs(rows as u32, &mut pairs).or_raise();
+    let stars = stars_of_pairs(rows as u32, &mut pairs, &mut check_interrupts).or_raise();
     let mut result = call.rows();
     for (row, (canonical, similarity)) in over("listing rows", stars.into_iter().enumerate()) {
         // SAFETY: no other key is read before these two are put.

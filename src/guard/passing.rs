@@ -18,20 +18,21 @@
 //! **No copy is admitted.** Suppose that transactions A and B commit similar rows a and b, each by a statement that was
 //! checked, and that A's statement went through the gate first. Then a was in its table and its index when B closed the
 //! gate, and its table was among those that B looks at: B lists partitions again with the gate closed, and starts over
-//! if they have changed. B has looked at every row number that was drawn before that: the first look covers all
-//! numbers, each later one the numbers drawn since the look before it began, and the last one is made with the gate
-//! closed. A later look searches the new numbers for each of B's rows, or searches for B's rows near each new one,
-//! whichever are fewer; both find the same pairs, since B's rows were all there before its first look. A row of B's
-//! near a new one is compared with all others again; if it was found with the gate closed, B starts over. So B has
-//! found a. If A was in progress then and had passed, B waited. If A had not passed, B checked again, with the gate
-//! closed, whether the transactions to which it had left the check have passed or ended in the meantime, and started
-//! over if one had: with a look at everything for the rows that had met such a transaction, and from where it had
-//! stopped for the others, since only rows with later numbers can change their answers. B checks the lock first, and
-//! after that whether the transaction is in progress. A transaction releases its locks after it has ceased to be in
-//! progress, so one that is in progress now and did not hold the lock before had not passed. In the opposite order, one
-//! that commits in between would look as if it had not passed. A transaction that has passed with one row, guard or
-//! statement counts as having passed with the following ones: transactions that find their rows wait, and waiting is
-//! always safe. A subtransaction that is rolled back releases its locks together with its rows.
+//! if they have changed, or fails if a table of its own rows is no longer among them. B has looked at every row number
+//! that was drawn before that: the first look covers all numbers, each later one the numbers drawn since the look
+//! before it began, and the last one is made with the gate closed. A later look searches the new numbers for each of
+//! B's rows, or searches for B's rows near each new one, whichever are fewer; both find the same pairs, since B's rows
+//! were all there before its first look. A row of B's near a new one is compared with all others again; if it was found
+//! with the gate closed, B starts over. So B has found a. If A was in progress then and had passed, B waited. If A had
+//! not passed, B checked again, with the gate closed, whether the transactions to which it had left the check have
+//! passed or ended in the meantime, and started over if one had: with a look at everything for the rows that had met
+//! such a transaction, and from where it had stopped for the others, since only rows with later numbers can change
+//! their answers. B checks the lock first, and after that whether the transaction is in progress. A transaction
+//! releases its locks after it has ceased to be in progress, so one that is in progress now and did not hold the lock
+//! before had not passed. In the opposite order, one that commits in between would look as if it had not passed. A
+//! transaction that has passed with one row, guard or statement counts as having passed with the following ones:
+//! transactions that find their rows wait, and waiting is always safe. A subtransaction that is rolled back releases
+//! its locks together with its rows.
 //!
 //! Row numbers are reliable because the locks on all tables and indexes that are searched are kept: no TRUNCATE or
 //! REINDEX restarts the numbering between the first look and the last. An UPDATE that makes no index entry draws no
@@ -255,21 +256,31 @@ impl<'p> Passing<'p> {
     /// comparison with all others.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if a table has no usable index.
+    /// ERROR `object_not_in_prerequisite_state` if a table has no usable index, or if a row's own table is no longer
+    /// under the root.
     fn open_tables(&mut self, attempt: &mut Attempt) {
-        // SAFETY: a transaction is running.
-        let lock = |table, mode| unsafe { pg_sys::LockRelationOid(table, mode as i32) };
         let notes = self.rule.options.notes;
         if let Some(notes) = notes.filter(|_| self.exceptions.is_some()) {
             // A transaction that inserts an exception waits for this lock, and then removes the notes.
-            lock(notes.table, pg_sys::RowExclusiveLock);
+            let Source { table, columns, .. } = &self.sources[0];
+            PairTable::notes(notes.table, table, columns, pg_sys::RowExclusiveLock);
         }
         (self.tables, self.partitioned) =
             self.rule.tables(self.root, self.reach, "near_dup_guard", 0);
+        for rows in self.order.chunk_by(|a, b| a.0.0 == b.0.0) {
+            let own = self.places[rows[0].1].table;
+            if !self.tables.iter().any(|table| table.oid() == own) {
+                let own = names::relation(own);
+                not_ready(
+                    &format!("partition {own} was detached before its rows were checked"),
+                    "Try again.",
+                );
+            }
+        }
         if notes.is_some() {
             for table in &self.tables {
-                // Required to lock its rows.
-                lock(table.oid(), pg_sys::RowShareLock);
+                // SAFETY: a transaction is running. The lock is required to lock rows.
+                unsafe { pg_sys::LockRelationOid(table.oid(), pg_sys::RowShareLock as i32) };
             }
         }
         self.begin_round();

@@ -4,8 +4,8 @@
 //! statement in progress, if that began in the same subtransaction, so that no row waits longer than its statement or
 //! its subtransaction lasts. Until then the table cannot be rewritten, because the statement has it open. If no hook
 //! sees the end, each row passes in its own trigger. These are the rows of the COPY that loads the library, rows that
-//! logical replication applies, and rows of a deferred trigger, which fires at the end of the transaction or in SET
-//! CONSTRAINTS.
+//! logical replication applies, and rows of a deferrable trigger, which may fire at the end of the transaction or in
+//! SET CONSTRAINTS, within a statement that does not have the table open.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{PassState, announce, pass_one_by_one};
@@ -247,13 +247,14 @@ unsafe fn fire(fcinfo: pg_sys::FunctionCallInfo) -> (pg_sys::Datum, bool) {
         }
         _ => protocol_violation("near_dup_guard was not fired after each row"),
     };
-    let has_to_pass = await_end(Place {
+    let place = Place {
         root,
         table: (*table).rd_id,
         trigger: trigger.tgoid,
         new,
         old,
-    });
+    };
+    let has_to_pass = await_end(place, trigger.tgdeferrable);
     (pg_sys::Datum::null(), has_to_pass)
 }
 
@@ -270,13 +271,14 @@ fn fires(trigger: &pg_sys::Trigger) -> bool {
     }
 }
 
-/// Adds `place` to the frame of its statement, or to a new frame if there is none. Returns whether the frame is new.
-fn await_end(place: Place) -> bool {
+/// Adds `place` to the frame of its statement, or to a new frame if there is none or the trigger `is_deferrable`.
+/// Returns whether the frame is new.
+fn await_end(place: Place, is_deferrable: bool) -> bool {
     // SAFETY: reads a variable of the backend.
     let now = unsafe { pg_sys::GetCurrentSubTransactionId() };
     let is_alone = FRAMES.with_borrow(|frames| {
         let innermost = frames.last();
-        innermost.is_none_or(|frame| frame.subtransaction != now)
+        is_deferrable || innermost.is_none_or(|frame| frame.subtransaction != now)
     });
     if is_alone {
         begin();

@@ -18,6 +18,7 @@ use crate::pg::statement::server_text;
 use neardup::quoted;
 use pgrx::prelude::*;
 use std::ffi::CStr;
+use std::iter::once;
 
 /// Implements `near_dup_protect(relation, column_name, threshold, scope, trigger_name, within, by, k, unit, fold,
 /// action, notes, most, key, condition, exceptions)`, which creates the triggers `near_dup_guard` on a table or on all
@@ -145,30 +146,41 @@ unsafe fn create_triggers(
     let literals: Vec<_> = arguments.iter().map(|text| names::literal(text)).collect();
     let arguments = &*literals.join(", ");
     let table = names::relation(relation);
-    if pg_sys::get_trigger_oid(relation, server_text(&main).as_ptr(), true) != pg_sys::InvalidOid {
-        raise(
-            PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
-            &format!(
-                "table {table} already has a trigger named {}",
-                quoted(&main)
-            ),
-            "Drop the guard with near_dup_unprotect first, or choose another trigger_name.",
-        );
-    }
+    let before = names::derived(&main, "before");
+    // It is still there if only the main trigger was dropped.
+    let announces = |own: &GuardTrigger| own.name == before && !own.is_main && own.named.is_empty();
+    let guard = function_beside(call.function(), c"near_dup_guard", &[]);
+    let has_before = guard_triggers(relation, guard).iter().any(announces);
+    let is_taken = |table: pg_sys::Oid, name: &str| {
+        let found = pg_sys::get_trigger_oid(table, server_text(name).as_ptr(), true);
+        found != pg_sys::InvalidOid
+    };
     let function = names::qualified(call.schema(), "near_dup_guard");
     let connection = Connection::open();
-    let create = |create: &str, name: &str, event: &str, arguments: &str| {
+    let create = |on: pg_sys::Oid, name: &str, event: &str, arguments: &str| {
+        let replaces = has_before && name == before;
+        if !replaces && is_taken(on, name) {
+            let (table, name) = (names::relation(on), quoted(name));
+            raise(
+                PgSqlErrorCode::ERRCODE_DUPLICATE_OBJECT,
+                &format!("table {table} already has a trigger named {name}"),
+                "Drop the guard with near_dup_unprotect first, or choose another trigger_name.",
+            );
+        }
+        let create = match replaces {
+            true => "CREATE OR REPLACE",
+            false => "CREATE",
+        };
         let name = names::identifier(name);
         connection.execute(&format!(
             "{create} TRIGGER {name} {event} EXECUTE FUNCTION {function}({arguments})"
         ));
     };
     let help = |suffix: &str, event: &str, arguments: &str| {
-        let name = names::derived(&main, suffix);
-        create("CREATE OR REPLACE", &name, event, arguments);
+        create(relation, &names::derived(&main, suffix), event, arguments);
     };
     let each_row = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN ({when})");
-    create("CREATE", &main, &each_row, arguments);
+    create(relation, &main, &each_row, arguments);
     if let Some(notes) = notes {
         let when = condition::naming(&[notes]);
         let each_row = format!("AFTER DELETE ON {table} FOR EACH ROW WHEN ({when})");
@@ -181,7 +193,12 @@ unsafe fn create_triggers(
                 condition::naming(&[notes, relation]),
             );
             let each_row = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN ({when})");
-            help("exceptions", &each_row, "'exceptions'");
+            // Guards of other tables may share the exceptions.
+            let numbers = once(String::new()).chain((2..).map(|number: u32| number.to_string()));
+            let mut all = numbers.map(|n| names::derived(&main, &format!("exceptions{n}")));
+            let free = all.find(|name| !is_taken(exceptions, name));
+            let name = free.expect("a table has fewer triggers");
+            create(exceptions, &name, &each_row, "'exceptions'");
         }
     }
     help(

@@ -104,20 +104,22 @@ pub fn parsed_condition(
     table: pg_sys::Oid,
     condition: &str,
 ) -> *mut pg_sys::Node {
-    let table = names::relation(table);
+    let name = names::relation(table);
     // The line break ends a comment in the condition.
-    let sql = format!("SELECT FROM ONLY {table} WHERE ({condition}\n)");
-    parsed(&connection.prepare(&sql, &[]), "condition", VALID).0
+    let sql = format!("SELECT FROM ONLY {name} WHERE ({condition}\n)");
+    parsed(&connection.prepare(&sql, &[]), table, "condition", VALID).0
 }
 
-/// Returns the only expression of `statement`: its WHERE condition, or its ORDER BY item with the sort clause.
+/// Returns the only expression of `statement`, which reads `table`: its WHERE condition, or its ORDER BY item with the
+/// sort clause.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` if the value of `parameter` made it any other statement, or if the expression reads
-/// no columns, or system columns; `invalid_object_definition` if it is not immutable; the errors of PostgreSQL's
-/// parser.
+/// no columns, or system columns; `invalid_object_definition` if it is not immutable; the errors of
+/// [`names::check_stored`] and of PostgreSQL's parser.
 pub fn parsed<'q>(
     statement: &Statement<'q>,
+    table: pg_sys::Oid,
     parameter: &str,
     valid: &str,
 ) -> (*mut pg_sys::Node, Option<&'q pg_sys::SortGroupClause>) {
@@ -145,14 +147,15 @@ pub fn parsed<'q>(
                 valid,
             );
         }
-        if nodes::columns(expression.0)
-            .first()
-            .is_none_or(|&first| first <= 0)
-        {
+        let columns = nodes::columns(expression.0);
+        if columns.first().is_none_or(|&first| first <= 0) {
             invalid(
                 &format!("{parameter} must name the columns that it reads, and no system columns"),
                 valid,
             );
+        }
+        for column in columns {
+            names::check_stored(table, column);
         }
         expression
     }

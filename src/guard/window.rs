@@ -8,7 +8,8 @@ use std::ffi::CStr;
 /// 24 hours, in microseconds.
 pub const DAY: i64 = 86_400 * 1_000_000;
 
-/// A window of time. Near rows differ by at most `most` microseconds in column `number`.
+/// A window of time. Near rows differ by at most `most` in column `number`. Dates are counted in days, because years
+/// beyond 294276 have no microseconds; other times are counted in microseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     pub number: i16,
@@ -17,7 +18,7 @@ pub struct Window {
     most: i64,
 }
 
-/// A time span in microseconds. Both ends are included.
+/// A time span, counted as its [`Window`] does. Both ends are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub first: i64,
@@ -50,7 +51,7 @@ impl Span {
 }
 
 impl Window {
-    /// Returns the window of `most` microseconds in column `number` of `table`.
+    /// Returns the window of `most` microseconds, in whole days for dates, in column `number` of `table`.
     ///
     /// # Errors
     /// ERROR `datatype_mismatch` unless the column is of type date, timestamp or timestamptz.
@@ -65,6 +66,7 @@ impl Window {
                 "within= names a column of type date, timestamp or timestamptz.",
             );
         }
+        let most = if base == DATEOID { most / DAY } else { most };
         Self { number, base, most }
     }
 
@@ -129,13 +131,13 @@ impl Window {
         decides
     }
 
-    /// Returns `value`, a value of the column, in microseconds. Infinite values become the limits of the type.
+    /// Returns `value`, a value of the column, in days or microseconds. Infinite values become the limits of the type.
     fn moment(&self, value: pg_sys::Datum) -> i64 {
         match (self.base == pg_sys::DATEOID, value.value() as i32) {
             (false, _) => value.value() as i64,
             (true, i32::MIN) => i64::MIN,
             (true, i32::MAX) => i64::MAX,
-            (true, day) => i64::from(day) * DAY,
+            (true, day) => day.into(),
         }
     }
 }

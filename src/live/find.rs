@@ -78,14 +78,16 @@ impl Tracker {
                 "The view near_dup_tracked lists the tables that are; all tables of a tracker must have the owner of the tracked table.",
             );
         };
-        if let Some(other) = trackers
-            .iter()
-            .find(|other| other.relation != tracker.relation)
-        {
-            let [first, other] = [other, &tracker].map(|tracker| names::relation(tracker.relation));
+        if let Some(other) = trackers.first() {
+            let [first, second] =
+                [other, &tracker].map(|tracker| names::relation(tracker.relation));
+            let found = match first == second {
+                true => format!("{first} has the triggers of {name} twice"),
+                false => format!("{first} and {second} both have the triggers of {name}"),
+            };
             not_ready(
-                &format!("{first} and {other} both have the triggers of {name}"),
-                "Drop the triggers of the table that is not tracked.",
+                &found,
+                "Drop the triggers that near_dup_track did not create.",
             );
         }
         check_owner(tracker.relation);

@@ -101,7 +101,7 @@ impl Order {
         let term = keep.map(|keep| {
             let statement =
                 connection.prepare(&format!("SELECT FROM {name} ORDER BY {keep}\n"), &[]);
-            let (node, clause) = parsed(&statement, "keep", VALID_KEEP);
+            let (node, clause) = parsed(&statement, table, "keep", VALID_KEEP);
             let clause = clause.expect("the statement has an order");
             // SAFETY: the expression is only over the table.
             let expression = unsafe { Expression::new(node, table) };

@@ -22,7 +22,8 @@ use std::time::Instant;
 /// # Errors
 /// `object_not_in_prerequisite_state` for a table that no tracker keeps, or whose tracker was altered,
 /// `read_only_sql_transaction`, `insufficient_privilege` unless the caller owns the tracked table,
-/// `feature_not_supported` if that table has row-level security, `unique_violation` if two rows have the same key,
+/// `wrong_object_type` if other tables inherit from that table, `feature_not_supported` if it has row-level security,
+/// `unique_violation` if two rows have the same key,
 /// `not_null_violation` if a key is NULL, `invalid_parameter_value` if signatures have different parameters.
 #[pg_extern(sql = false)]
 fn near_dup_refresh(call: Call) {
@@ -49,9 +50,18 @@ fn near_dup_refresh(call: Call) {
 /// Assumes the rights of the owner of `relation`, with the settings of a refresh.
 ///
 /// # Errors
-/// ERROR `feature_not_supported` if the table has row-level security.
+/// ERROR `wrong_object_type` if other tables inherit from the table, `feature_not_supported` if it has row-level
+/// security.
 pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     let table = Relation::open_table(relation);
+    if table.kind() == pg_sys::RELKIND_RELATION && table.has_children() {
+        let table = names::relation(relation);
+        raise(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            &format!("near_dup_track cannot track table with children {table}"),
+            "Tables and partitioned tables can be tracked; changes of other tables that inherit from them are not noted.",
+        );
+    }
     // SAFETY: the table is open.
     if unsafe { (*(*table.as_ptr()).rd_rel).relrowsecurity } {
         unsupported(
@@ -164,6 +174,7 @@ impl<'a> Refresh<'a> {
     /// Numbers the clusters of the rows in `order`, and writes the clusters and, if `is_logged`, their log. Returns the
     /// counts that the refresh reports.
     fn write(&mut self, rows: &TrackedRows, order: &[u32], is_logged: bool) -> Changes {
+        self.empty_queue();
         let mut changes = [order.len() as i64, 0, 0, 0, 0, 0, 0];
         let mut events = Vec::new();
         let moves = order.iter().map(|&row| rows.change(row));
@@ -180,11 +191,15 @@ impl<'a> Refresh<'a> {
         changes
     }
 
-    /// Deletes the queue entries that the snapshot shows, and writes the state of a refresh that examined `looked_at`
-    /// rows.
-    pub fn end(&self, looked_at: i64) {
+    /// Deletes the queue entries that the snapshot shows. Called before the clusters are written: a trigger on them may
+    /// change rows, whose keys stay in the queue for the next refresh.
+    fn empty_queue(&self) {
         let delete = format!("DELETE FROM {}", self.tracker.table(TrackerTable::Queue));
         self.connection.prepare_kept(&delete, &[]).execute(&[]);
+    }
+
+    /// Writes the state of a refresh that examined `looked_at` rows.
+    pub fn end(&self, looked_at: i64) {
         self.state
             .write(self.connection, self.tracker, self.started, looked_at);
     }

@@ -150,7 +150,8 @@ fn open_each(
     let tables = tracker.tables.own.into_iter().zip(descriptions(tracker));
     tables.rev().map(|(table, (name, columns))| {
         let created = created(tracked, &columns, key_of(name));
-        CheckedTable::open(table, &created, pg_sys::AccessShareLock)
+        let opened = CheckedTable::open(table, &created, pg_sys::AccessShareLock);
+        opened.and_then(CheckedTable::without_foreign_keys)
     })
 }
 

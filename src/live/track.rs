@@ -29,8 +29,9 @@ use pgrx::prelude::*;
 #[pg_extern(sql = false)]
 fn near_dup_track(call: Call) -> pg_sys::Oid {
     let relation = call.oid(0, "relation");
-    check_owner(relation);
     check_table(relation);
+    // The table is locked now, so its owner stays.
+    check_owner(relation);
     let mut connection = Connection::open();
     let table = names::relation(relation);
     connection.execute(&format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"));
@@ -123,8 +124,8 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
 /// Checks that `relation` can be tracked.
 ///
 /// # Errors
-/// ERROR `wrong_object_type` unless the relation is a table without inheritance children, or a partitioned table at the
-/// root; `feature_not_supported` for temporary tables.
+/// ERROR `wrong_object_type` unless the relation is a table that is not a partition; `feature_not_supported` for
+/// temporary tables.
 fn check_table(relation: pg_sys::Oid) {
     let table = Relation::open_table(relation);
     // SAFETY: the table is open.
@@ -132,13 +133,11 @@ fn check_table(relation: pg_sys::Oid) {
     let is_partitioned = table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE;
     let is_table = is_partitioned || table.kind() == pg_sys::RELKIND_RELATION;
     let is_temporary = table.persistence() == pg_sys::RELPERSISTENCE_TEMP;
-    let has_children = form.relhassubclass && !is_partitioned;
     let wrong = PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE;
     let unsupported = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
     let obstacles = [
         (!is_table, wrong, "relation"),
         (form.relispartition, wrong, "partition"),
-        (has_children, wrong, "table with children"),
         (is_temporary, unsupported, "temporary table"),
     ];
     let Some((_, code, what)) = obstacles.into_iter().find(|(is_so, ..)| *is_so) else {

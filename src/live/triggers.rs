@@ -3,7 +3,9 @@
 use crate::live::tracker::{Tables, Tracker};
 use crate::options::cut_texts;
 use crate::pg::condition;
+use crate::pg::encoding::utf8;
 use crate::pg::prelude::*;
+use std::ffi::CStr;
 
 const ROW: u32 = pg_sys::TRIGGER_TYPE_ROW;
 const UPDATE: u32 = pg_sys::TRIGGER_TYPE_UPDATE;
@@ -91,12 +93,30 @@ pub fn noting<'t>(
 
 /// Returns the trigger for updates among the triggers of [`noting`], or None if it was dropped. Its condition contains
 /// the tracker's columns.
+///
+/// # Errors
+/// ERROR `object_not_in_prerequisite_state` if there are two: another role may have the privilege TRIGGER on the table.
 pub fn for_updates<'t>(
     note: pg_sys::Oid,
     table: &'t Relation,
     tables: &Tables,
 ) -> Option<&'t pg_sys::Trigger> {
-    noting(note, table, tables).find(|trigger| trigger.tgtype as u32 & UPDATE != 0)
+    let mut updates = noting(note, table, tables);
+    let mut next = || updates.find(|trigger| trigger.tgtype as u32 & UPDATE != 0);
+    let (first, second) = (next()?, next());
+    if let Some(second) = second {
+        // SAFETY: the names are the triggers'.
+        let [first, second] = [first, second]
+            .map(|trigger| names::identifier(&utf8(unsafe { CStr::from_ptr(trigger.tgname) })));
+        not_ready(
+            &format!(
+                "triggers {first} and {second} of table {} note updates for the same clusters",
+                names::relation(table.oid())
+            ),
+            "Drop the trigger that near_dup_track did not create.",
+        );
+    }
+    Some(first)
 }
 
 /// Returns a description of the tables that hold the tracked rows and the exceptions, with their files and triggers. If
@@ -106,13 +126,15 @@ pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     let (mut all, mut triggers) = (Vec::new(), Vec::new());
     let mut tables: Vec<_> = tracker.tables.exceptions.into_iter().collect();
     tables.push(tracker.relation);
+    let persistence = Relation::open_table(tracker.relation).persistence();
     while let Some(table) = tables.pop() {
         let table = Relation::open_table(table);
         all.push(table.oid());
         triggers.extend(noting(tracker.note, &table, &tracker.tables).map(|own| own.tgoid));
         if table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
             tables.extend(table.partitions());
-        } else if !notes_all(tracker, &table) {
+        } else if table.persistence() != persistence || !notes_all(tracker, &table) {
+            // A crash empties an unlogged partition, and not the tracker's logged tables.
             return None;
         }
     }
@@ -123,11 +145,11 @@ pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     noted
 }
 
-/// Lists the tables `$1` with their files, and the triggers `$2` on them with the transactions that created or altered
-/// the triggers.
+/// Lists the tables `$1` with their files, and the triggers `$2` on them with the versions of their rows in the catalog:
+/// a transaction may alter a trigger more than once.
 const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oid, c.relfilenode, t.triggers), ', ' ORDER BY c.oid)
     FROM pg_catalog.pg_class c CROSS JOIN LATERAL (
-        SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', t.oid, t.xmin), ' ' ORDER BY t.oid) AS triggers
+        SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', t.oid, t.xmin, t.ctid), ' ' ORDER BY t.oid) AS triggers
         FROM pg_catalog.pg_trigger t
         WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid AND t.oid OPERATOR(pg_catalog.=) ANY ($2)) t
     WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";

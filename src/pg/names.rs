@@ -115,28 +115,36 @@ pub fn column(relation: pg_sys::Oid, number: i16) -> Option<String> {
 /// # Errors
 /// ERROR `undefined_column` if there is no such column, `feature_not_supported` for a virtual generated column.
 pub fn column_number(table: pg_sys::Oid, name: &CStr) -> i16 {
-    /// In `pg_attribute.attgenerated`, since PostgreSQL 18.
-    const VIRTUAL: u8 = b'v';
-    let names = || (relation(table), identifier(&utf8(name)));
     // SAFETY: the name is NUL-terminated; the number of a column that does not exist is 0.
     let number = unsafe { pg_sys::get_attnum(table, name.as_ptr()) };
     if number <= 0 {
-        let (relation, column) = names();
+        let (relation, column) = (relation(table), identifier(&utf8(name)));
         raise(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
             &format!("table {relation} has no column {column}"),
             "Name columns of the table.",
         );
     }
+    check_stored(table, number);
+    number
+}
+
+/// Checks that triggers can read column `number` of `table`.
+///
+/// # Errors
+/// ERROR `feature_not_supported` for a virtual generated column.
+pub fn check_stored(table: pg_sys::Oid, number: i16) {
+    /// In `pg_attribute.attgenerated`, since PostgreSQL 18.
+    const VIRTUAL: u8 = b'v';
     // SAFETY: the column exists.
     if unsafe { pg_sys::get_attgenerated(table, number) } as u8 == VIRTUAL {
-        let (relation, column) = names();
+        let (relation, column) = (relation(table), column(table, number).unwrap_or_default());
+        let column = identifier(&column);
         unsupported(
             &format!("triggers cannot read virtual generated column {column} of table {relation}"),
             "Use columns that are stored.",
         );
     }
-    number
 }
 
 /// Returns the name of a type.

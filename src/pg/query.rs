@@ -145,6 +145,8 @@ impl Query {
                 (pg_sys::CURSOR_OPT_NO_SCROLL | options) as i32,
             );
             connection.close();
+            // A function of another query could close it.
+            pg_sys::PinPortal(portal);
             Self { portal, text }
         }
     }
@@ -204,6 +206,7 @@ impl Query {
         let is_exhausted = unsafe {
             let visit = &mut |row: &Tuple<'_>| visit(&QueryRow(row));
             let is_exhausted = visit_fetched(|| self.fetch(batch), visit);
+            pg_sys::UnpinPortal(self.portal);
             pg_sys::SPI_cursor_close(self.portal);
             is_exhausted
         };

@@ -85,10 +85,25 @@ impl Relation {
         unsafe { (*(*self.0).rd_rel).relnamespace }
     }
 
-    /// Returns the triggers of a table.
+    /// Returns a copy of the table's triggers, in the current memory context: reading a catalog may free the
+    /// relation's own.
     pub fn triggers(&self) -> &[pg_sys::Trigger] {
-        // SAFETY: the relation is open.
-        unsafe { triggers(self.0) }
+        // SAFETY: the relation is open; the copy has that many triggers.
+        unsafe {
+            let copy = pg_sys::CopyTriggerDesc((*self.0).trigdesc).as_ref();
+            copy.map_or(&[], |all| {
+                std::slice::from_raw_parts(all.triggers, all.numtriggers as usize)
+            })
+        }
+    }
+
+    /// Returns whether other tables inherit from the table.
+    pub fn has_children(&self) -> bool {
+        // SAFETY: looks into the catalog.
+        unsafe {
+            let lock = pg_sys::NoLock as i32;
+            !pg_sys::find_inheritance_children(self.oid(), lock).is_null()
+        }
     }
 
     /// Returns the partitions of a partitioned table, except those that are being detached.

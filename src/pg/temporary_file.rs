@@ -7,6 +7,7 @@ use crate::pg::error::{OrRaise, raise};
 use crate::pg::settings::work_mem_bytes;
 use neardup::memory::{Grow, filled};
 use pgrx::{PgSqlErrorCode, pg_sys};
+use std::cell::Cell;
 use std::io;
 
 /// Number of bytes that are written or read ahead at once.
@@ -180,12 +181,22 @@ fn fail(what: &str) -> ! {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // After an ERROR PostgreSQL closes the files of the statement, perhaps before it releases the memory of a scan.
-        // SAFETY: reads the backend's state. If its transaction is in progress, the file is open, and not used again.
-        unsafe {
-            if !std::thread::panicking() && pg_sys::IsTransactionState() {
-                pg_sys::FileClose(self.file);
-            }
+        if !std::thread::panicking() && !IS_AFTER_ERROR.get() {
+            // SAFETY: no ERROR has ended the statement, so the file is open; it is not used again.
+            unsafe { pg_sys::FileClose(self.file) };
         }
     }
+}
+
+thread_local! {
+    /// True while [`drop_after_error`] drops a value.
+    static IS_AFTER_ERROR: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Drops a value whose temporary files PostgreSQL has closed, or will close, because an ERROR ended its statement. A
+/// cursor that fails within a savepoint keeps its memory until it is closed, but not its files.
+pub fn drop_after_error<T>(value: T) {
+    IS_AFTER_ERROR.set(true);
+    drop(value);
+    IS_AFTER_ERROR.set(false);
 }

@@ -2,7 +2,7 @@
 //!
 //! A value is detoasted at most once and never copied unless it is compressed or stored out of line.
 
-use crate::pg::error::out_of_memory;
+use crate::pg::error::{out_of_memory, too_large};
 use pgrx::{Internal, pg_sys};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -103,13 +103,19 @@ pub(crate) use argument;
 // A text in the database's encoding.
 argument!(Varlena, "text");
 
+/// Maximum number of bytes of a value, `MaxAllocSize` of PostgreSQL.
+pub const MAX_BYTES: usize = 0x3FFF_FFFF;
+
 /// Allocates `bytes` bytes for a new value in the current memory context.
 ///
 /// # Errors
-/// ERROR `out_of_memory`, raised by Rust, so that frames free their memory before the error is copied. pgrx 0.19.3
+/// ERROR `program_limit_exceeded` above [`MAX_BYTES`]; ERROR `out_of_memory`, raised by Rust, so that frames free their memory before the error is copied. pgrx 0.19.3
 /// copies PostgreSQL's own error at once and, if there is no memory for the copy either, tries again until the server
 /// panics.
 pub fn allocate(bytes: usize) -> *mut u8 {
+    if bytes > MAX_BYTES {
+        too_large("the result is larger than 1 GB", "");
+    }
     // SAFETY: the context is valid.
     let block = unsafe {
         pg_sys::MemoryContextAllocExtended(

@@ -12,22 +12,23 @@ use std::collections::HashMap;
 
 /// Implements `common_shingles(query, min_documents, k, unit, fold, seed, params)`: returns the shingles that at least
 /// `min_documents` documents of the query have, in the words of the first of these documents. Counts the documents with
-/// each shingle by sorting, which spills from `work_mem` to temporary files. Runs the query twice, and takes 40 bytes
-/// of memory for each shingle that it returns.
+/// each shingle by sorting. Sorting, and keeping the documents, spills from `work_mem` to temporary files. Takes 40
+/// bytes of memory for each shingle that it returns.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `min_documents` below 1 and for bad options; `datatype_mismatch` unless the query
 /// yields one column of text.
 #[pg_extern(sql = false)]
 fn common_shingles(call: Call) {
-    let boilerplate = Boilerplate {
-        call: &call,
+    let mut boilerplate = Boilerplate {
         least: options::integer(&call, 1, "min_documents", 1, i32::MAX),
         shingling: options::shingling_arguments(&call, 2),
         key: Key::from_seed(call.get(5, "seed")),
+        documents: Records::new(work_mem_bytes() / 4),
     };
+    let hashes = boilerplate.read(&call);
     let mut documents_of = HashMap::new();
-    boilerplate.for_each_common(&mut |hash, documents| {
+    boilerplate.for_each_common(hashes, &mut |hash, documents| {
         documents_of.try_reserve(1).or_raise();
         documents_of.insert(hash, documents);
     });
@@ -40,32 +41,18 @@ fn common_shingles(call: Call) {
     });
 }
 
-/// A query for documents, and the minimum number of them that must have a shingle for it to be common.
-struct Boilerplate<'a> {
-    /// The call, whose first argument is the query.
-    call: &'a Call,
+/// Documents, and the minimum number of them that must have a shingle for it to be common.
+struct Boilerplate {
     least: i32,
     shingling: Shingling,
     key: Key,
+    documents: Records,
 }
 
-impl Boilerplate<'_> {
-    fn for_each_document(&self, visit: &mut dyn FnMut(&[u8])) {
-        let query = Query::open(self.call, 0, "query");
-        let [document] = query.exactly("Its only column is the document.");
-        let document = document.of_documents("only");
-        query.for_each("reading", &mut |row| {
-            if let Some(doc) = row.get(document) {
-                // SAFETY: the column is of type text or one stored like it.
-                visit(&unsafe { Text::from_raw(doc) });
-            }
-        });
-    }
-
+impl Boilerplate {
     /// Calls `visit` with the hash of every common shingle, in ascending order, and the number of documents that have
     /// it.
-    fn for_each_common(&self, visit: &mut dyn FnMut(i64, i64)) {
-        let hashes = self.all_hashes();
+    fn for_each_common(&self, hashes: Partitions, visit: &mut dyn FnMut(i64, i64)) {
         let least = self.least as usize;
         let work = |mut hashes: Vec<u64>, check: &mut dyn FnMut()| {
             sort(&mut hashes, check);
@@ -80,10 +67,14 @@ impl Boilerplate<'_> {
         });
     }
 
-    /// Returns the hashes of all documents' shingle sets. A hash occurs once for each document that has it.
-    fn all_hashes(&self) -> Partitions {
+    /// Reads the documents of the query in the first argument of `call`. Returns the hashes of their shingle sets. A hash
+    /// occurs once for each document that has it.
+    fn read(&mut self, call: &Call) -> Partitions {
+        let query = Query::open(call, 0, "query");
+        let [document] = query.exactly("Its only column is the document.");
+        let document = document.of_documents("only");
         let mut hashes = Partitions::within(work_mem_bytes() / 2, None);
-        let (shingling, key) = (&self.shingling, &self.key);
+        let (shingling, key, documents) = (&self.shingling, &self.key, &mut self.documents);
         let divider = hashes.divider();
         let work = |(_, texts): (Vec<()>, Parts<u8>), check: &mut dyn FnMut()| {
             let mut entries = Vec::new();
@@ -95,7 +86,11 @@ impl Boilerplate<'_> {
         };
         let mut take = |divided: Result<Parts<u8>>| hashes.put(divided.or_raise());
         in_pieces(0, &work, &mut take, |put| {
-            self.for_each_document(&mut |doc| {
+            query.for_each("reading", &mut |row| {
+                let Some(doc) = row.get(document) else { return };
+                // SAFETY: the column is of type text or one stored like it.
+                let doc = &*unsafe { Text::from_raw(doc) };
+                documents.push(doc);
                 put((), &mut |docs| docs.try_extend_from_slice(doc).or_raise());
             });
         });
@@ -103,9 +98,10 @@ impl Boilerplate<'_> {
     }
 
     /// Calls `visit` with the hash and the text of every shingle of every document.
-    fn for_each_shingle(&self, visit: &mut dyn FnMut(i64, &str)) {
-        let mut hashes: Vec<u64> = Vec::new();
-        self.for_each_document(&mut |doc| {
+    fn for_each_shingle(&mut self, visit: &mut dyn FnMut(i64, &str)) {
+        let (mut hashes, mut buffer): (Vec<u64>, _) = (Vec::new(), Vec::new());
+        for document in 0..self.documents.len() {
+            let doc = self.documents.read(document, &mut buffer);
             hashes.clear();
             let read = for_each_block(doc, &self.shingling, &self.key, &mut |block| {
                 check_interrupts();
@@ -120,7 +116,7 @@ impl Boilerplate<'_> {
                 Ok(())
             });
             read.or_raise();
-        });
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::pg::multirange::integer_ranges;
 use crate::pg::prelude::*;
+use crate::pg::varlena::MAX_BYTES;
 use neardup::passages::cut;
 use neardup::text::split;
 use pgrx::prelude::*;
@@ -29,7 +30,7 @@ fn split_text(call: Call) {
 /// from 1, replaced.
 ///
 /// # Errors
-/// `invalid_parameter_value` for a span outside the document.
+/// `invalid_parameter_value` for a span outside the document; `program_limit_exceeded` if the result exceeds 1 GB.
 #[pg_extern(sql = false)]
 fn cut_passages(call: Call) -> NewText {
     let doc: Text<'_> = call.get(0, "doc");
@@ -47,7 +48,14 @@ fn cut_passages(call: Call) -> NewText {
         span.start as usize - 1..span.end as usize - 1
     });
     let (doc, replacement) = (utf8(&doc), utf8(&replacement));
-    let left = cut(doc, characters, replacement, &mut check_interrupts).or_raise();
+    let left = cut(
+        doc,
+        characters,
+        replacement,
+        MAX_BYTES,
+        &mut check_interrupts,
+    )
+    .or_raise();
     NewText(left.into_bytes())
 }
 

@@ -84,7 +84,7 @@ proptest! {
         ends.sort_unstable();
         let spans = || ends.chunks_exact(2).map(|span| span[0]..span[1]);
         let characters = doc.chars().count();
-        let left = cut(&doc, spans(), "", &mut || ());
+        let left = cut(&doc, spans(), "", doc.len(), &mut || ());
         if spans().any(|span| span.end > characters) {
             prop_assert!(left.is_err());
         } else {
@@ -98,10 +98,11 @@ proptest! {
 #[test]
 fn a_replacement_stands_for_every_span() {
     assert_eq!(
-        cut("größer", [0..2, 4..6].into_iter(), "…", &mut || ()),
+        cut("größer", [0..2, 4..6].into_iter(), "…", 10, &mut || ()),
         Ok("…öß…".into())
     );
-    let message = cut("abc", std::iter::once(1..4), "", &mut || ())
+    assert!(cut("größer", [0..2, 4..6].into_iter(), "…", 9, &mut || ()).is_err());
+    let message = cut("abc", std::iter::once(1..4), "", 3, &mut || ())
         .unwrap_err()
         .to_string();
     assert_eq!(message, "span [2,5) reaches outside the document");

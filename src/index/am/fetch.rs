@@ -26,9 +26,12 @@ impl Fetch {
     ) -> Self {
         // Table and index are open.
         let state = pg_sys::CreateExecutorState();
+        let before = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
+        let info = pg_sys::BuildIndexInfo(index);
+        pg_sys::MemoryContextSwitchTo(before);
         Self {
             versions: Versions::open(table, snapshot),
-            info: pg_sys::BuildIndexInfo(index),
+            info,
             state,
             context: pg_sys::MakePerTupleExprContext(state),
         }

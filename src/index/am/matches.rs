@@ -9,6 +9,7 @@ use super::rows::RowTable;
 use super::segment::{SearchPages, by_size, rows_of};
 use super::stop::Stop;
 use crate::index::classes::RowKeys;
+use crate::pg::catalog::cached;
 use crate::pg::error::vacuum_delay;
 use crate::pg::relation::Relation;
 use neardup::bands::ShingleKeys;
@@ -16,6 +17,8 @@ use neardup::hash::split_mix;
 use neardup::postings::Estimate;
 use pgrx::pg_sys;
 use std::collections::HashSet;
+use std::ffi::c_void;
+use std::ptr::null_mut;
 
 /// Maximum number of rows in a sample.
 const ROWS: usize = 256;
@@ -40,6 +43,40 @@ pub fn is_due(index: &Index, meta: &Meta) -> bool {
     expressions.is_null()
         && !meta.segments().is_empty()
         && meta.log_start >= meta.matches.end.saturating_mul(2)
+}
+
+/// Returns whether the expressions of the index, if any, call only functions in C. VACUUM must not call others: they may
+/// fail under its search_path or in a parallel worker, and it would then fail each time.
+pub fn calls_only_c(index: &Index) -> bool {
+    const CACHE: i32 = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
+    let (expressions, mut is_null) = (pg_sys::Anum_pg_index_indexprs as i16, false);
+    // SAFETY: the index is open; the expressions are of its catalog row. RelationGetIndexExpressions would inline SQL
+    // functions, and fail like them.
+    unsafe {
+        let row = (*index.as_ptr()).rd_indextuple;
+        let stored = pg_sys::SysCacheGetAttr(CACHE, row, expressions, &mut is_null);
+        is_null || {
+            let stored = pg_sys::text_to_cstring(stored.cast_mut_ptr::<pg_sys::text>());
+            !calls_another(pg_sys::stringToNode(stored).cast(), null_mut())
+        }
+    }
+}
+
+/// Returns whether a part of an expression calls a function that is not in C. A cast to a domain may, to check it.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn calls_another(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    !node.is_null()
+        && ((*node).type_ == pg_sys::NodeTag::T_CoerceToDomain
+            || pg_sys::check_functions_in_node(node, Some(is_not_in_c), context)
+            || pg_sys::expression_tree_walker(node, Some(calls_another), context))
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn is_not_in_c(function: pg_sys::Oid, _context: *mut c_void) -> bool {
+    const C: [u32; 2] = [pg_sys::INTERNALlanguageId, pg_sys::ClanguageId];
+    let cache = pg_sys::SysCacheIdentifier::PROCOID;
+    let language = cached(cache, pg_sys::Anum_pg_proc_prolang, [function.into()]);
+    language.is_none_or(|language| !C.contains(&language.to_u32()))
 }
 
 /// Measures and stores how many rows match a row, using a sample whose size does not depend on the index's. Does

@@ -1,7 +1,7 @@
 //! The metapage: where everything in an index begins.
 
 use super::page::raise_corrupted;
-use super::page::{Image, Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
+use super::page::{Image, Index, META_BLOCK, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
 use crate::index::classes::ValueParameters;
 use crate::pg::prelude::*;
 use neardup::postings::policy::{MAX_MERGES, MAX_SEGMENTS};
@@ -188,10 +188,23 @@ impl Meta {
             && meta.segment_count as usize <= MAX_SEGMENTS
             && meta.merge_count as usize <= MAX_MERGES
             && meta.free_count as usize <= MAX_FREE;
-        if !valid {
+        if !valid || meta.has_shared_blocks() {
             raise_corrupted(index, Some(META_BLOCK), "the metapage is out of range");
         }
         meta
+    }
+
+    /// Returns whether a block is listed twice, or is the metapage's own. A session could have this page locked already
+    /// when it locks the page, and would wait for itself for ever. Of segments, only the outputs of merges are written
+    /// while other pages are locked.
+    fn has_shared_blocks(&self) -> bool {
+        let outputs = self.merges().iter().map(|merge| merge.output);
+        let roots = outputs.filter_map(|output| (output.postings > 0).then_some(output.root));
+        let rows = self.row_tops.iter().chain([&self.last_rows_block]);
+        let used = rows.filter(|block| **block != NO_BLOCK).chain(self.log());
+        let mut blocks: Vec<u32> = used.chain(self.free()).copied().chain(roots).collect();
+        blocks.sort_unstable();
+        blocks.first() == Some(&META_BLOCK) || blocks.windows(2).any(|two| two[0] == two[1])
     }
 
     /// Writes the contents into `image`, as part of a change.

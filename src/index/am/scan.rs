@@ -10,6 +10,7 @@ use crate::index::classes::{RowKeys, ValueParameters};
 use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, tell, unsupported};
 use crate::pg::relation;
+use crate::pg::temporary_file::drop_after_error;
 use pgrx::PgRelation;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
@@ -17,14 +18,13 @@ use pgrx::prelude::*;
 /// The state of a scan.
 struct Scan<'a> {
     row_keys: RowKeys,
-    /// The memory context of the scan.
+    /// The memory of one search, within the memory of the scan.
     context: pg_sys::MemoryContext,
     left: RowsLeft<'a>,
 }
 
 impl Scan<'_> {
-    /// Releases the memory and the buffers of the scan. After an ERROR, the memory context and the resource owner of
-    /// the scan release them.
+    /// Releases the memory, the buffers and the files of a search.
     fn close(&mut self) {
         match std::mem::replace(&mut self.left, RowsLeft::Start) {
             RowsLeft::Ordered(ordered) => ordered.close(),
@@ -34,6 +34,16 @@ impl Scan<'_> {
             }) => conflicts.fetch.close(),
             _ => {}
         }
+        // SAFETY: nothing that is still in use is in this memory.
+        unsafe { pg_sys::MemoryContextReset(self.context) };
+    }
+}
+
+impl Drop for Scan<'_> {
+    /// Drops what an ERROR has left: otherwise, the end of the scan has closed it. The resource owner releases buffers
+    /// and files, perhaps before the memory.
+    fn drop(&mut self) {
+        drop_after_error(std::mem::replace(&mut self.left, RowsLeft::Start));
     }
 }
 
@@ -124,12 +134,13 @@ pub unsafe extern "C-unwind" fn begin_scan(
     keys: i32,
     orders: i32,
 ) -> pg_sys::IndexScanDesc {
-    // PostgreSQL calls this with an open index of this access method. The state lives as long as the scan's memory
-    // context.
+    // PostgreSQL calls this with an open index of this access method. The scan has memory of its own, because a
+    // constraint begins and ends one for each row of a statement.
     let scan = pg_sys::RelationGetIndexScan(relation, keys, orders);
+    let before = pg_sys::MemoryContextSwitchTo(new_context());
     let state = Scan {
         row_keys: RowKeys::of_index(relation),
-        context: pg_sys::CurrentMemoryContext,
+        context: new_context(),
         left: RowsLeft::Start,
     };
     (*scan).opaque = PgMemoryContexts::CurrentMemoryContext
@@ -140,7 +151,19 @@ pub unsafe extern "C-unwind" fn begin_scan(
         (*scan).xs_orderbyvals = pg_sys::palloc0(count * size_of::<pg_sys::Datum>()).cast();
         (*scan).xs_orderbynulls = pg_sys::palloc0(count).cast();
     }
+    pg_sys::MemoryContextSwitchTo(before);
     scan
+}
+
+/// Returns a new memory context within the current one.
+unsafe fn new_context() -> pg_sys::MemoryContext {
+    pg_sys::AllocSetContextCreateExtended(
+        pg_sys::CurrentMemoryContext,
+        c"pg_neardup scan".as_ptr(),
+        pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+        pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+        pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+    )
 }
 
 /// Implements `amrescan`.
@@ -231,11 +254,13 @@ pub unsafe extern "C-unwind" fn get_bitmap(
     count
 }
 
-/// Implements `amendscan`. The state is freed with its memory context.
+/// Implements `amendscan`. Frees the memory of the scan, and the state with it.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn end_scan(scan: pg_sys::IndexScanDesc) {
     // PostgreSQL calls this with a scan that `begin_scan` made.
-    state(&mut *scan).close();
+    let state = state(&mut *scan);
+    state.close();
+    pg_sys::MemoryContextDelete((*state.context).parent);
 }
 
 /// Returns the conditions of a scan.

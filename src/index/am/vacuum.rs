@@ -99,6 +99,7 @@ pub unsafe extern "C-unwind" fn cleanup(
         if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
             tidy(&index);
         }
+        // ANALYZE has called the functions of the index's expressions itself.
         matches::sample(&index);
         return stats;
     }
@@ -110,8 +111,11 @@ pub unsafe extern "C-unwind" fn cleanup(
     }
     let free_before = free_pages(&index);
     tidy(&index);
-    matches::sample(&index);
-    if has_deleted {
+    if matches::calls_only_c(&index) {
+        matches::sample(&index);
+    }
+    // After a crash, pages may be lost although no row is dead.
+    if has_deleted || free_before > index.blocks() / 8 {
         reclaim(&index.read_once((*info).strategy));
     }
     pg_sys::IndexFreeSpaceMapVacuum(index.as_ptr());

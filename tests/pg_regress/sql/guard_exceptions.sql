@@ -83,3 +83,36 @@ INSERT INTO docs VALUES (21, 'one and the same text');
 RESET ROLE;
 DROP OWNED BY exceptions_writer;
 DROP ROLE exceptions_writer;
+
+-- Guards of two tables share exceptions: each has a trigger there.
+CREATE TABLE letters (id int PRIMARY KEY, body text);
+CREATE TABLE mails (id int PRIMARY KEY, body text);
+CREATE INDEX ON letters USING neardup (body);
+CREATE INDEX ON mails USING neardup (body);
+SELECT near_dup_protect('letters', 'body', 0.8, trigger_name => 'guard', action => 'note', exceptions => 'pairs');
+SELECT near_dup_protect('mails', 'body', 0.8, trigger_name => 'guard', action => 'note', exceptions => 'pairs');
+SELECT tgname FROM pg_trigger WHERE tgrelid = 'pairs'::regclass AND NOT tgisinternal ORDER BY tgname;
+INSERT INTO letters VALUES (1, 'one and the same text'), (2, 'one and the same text');
+INSERT INTO mails SELECT * FROM letters;
+INSERT INTO pairs VALUES (1, 2);
+SELECT count(*) FROM letters_near_dups;
+SELECT count(*) FROM mails_near_dups;
+SELECT near_dup_unprotect('letters');
+SELECT tgname FROM pg_trigger WHERE tgrelid = 'pairs'::regclass AND NOT tgisinternal ORDER BY tgname;
+-- It replaces no trigger of the user.
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER guard_delete AFTER DELETE ON letters FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER other_before AFTER DELETE ON letters FOR EACH ROW EXECUTE FUNCTION nothing();
+SELECT near_dup_protect('letters', 'body', 0.8, trigger_name => 'guard', action => 'note', notes => 'noted');
+SELECT near_dup_protect('letters', 'body', 0.8, trigger_name => 'other');
+-- A table of another owner is no table of notes, even if the notes are not written.
+CREATE ROLE exceptions_stranger;
+CREATE TABLE forged (id int PRIMARY KEY, body text);
+CREATE INDEX ON forged USING neardup (body);
+CREATE TABLE forged_distinct (a int, b int);
+ALTER TABLE forged OWNER TO exceptions_stranger;
+ALTER TABLE forged_distinct OWNER TO exceptions_stranger;
+CREATE TRIGGER forging AFTER INSERT ON forged FOR EACH ROW WHEN (ROW('letters_near_dups'::regclass, 'forged_distinct'::regclass) IS NOT NULL AND (ROW(NEW.body, NEW.id) IS NULL OR true)) EXECUTE FUNCTION near_dup_guard('body', '0.8', 'key=id', 'most=1', 'exceptions');
+INSERT INTO forged VALUES (1, 'a text');
+DROP TABLE forged, forged_distinct;
+DROP ROLE exceptions_stranger;

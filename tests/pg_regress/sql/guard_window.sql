@@ -61,3 +61,15 @@ DROP INDEX days_2_1_sig;
 INSERT INTO days VALUES (8, '2024-02-10', minhash('other news'));
 DROP INDEX days_4_sig;
 INSERT INTO days VALUES (9, '2024-01-19', minhash('some more news'));
+
+-- Dates reach further than timestamps.
+CREATE TABLE ages (id int, day date, sig minhash_signature) PARTITION BY RANGE (day);
+CREATE TABLE ages_1 PARTITION OF ages FOR VALUES FROM ('2024-01-01') TO ('300000-01-01');
+CREATE TABLE ages_2 PARTITION OF ages FOR VALUES FROM ('300000-01-01') TO ('5874897-01-01');
+CREATE INDEX ON ages USING neardup (sig);
+SELECT near_dup_protect('ages', 'sig', 0.8, within => 'day', by => '2 days');
+INSERT INTO ages VALUES (1, '2024-05-01', minhash('some news')), (2, '300001-05-01', minhash('some news'));
+INSERT INTO ages VALUES (3, '2024-05-01', minhash('some news'));
+INSERT INTO ages VALUES (4, '300001-05-03', minhash('some news'));
+INSERT INTO ages VALUES (5, '300001-05-04', minhash('some news'));
+SELECT id FROM ages ORDER BY id;

@@ -1,6 +1,7 @@
 //! Star clusters: every row belongs to the most similar canonical row before it.
 
 use crate::candidates::Tokens;
+use crate::set::sort_by;
 use crate::{Grow, Result, filled};
 
 /// The canonical rows of star clusters, found by the keys that they share with a row. Memory: 8 bytes for each key
@@ -138,17 +139,22 @@ pub struct SimilarPair {
 /// with similarity 1, unless it is paired with an earlier canonical row. Otherwise it belongs to the most similar
 /// earlier canonical row that it is paired with, or to the earliest of equals.
 ///
-/// Sorts the pairs: O(p log p). Takes 16 bytes per row.
+/// Sorts the pairs: O(p log p). Takes 16 bytes per row. Calls `check` often.
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub fn stars_of_pairs(rows: u32, pairs: &mut [SimilarPair]) -> Result<Vec<(u32, f64)>> {
-    pairs.sort_unstable_by_key(|pair| pair.later);
+pub fn stars_of_pairs(
+    rows: u32,
+    pairs: &mut [SimilarPair],
+    check: &mut dyn FnMut(),
+) -> Result<Vec<(u32, f64)>> {
+    sort_by(pairs, |a, b| a.later.cmp(&b.later), check);
     let mut stars = filled((0, 1.0), rows as usize)?;
     for (row, star) in (0..).zip(&mut stars) {
         star.0 = row;
     }
     for of_row in pairs.chunk_by(|a, b| a.later == b.later) {
+        check();
         let mut best: Option<(u32, f64)> = None;
         for pair in of_row {
             let is_canonical = stars[pair.earlier as usize].0 == pair.earlier;
@@ -182,7 +188,7 @@ mod tests {
                 similarity: f64::from(s) / 4.0,
             });
             let mut pairs: Vec<SimilarPair> = pairs.into_iter().filter_map(pair).collect();
-            let stars = stars_of_pairs(30, &mut pairs).expect("memory");
+            let stars = stars_of_pairs(30, &mut pairs, &mut || ()).expect("memory");
             let mut canonical = [false; 30];
             for row in 0..30 {
                 let candidates = pairs.iter().filter(|pair| pair.later == row && canonical[pair.earlier as usize]);

@@ -9,26 +9,37 @@ use std::ops::Range;
 /// 64 Ki characters.
 ///
 /// # Errors
-/// `Invalid` if a span extends beyond the end of the document; `OutOfMemory`.
+/// `Invalid` if a span extends beyond the end of the document; `TooLarge` if the result has more than `most` bytes;
+/// `OutOfMemory`.
 pub fn cut(
     doc: &str,
     spans: impl Iterator<Item = Range<usize>>,
     replacement: &str,
+    most: usize,
     check: &mut dyn FnMut(),
 ) -> Result<String> {
     let mut left = String::new();
+    let mut keep = |text: &str| {
+        if text.len() > most - left.len() {
+            return Err(Error::TooLarge {
+                message: format!("the document would have more than {most} bytes"),
+                hint: "Cut fewer passages, or choose a shorter replacement.".into(),
+            });
+        }
+        left.try_reserve(text.len())?;
+        left.push_str(text);
+        Ok(())
+    };
     let mut rest = doc.chars();
     let mut at = 0;
     for span in spans {
         let before = take(&mut rest, span.start - at, check).ok_or_else(|| beyond(doc, &span))?;
         take(&mut rest, span.len(), check).ok_or_else(|| beyond(doc, &span))?;
-        left.try_reserve(before.len() + replacement.len())?;
-        left.push_str(before);
-        left.push_str(replacement);
+        keep(before)?;
+        keep(replacement)?;
         at = span.end;
     }
-    left.try_reserve(rest.as_str().len())?;
-    left.push_str(rest.as_str());
+    keep(rest.as_str())?;
     Ok(left)
 }
 

@@ -17,6 +17,8 @@ const TABLES: &str = "
     ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2);
     CREATE INDEX ON docs USING neardup (sig);
     SELECT near_dup_protect('docs', 'sig', 0.8, scope => '{part}');
+    CREATE TABLE kept (id int PRIMARY KEY, body text);
+    CREATE INDEX ON kept USING neardup (body);
     CREATE TABLE images (id int PRIMARY KEY, hash bit(64));
     CREATE INDEX ON images USING neardup (hash hamming_ops (distance = 3))";
 
@@ -35,6 +37,10 @@ const STATEMENTS: &[&str] = &[
     "SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs', 0.3) ORDER BY 1",
     "SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, hash FROM images', 20) ORDER BY 1, 2",
     "SELECT * FROM connected_components(NULL::text, $$VALUES ('a', 'b'), ('b', 'c')$$) ORDER BY 1",
+    "DO $$ BEGIN PERFORM near_dup_track('kept', 'body', keep => 'length(body)');
+         INSERT INTO kept SELECT n, 'one document of ' || n / 2 || ' kinds' FROM generate_series(1, 6) n;
+         PERFORM near_dup_refresh('kept_clusters', rebuild) FROM unnest(ARRAY[false, true]) rebuild; END $$",
+    "SELECT key, canonical FROM kept_clusters ORDER BY 1",
     "SELECT minhash_union(sig) = minhash_union(sig || sig) FROM docs",
 ];
 

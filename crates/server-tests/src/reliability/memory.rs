@@ -21,6 +21,9 @@ const STATEMENTS: &[&str] = &[
     "SELECT simhash_agg(i::text, 1) FROM (SELECT generate_series(1, ROWS) AS i) s",
     "SELECT sum(n) FROM (SELECT generate_series(1, ROWS / 100) AS i) s, LATERAL (SELECT count(*) AS n FROM docs d
          WHERE near_dup(d.sig, (SELECT sig FROM docs WHERE id = 1 + i % 900), 0.8)) c",
+    "SET enable_seqscan = off; SET enable_sort = off; SET enable_memoize = off;
+         SELECT count(n.id) FROM (SELECT sig FROM docs, generate_series(1, 100) LIMIT ROWS / 20) p,
+             LATERAL (SELECT d.id FROM docs d ORDER BY d.sig <=> p.sig LIMIT 1) n",
 ];
 
 /// Checks that ten times as many rows take the same memory.

@@ -44,9 +44,17 @@ const LOWER_AT: usize = 12;
 
 /// The numbers of the kinds of pages.
 const LOG: u16 = 2;
+const TAIL: u16 = 3;
 const ROWS: u16 = 4;
 const LEAF: u16 = 7;
-const ALL_IN_USE: [u16; 8] = [1, LOG, 3, ROWS, 5, 6, LEAF, 8];
+const ALL_IN_USE: [u16; 8] = [1, LOG, TAIL, ROWS, 5, 6, LEAF, 8];
+
+/// The positions of the number of free blocks and of these blocks in the metapage.
+const FREE_COUNT_AT: usize = PAYLOAD_AT + 48;
+const FREE_AT: usize = PAYLOAD_AT + 6016;
+
+/// The number of free blocks for which there is room. The last ones are 0.
+const MAX_FREE: u8 = 128;
 
 #[derive(Debug, Clone, Copy)]
 enum Damage {
@@ -63,6 +71,9 @@ enum Damage {
     Blank,
     Swapped,
     Miscounted,
+    /// The metapage lists its own block as free, or the page to which rows are appended.
+    FreeMetapage,
+    FreeTail,
 }
 
 /// The file of an index.
@@ -192,6 +203,16 @@ impl Pages {
                 self.entry(PLACE)?[6] ^= 1;
                 format!("the row at {ctid} of the table has a different size")
             }
+            Damage::FreeMetapage => {
+                self.0[0][FREE_COUNT_AT] = MAX_FREE;
+                "at block 0:".to_owned()
+            }
+            Damage::FreeTail => {
+                let tail = self.first(TAIL)? as u32;
+                self.0[0][FREE_COUNT_AT] = 1;
+                self.0[0][FREE_AT..FREE_AT + 4].copy_from_slice(&tail.to_ne_bytes());
+                "at block 0:".to_owned()
+            }
         })
     }
 }
@@ -207,6 +228,8 @@ pub fn names_damage(server: &Server) -> Result<Outcome> {
         Damage::Blank,
         Damage::Swapped,
         Damage::Miscounted,
+        Damage::FreeMetapage,
+        Damage::FreeTail,
     ];
     let first = ALL_IN_USE.map(Damage::Zeroed).into_iter().chain(single);
     let last = ALL_IN_USE.map(Damage::ZeroedLast).into_iter().chain(single);

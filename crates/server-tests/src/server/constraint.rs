@@ -64,8 +64,15 @@ const TEMPLATE: &str = "
         INSERT INTO docs SELECT i, string_agg(CASE WHEN w <= 2580 THEN 'shared' || w ELSE i || 'x' || w END, ' ')
         FROM generate_series(first, last) i, generate_series(1, 3000) w GROUP BY i $$";
 
+/// Unrelated documents, and constraints on them and on their signatures.
+const UNRELATED: &str = "
+    CREATE TABLE pool AS SELECT i AS id, body, minhash(body) AS sig FROM generate_series(1, 22000) i,
+        LATERAL (SELECT string_agg(md5(i || ' ' || w), ' ') AS body FROM generate_series(1, 12) w) d;
+    CREATE TABLE of_sig (v minhash_signature, EXCLUDE USING neardup (near_dup_key(v, 0.9) WITH %));
+    CREATE TABLE of_body (v text, EXCLUDE USING neardup (near_dup_key(v, 0.9) WITH %))";
+
 /// Checks that a row that is compared with ten times as many others, none of which conflicts with it, takes no more
-/// memory.
+/// memory, and neither does a statement with ten times as many rows.
 pub fn compares_in_little_memory(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "constraint_memory")?;
     let mut client = database.connect()?;
@@ -84,6 +91,24 @@ pub fn compares_in_little_memory(server: &Server) -> Result<Outcome> {
         "{few} kB beside 20 rows, {many} kB beside 200"
     );
     figure!("{few} kB beside 20 rows, {many} kB beside 200");
+    client.batch_execute(UNRELATED)?;
+    for column in ["sig", "body"] {
+        let inserting = |first: i32, last: i32| -> Result<u64> {
+            let mut session = database.connect()?;
+            let pid: i32 = session.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+            let insert = format!(
+                "INSERT INTO of_{column} SELECT {column} FROM pool WHERE id BETWEEN {first} AND {last}"
+            );
+            memory::peak(pid, || Ok(session.batch_execute(&insert)?))
+        };
+        let [few, many] = [inserting(1, 2000)?, inserting(2001, 22000)?];
+        // A kilobyte kept for each row would be 18 MB.
+        ensure!(
+            many <= few + 8192,
+            "{few} kB for 2 000 rows, {many} kB for 20 000, by {column}"
+        );
+        figure!("{few} kB for 2 000 rows of {column}, {many} kB for 20 000");
+    }
     Ok(Outcome::Passed)
 }
 

@@ -275,7 +275,8 @@ fn check_guard(client: &mut Client, pid: i32) -> Result<()> {
     Ok(())
 }
 
-/// Checks that temporary files exist while a scan continues, and are removed when it is closed, fails or is canceled.
+/// Checks that temporary files exist while a scan continues, and are removed once when it is closed, fails or is
+/// canceled.
 fn check_files(client: &mut Client) -> Result<()> {
     let files = "SELECT count(*) FROM pg_ls_tmpdir()
                  WHERE name LIKE format('pgsql_tmp%s.%%', pg_backend_pid())";
@@ -295,6 +296,28 @@ fn check_files(client: &mut Client) -> Result<()> {
          EXCEPTION WHEN division_by_zero THEN END $$"
     ))?;
     ensure_files(client, 0, "after an error that was caught")?;
+    // The file of a cursor that fails within a savepoint is removed before the cursor is closed.
+    client.batch_execute(&format!(
+        "DECLARE near CURSOR FOR SELECT 1 / (id - 5001) FROM strings WHERE {NEAR};
+         FETCH 1 FROM near; SAVEPOINT s"
+    ))?;
+    ensure_files(client, 1, "before a cursor fails")?;
+    let error = client.batch_execute("FETCH ALL FROM near").err();
+    let error = error.context("the cursor does not fail")?;
+    ensure!(error.code() == Some(&SqlState::DIVISION_BY_ZERO), "{error}");
+    client.batch_execute("ROLLBACK TO s")?;
+    ensure_files(client, 0, "after a cursor has failed")?;
+    // If it were removed twice, PostgreSQL would take the files of these tables for one file.
+    client.batch_execute(
+        "CLOSE near;
+         CREATE TABLE many AS SELECT generate_series(1, 2000) AS n;
+         CREATE TABLE one AS SELECT 1 AS n",
+    )?;
+    for (table, expected) in [("many", 2000), ("one", 1)] {
+        let count = format!("SELECT count(*) FROM {table}");
+        let rows: i64 = client.query_one(&count, &[])?.get(0);
+        ensure!(rows == expected, "{rows} rows in table {table}");
+    }
     client.batch_execute("COMMIT; SET statement_timeout = '100ms'")?;
     let sleeps = format!("SELECT count(pg_sleep(60)) FROM strings WHERE {NEAR}");
     let error = client.batch_execute(&sleeps).err().context("no timeout")?;

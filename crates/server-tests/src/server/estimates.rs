@@ -184,6 +184,56 @@ pub fn of_large_sets(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Groups of 100 documents. The indexes of `others`, and one of `docs`, call functions that fail once their helper is
+/// gone, or in parallel workers. The other one is created before its rows, so that only VACUUM can measure it.
+const FUNCTIONS: &str = "
+    CREATE FUNCTION helper(t text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT lower(t)';
+    CREATE FUNCTION calling(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN RETURN public.helper(t); END $$;
+    CREATE FUNCTION inlined(t text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT public.helper(t)';
+    CREATE FUNCTION setting(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM set_config('extra_float_digits', '2', true); RETURN lower(t); END $$;
+    CREATE FUNCTION catching(t text) RETURNS minhash_signature LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN RETURN public.minhash(t); EXCEPTION WHEN data_exception THEN RETURN NULL; END $$;
+    CREATE DOMAIN checked AS text CHECK (calling(VALUE) <> '');
+    CREATE TABLE docs (id int, body text);
+    CREATE INDEX ON docs USING neardup (minhash(body));
+    INSERT INTO docs
+    SELECT i, (SELECT string_agg('word' || i % 20 * 100 + w, ' ') FROM generate_series(1, 30) w) || ' ' || i
+    FROM generate_series(1, 2000) i;
+    CREATE INDEX ON docs USING neardup (catching(body));
+    CREATE TABLE others AS TABLE docs;
+    CREATE INDEX ON others USING neardup (calling(body));
+    CREATE INDEX ON others USING neardup (inlined(body));
+    CREATE INDEX ON others USING neardup (setting(body));
+    CREATE INDEX ON others USING neardup ((body::checked::text));
+    DELETE FROM others WHERE id % 10 = 0;
+    DROP FUNCTION helper(text)";
+
+/// Checks that VACUUM, alone or with parallel workers, measures an index on functions in C, and calls no others: what
+/// the build has measured stays.
+pub fn of_functions(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "estimates_functions")?;
+    database.connect()?.batch_execute(FUNCTIONS)?;
+    let mut client = database.connect()?;
+    client.batch_execute("SET min_parallel_index_scan_size = 0")?;
+    for workers in [0, 2] {
+        client.batch_execute(&format!("SET max_parallel_maintenance_workers = {workers}"))?;
+        for table in ["others", "docs"] {
+            client.batch_execute(&format!("VACUUM {table}"))?;
+        }
+    }
+    client.batch_execute("SET plan_cache_mode = force_generic_plan")?;
+    for signature in ["minhash(body)", "catching(body)"] {
+        client.batch_execute(&format!(
+            "PREPARE lookup AS SELECT FROM docs WHERE near_dup({signature}, $1, 0.8)"
+        ))?;
+        check(&mut client, "EXECUTE lookup (NULL)", Some(100.0)).context(signature)?;
+        client.batch_execute("DEALLOCATE lookup")?;
+    }
+    Ok(Outcome::Passed)
+}
+
 /// Returns the number after the first occurrence of a word in a plan.
 pub fn number_after(plan: &str, word: &str) -> Result<u64> {
     let (_, after) = plan.split_once(word).context("the plan lacks a number")?;

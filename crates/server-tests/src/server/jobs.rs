@@ -37,6 +37,32 @@ pub fn keys_in_files(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Checks that a function of one query of a join cannot close the other query, and that the session survives it; and that
+/// a query which changes rows is run once.
+pub fn queries_that_interfere(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "interfering")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE FUNCTION closes() RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'CLOSE ALL'; RETURN 1; END $$;
+         CREATE TABLE pages AS SELECT 'all rights reserved by the press'::text AS body FROM generate_series(1, 3)",
+    )?;
+    let join = |function: &str| {
+        format!(
+            "SELECT b FROM near_dup_join(NULL::int, 'SELECT {function}, ''one two three four''::text',
+                 'SELECT 2, ''one two three four''::text', 0.5)"
+        )
+    };
+    let closed = client.query(&join("closes()"), &[]).err();
+    let code = closed.as_ref().and_then(|error| error.code());
+    ensure!(code == Some(&SqlState::INVALID_CURSOR_STATE), "{closed:?}");
+    let row = client.query_one(&join("1"), &[])?;
+    ensure!(row.get::<_, i32>(0) == 2, "{row:?}");
+    let query = "SELECT count(*) FROM common_shingles('DELETE FROM pages RETURNING body', 3)";
+    let common: i64 = client.query_one(query, &[])?.get(0);
+    ensure!(common == 4, "{common} common shingles");
+    Ok(Outcome::Passed)
+}
+
 /// Documents in families of 14 whose members differ in one word each: 7 similar pairs per document.
 const FAMILIES: &str = "CREATE TABLE families AS
     SELECT id, minhash((SELECT string_agg(CASE w WHEN id % 14 THEN 'own' || id ELSE id / 14 || 'w' || w END, ' ')

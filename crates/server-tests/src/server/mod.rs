@@ -106,6 +106,7 @@ const ALL: &[Test] = &[
     ("estimates_of_joins", estimates::of_joins),
     ("estimates_of_later_groups", estimates::of_later_groups),
     ("estimates_of_large_sets", estimates::of_large_sets),
+    ("estimates_of_functions", estimates::of_functions),
     ("planning_few_pages", planning::few_pages),
     ("planning_beside_a_btree", planning::beside_a_btree),
     ("planning_sensible_plans", planning::sensible_plans),
@@ -195,6 +196,7 @@ const ALL: &[Test] = &[
     ("little_memory_loses_nothing", little_memory::loses_nothing),
     ("live_altered", live::altered),
     ("live_forged", live::forged),
+    ("live_unnoted", live::unnoted),
     ("live_random_histories", live::random),
     ("live_restored", live::restored),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),
@@ -257,6 +259,7 @@ const ALL: &[Test] = &[
         "jobs_bands_and_pairs_in_files",
         jobs::bands_and_pairs_in_files,
     ),
+    ("jobs_queries_that_interfere", jobs::queries_that_interfere),
     ("jobs_seen_by_others", jobs::seen_by_others),
     ("jobs_builds_seen_by_others", jobs::builds_seen_by_others),
     ("guard_changed_key", guard::changed_key),
@@ -272,6 +275,10 @@ const ALL: &[Test] = &[
     (
         "guard_attached_while_waiting",
         guard::attached_while_waiting,
+    ),
+    (
+        "guard_detached_while_waiting",
+        guard::detached_while_waiting,
     ),
     (
         "guard_few_searches_behind_the_gate",

@@ -28,7 +28,13 @@ const DOCS: &str = "
         RETURN NULL;
     END $$;
     CREATE CONSTRAINT TRIGGER rewriting AFTER INSERT ON other DEFERRABLE INITIALLY DEFERRED
-        FOR EACH ROW EXECUTE FUNCTION rewrite_too()";
+        FOR EACH ROW EXECUTE FUNCTION rewrite_too();
+    CREATE FUNCTION insert_unguarded() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO docs VALUES (2, 'the text of the first row');
+        SET CONSTRAINTS ALL IMMEDIATE;
+        DROP TRIGGER docs_guard ON docs;
+        RETURN 2;
+    END $$";
 
 /// Replaces the guard with a deferred one.
 const DEFERRED: &str = "SELECT near_dup_unprotect('docs');
@@ -111,6 +117,14 @@ const HISTORIES: &[(bool, &[&str])] = &[
     (
         true,
         &["DO $$ BEGIN INSERT INTO docs VALUES (2, 'the text of the first row'); COMMIT; END $$"],
+    ),
+    // The first statement loads the library, so that the second one is seen to begin.
+    (
+        true,
+        &[
+            "SELECT minhash('a text')",
+            "COPY (SELECT insert_unguarded()) TO PROGRAM 'cat > /dev/null'",
+        ],
     ),
 ];
 
@@ -203,6 +217,35 @@ pub fn attached_while_waiting(server: &Server) -> Result<Outcome> {
             }
         }
     }
+    Ok(Outcome::Passed)
+}
+
+/// Checks that a copy is not accepted if its partition is detached before it is checked.
+pub fn detached_while_waiting(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "guard_detached")?;
+    let insert = |id| format!("INSERT INTO docs VALUES ({id}, 1, 'one and the same text')");
+    // A row waits after the guard's trigger has fired for it.
+    let tables = format!(
+        "{PARTED}; SELECT near_dup_protect('docs', 'body', 0.8); {};
+         CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM pg_advisory_xact_lock_shared(1);
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER z_pause AFTER INSERT ON docs FOR EACH ROW EXECUTE FUNCTION pause()",
+        insert(1)
+    );
+    let mut play = Play::new(&database, &tables, 3)?;
+    play.step(2, "SELECT pg_advisory_lock(1)", Step::Done)?;
+    play.step(0, &insert(2), Step::Waits)?;
+    let detach = "ALTER TABLE docs DETACH PARTITION docs_1 CONCURRENTLY";
+    play.step(1, detach, Step::Waits)?;
+    play.step(2, "SELECT pg_advisory_unlock(1)", Step::Done)?;
+    play.comes_to(1, &Step::Done)?;
+    let not_ready = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+    play.stands(0, Step::Failed(not_ready))?;
+    let rows = "SELECT count(*) FROM docs_1";
+    let rows: i64 = database.connect()?.query_one(rows, &[])?.get(0);
+    ensure!(rows == 1, "{rows} rows");
     Ok(Outcome::Passed)
 }
 

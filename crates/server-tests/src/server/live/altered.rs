@@ -1,5 +1,7 @@
 //! Trackers whose owners have altered the tables.
 
+use std::mem::ManuallyDrop;
+
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
@@ -54,6 +56,7 @@ const ALTERATIONS: &[&str] = &[
     "ALTER TABLE docs_clusters_queue RENAME key TO k",
     "ALTER TABLE docs_clusters_queue INHERIT parent; CREATE TABLE child () INHERITS (docs_clusters_queue)",
     "CREATE RULE r AS ON DELETE TO docs_clusters_queue DO INSTEAD NOTHING",
+    "ALTER TABLE docs_clusters ADD FOREIGN KEY (key) REFERENCES docs ON DELETE CASCADE",
 ];
 
 /// Checks that every alteration causes an error with a hint, either in the refresh or in a write that would note a
@@ -196,8 +199,114 @@ fn try_forgeries(owner: &mut Client, stranger: &mut Client) -> Result<()> {
         "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'docs'::regclass AND NOT tgisinternal";
     let left: i64 = owner.query_one(left, &[])?.get(0);
     ensure!(left == 2, "{left} triggers are left");
+    ensure_described_once(owner, stranger)?;
     stranger.batch_execute(&FORGERIES[..FORGERIES.find("CREATE TABLE odd").unwrap_or(0)])?;
     owner
         .batch_execute("SELECT near_dup_untrack('docs_clusters'); INSERT INTO docs VALUES (51)")?;
     Ok(())
+}
+
+/// Triggers for updates that name the tables of the tracker of `docs`, before and after its own by name.
+const DESCRIPTIONS: [&str; 2] = [
+    "CREATE TRIGGER aaa AFTER UPDATE ON docs FOR EACH ROW WHEN ({named} AND (ROW(NEW.id, NEW.id) IS NULL OR true) AND false)
+         EXECUTE FUNCTION near_dup_track()",
+    "CREATE TRIGGER zzz AFTER UPDATE ON docs FOR EACH ROW WHEN ({named} AND (ROW(NEW.id, NEW.body, trap(NEW.id)) IS NULL OR true))
+         EXECUTE FUNCTION near_dup_track('0.8', '0', '1', '3', 'word', 'case')",
+];
+
+/// Checks that a stranger with the privilege TRIGGER on the tracked table causes an error, and no other change.
+fn ensure_described_once(owner: &mut Client, stranger: &mut Client) -> Result<()> {
+    let role: String = stranger.query_one("SELECT current_user::text", &[])?.get(0);
+    owner.batch_execute(&format!("GRANT TRIGGER ON docs TO {role}"))?;
+    stranger.batch_execute(
+        "CREATE FUNCTION trap(int) RETURNS bool LANGUAGE plpgsql AS 'BEGIN RAISE ''a trap''; END'",
+    )?;
+    let named = ["", "_log", "_canonical", "_queue", "_state"]
+        .map(|table| format!("'docs_clusters{table}'::regclass"));
+    let named = format!("ROW({}) IS NOT NULL", named.join(", "));
+    for description in DESCRIPTIONS {
+        stranger.batch_execute(&description.replace("{named}", &named))?;
+        for statement in [
+            "SELECT near_dup_refresh('docs_clusters')",
+            "UPDATE docs SET body = body || ' and more' WHERE id = 1",
+        ] {
+            let done = owner.batch_execute(statement).err();
+            let error = done.with_context(|| format!("{statement} beside {description}"))?;
+            let code = error.code();
+            ensure!(
+                code == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE),
+                "{error:?}"
+            );
+        }
+        owner.batch_execute(&format!("DROP TRIGGER {} ON docs", &description[15..18]))?;
+        owner.batch_execute("SELECT near_dup_refresh('docs_clusters')")?;
+    }
+    Ok(stranger.batch_execute("DROP FUNCTION trap(int)")?)
+}
+
+/// Changes of the tracked table that its triggers do not note, or note while a refresh writes.
+const UNNOTED: &[&str] = &[
+    "CREATE FUNCTION drop_copy() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN DELETE FROM public.docs WHERE id = NEW.key; RETURN NULL; END';
+     CREATE TRIGGER t AFTER INSERT OR UPDATE ON docs_clusters FOR EACH ROW
+         WHEN (NEW.key <> NEW.canonical) EXECUTE FUNCTION drop_copy();
+     INSERT INTO docs SELECT 30, day, body FROM docs WHERE id = 1; SELECT near_dup_refresh('docs_clusters')",
+    "BEGIN; ALTER TABLE docs DISABLE TRIGGER docs_clusters_note_rows; INSERT INTO docs VALUES (30, NULL, 'a text of its own');
+     ALTER TABLE docs ENABLE ALWAYS TRIGGER docs_clusters_note_rows; SELECT near_dup_refresh('docs_clusters');
+     ALTER TABLE docs DISABLE TRIGGER docs_clusters_note_rows; INSERT INTO docs VALUES (31, NULL, 'another text of its own');
+     ALTER TABLE docs ENABLE ALWAYS TRIGGER docs_clusters_note_rows; COMMIT",
+    "SELECT near_dup_untrack('docs_clusters'); DROP TABLE docs, docs_clusters, docs_clusters_log;
+     CREATE TABLE docs (id int PRIMARY KEY, day date, body text) PARTITION BY RANGE (id);
+     CREATE UNLOGGED TABLE docs_1 PARTITION OF docs DEFAULT;
+     CREATE INDEX ON docs USING neardup (body); INSERT INTO docs VALUES (1, NULL, 'one text of several words');
+     SELECT near_dup_track('docs', 'body', keep => 'day DESC'); SELECT near_dup_refresh('docs_clusters'); CHECKPOINT",
+];
+
+/// Checks that a refresh after such changes, and after a crash, makes the clusters equal those computed from scratch,
+/// and that a refresh is rejected while other tables inherit from the tracked one.
+pub fn unnoted(server: &Server) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("live_unnoted")?;
+    cluster.create(&[("autovacuum", "off")])?;
+    cluster.start()?;
+    let made = (0..).zip(UNNOTED).map(|(number, changes)| {
+        let name = format!("live_unnoted_{number}");
+        // It is there until the cluster is removed.
+        let database = ManuallyDrop::new(Database::with_extension(&cluster, &name)?);
+        let mut client = database.connect()?;
+        client.batch_execute(TABLES)?;
+        client.batch_execute("SELECT near_dup_refresh('docs_clusters')")?;
+        client.batch_execute(changes).context(*changes)?;
+        Ok(database.name.clone())
+    });
+    let made = made.collect::<Result<Vec<String>>>()?;
+    cluster.crash()?;
+    cluster.start()?;
+    for (name, changes) in made.iter().zip(UNNOTED) {
+        let mut client = cluster.connect(name)?;
+        client.batch_execute("SELECT near_dup_refresh('docs_clusters')")?;
+        let row = client.query_one(
+            "SELECT count(*), count(c.key) FROM docs_clusters k FULL JOIN near_dup_clusters(NULL::int,
+                 'SELECT id, body FROM docs ORDER BY day DESC, id', 0.8) c ON c.key = k.key AND c.cluster = k.canonical",
+            &[],
+        )?;
+        let [all, kept]: [i64; 2] = [row.get(0), row.get(1)];
+        let anew: i64 = client.query_one("SELECT count(*) FROM docs", &[])?.get(0);
+        ensure!(
+            [all, kept] == [anew, anew],
+            "{changes}: {all}, {kept}, {anew}"
+        );
+        client.batch_execute(
+            "CREATE TABLE child (LIKE docs); CREATE TABLE other () INHERITS (child)",
+        )?;
+        let inherits = client.batch_execute("ALTER TABLE child INHERIT docs");
+        if inherits.is_ok() {
+            let refreshed = client.batch_execute("SELECT near_dup_refresh('docs_clusters')");
+            let error = refreshed.err().context("it is refreshed with children")?;
+            ensure!(
+                error.code() == Some(&SqlState::WRONG_OBJECT_TYPE),
+                "{error:?}"
+            );
+        }
+    }
+    Ok(Outcome::Passed)
 }

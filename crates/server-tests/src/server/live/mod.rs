@@ -4,6 +4,6 @@ mod altered;
 mod dump;
 mod histories;
 
-pub use altered::{altered, forged};
+pub use altered::{altered, forged, unnoted};
 pub use dump::restored;
 pub use histories::random;
