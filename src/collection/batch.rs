@@ -91,7 +91,8 @@ impl Batch {
                 let check = &mut check_interrupts;
                 self.pairs_among(kind, &left, sides, check, put).or_raise();
             };
-            self.partitions(kind).work_on(SEARCHING, &find, &mut take);
+            self.partitions(kind)
+                .work_on(SEARCHING, &find, None, &mut take);
         }
         let count = pairs.len();
         let tiles = Tiles::of(&groups).or_raise();
@@ -212,7 +213,7 @@ impl Batch {
             Ok(likely)
         };
         let tokens = self.partitions(KeyKind::Tokens);
-        tokens.work_on(SEARCHING, &work, &mut |likely: Vec<u32>| {
+        tokens.work_on(SEARCHING, &work, None, &mut |likely: Vec<u32>| {
             for kept in likely {
                 is_likely[kept as usize] = true;
             }
@@ -274,7 +275,7 @@ pub fn for_each_group(entries: Partitions, stage: &'static str, visit: &mut dyn 
         sort_distinct(&mut entries, check);
         Ok(entries)
     };
-    entries.work_on(stage, &sort, &mut |sorted| {
+    entries.work_on(stage, &sort, None, &mut |sorted| {
         let groups = sorted.chunk_by(same_key);
         groups.filter(|group| group.len() > 1).for_each(&mut *visit);
     });

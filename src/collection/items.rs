@@ -133,7 +133,7 @@ fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
         collected(alike.map(|entry| *entry as u32))
     };
     let mut alike: Vec<u32> = Vec::new();
-    entries.work_on(STAGE, &work, &mut |rows: Vec<u32>| {
+    entries.work_on(STAGE, &work, None, &mut |rows: Vec<u32>| {
         alike.try_extend_from_slice(&rows).or_raise();
     });
     sort(&mut alike, &mut check_interrupts);

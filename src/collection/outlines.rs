@@ -108,14 +108,11 @@ impl Outlining {
         self.header.check_comparable(&signature.header)?;
         outline.try_reserve(self.packed().end)?;
         push_digest(stored, outline)?;
-        write_tokens(
-            band_hashes(&signature, &self.plan.bands).map(token),
-            outline,
-        )?;
+        let hashes = band_hashes(&signature, &self.plan.bands);
+        write_tokens(hashes.map(token), outline)?;
         if let Some(verified) = &self.verified {
-            verified
-                .packed
-                .push_slots(&collected(signature.slots())?, outline);
+            let slots = collected(signature.slots())?;
+            verified.packed.push_slots(&slots, outline);
         }
         Ok(())
     }

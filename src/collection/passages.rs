@@ -114,11 +114,8 @@ fn reader(call: &Call, first: usize) -> DocumentReader {
     // SAFETY: the buffer is valid for its length. If the system has no random numbers, it stays zero, and the hashes
     // are predictable.
     unsafe { pg_sys::pg_strong_random(seed.as_mut_ptr().cast(), seed.len()) };
-    DocumentReader::new(
-        least,
-        fold.or_raise(),
-        Hashes::from_seed(i64::from_ne_bytes(seed)),
-    )
+    let hashes = Hashes::from_seed(i64::from_ne_bytes(seed));
+    DocumentReader::new(least, fold.or_raise(), hashes)
 }
 
 /// The fingerprints of a collection, each with its number.
@@ -173,7 +170,7 @@ impl Fingerprints {
             }
         };
         self.entries
-            .work_on("sorting fingerprints", &work, &mut take);
+            .work_on("sorting fingerprints", &work, None, &mut take);
         repeats
     }
 }
@@ -313,7 +310,7 @@ impl SpooledTexts {
                 Ok(())
             });
         };
-        windows.work_on_each("grouping windows", &work, &mut take, Some(&mut large));
+        windows.work_on("grouping windows", &work, Some(&mut large), &mut take);
         entries.into_inner()
     }
 
@@ -382,7 +379,7 @@ impl SpooledTexts {
                 visit(self, Place(place >> shift), value);
             }
         };
-        entries.work_on("comparing words", &work, &mut take);
+        entries.work_on("comparing words", &work, None, &mut take);
     }
 }
 

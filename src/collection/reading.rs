@@ -433,10 +433,8 @@ impl Collection {
                 let (documents, document) = third
                     .kind(DocumentKind::of_type)
                     .unwrap_or_else(|| third.reject("third", &valid()));
-                (
-                    RowKind::Signature(Some(documents)),
-                    (key, value, Some(document)),
-                )
+                let kind = RowKind::Signature(Some(documents));
+                (kind, (key, value, Some(document)))
             }
             (PairMeasure::Resemblance, kind, None)
                 if kind != RowKind::Bits || self.distance.is_some() =>

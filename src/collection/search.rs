@@ -122,7 +122,7 @@ fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
         let groups = keys.chunk_by(|a, b| a == b).filter(|group| group.len() > 1);
         collected(groups.map(|group| (group[0], group.len())))
     };
-    keys.work_on("counting bands", &work, &mut |groups| {
+    keys.work_on("counting bands", &work, None, &mut |groups| {
         for (key, rows) in groups {
             sizes.add(key, rows);
         }
@@ -146,7 +146,7 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
         }
         Ok(())
     };
-    entries.work_on("linking", &work, &mut |()| ());
+    entries.work_on("linking", &work, None, &mut |()| ());
     sets
 }
 
@@ -171,10 +171,8 @@ fn entries(kept: &mut Records, form: Form) -> (Partitions, Prefilter) {
         };
         put.or_raise();
     };
-    let stage = (
-        "dividing bands",
-        rows as usize * (form.bands - form.needed + 1),
-    );
+    let count = rows as usize * (form.bands - form.needed + 1);
+    let stage = ("dividing bands", count);
     let entries = Partitions::of_rows(stage, rows, &mut read, &|row, record, entries| {
         let tokens = collected(form.parts(record).1)?;
         entries.try_extend(keys(&tokens).map(|key| entry(key, row)))
@@ -193,10 +191,8 @@ fn low_bits(tokens: &[u8]) -> u8 {
 fn divide(mut kept: Records, form: Form, sets: UnionFind) -> Vec<Records> {
     let rows = kept.len();
     let most = (work_mem_bytes() / 2 / form.len()).max(rows.div_ceil(most_files()));
-    let part_of = sets.batches(
-        filled(1, rows).or_raise(),
-        u32::try_from(most).unwrap_or(u32::MAX),
-    );
+    let sizes = filled(1, rows).or_raise();
+    let part_of = sets.batches(sizes, u32::try_from(most).unwrap_or(u32::MAX));
     let part = part_of.iter().copied().max().unwrap_or(0);
     let budget = work_mem_bytes() / 4 / (part as usize + 1);
     let empty = (0..=part).map(|_| Records::new(budget));

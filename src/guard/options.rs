@@ -66,10 +66,8 @@ impl GuardOptions {
     /// ERROR `invalid_parameter_value` with a hint that lists the valid arguments.
     pub fn parse<T: AsRef<CStr>>(arguments: &[T]) -> Self {
         let [column, bound, rest @ ..] = arguments else {
-            invalid(
-                &format!("near_dup_guard got {} arguments", arguments.len()),
-                SHAPE,
-            );
+            let count = arguments.len();
+            invalid(&format!("near_dup_guard got {count} arguments"), SHAPE);
         };
         let mut options = Self {
             column: column.as_ref().to_owned(),
@@ -158,10 +156,8 @@ impl GuardOptions {
             "scope" => {
                 let names = names::listed(&column(value)).filter(|names| !names.is_empty());
                 self.scope = names.unwrap_or_else(|| {
-                    invalid(
-                        &format!("{} is not a list of columns", quoted(&word)),
-                        SHAPE,
-                    )
+                    let given = quoted(&word);
+                    invalid(&format!("{given} is not a list of columns"), SHAPE)
                 });
             }
             "within" => self.within = Some(column(value)),

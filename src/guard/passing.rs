@@ -228,11 +228,8 @@ impl<'p> Passing<'p> {
             let columns = &source.columns;
             let is_kept = row.old.is_some_and(|old| columns.are_same(old, row.slot));
             let version = (!is_kept).then(|| RowVersion::new(&self.rule, columns, row.slot));
-            let version = version.flatten();
-            (
-                is_kept,
-                version.map(|version| (row_place(row.slot), version.span)),
-            )
+            let span = version.flatten().map(|version| version.span);
+            (is_kept, span.map(|span| (row_place(row.slot), span)))
         });
         let (is_kept, version) = newest.unwrap_or_default();
         if let Some((newest, span)) = version {
@@ -271,10 +268,8 @@ impl<'p> Passing<'p> {
             let own = self.places[rows[0].1].table;
             if !self.tables.iter().any(|table| table.oid() == own) {
                 let own = names::relation(own);
-                not_ready(
-                    &format!("partition {own} was detached before its rows were checked"),
-                    "Try again.",
-                );
+                let message = format!("partition {own} was detached before its rows were checked");
+                not_ready(&message, "Try again.");
             }
         }
         if notes.is_some() {

@@ -227,7 +227,7 @@ unsafe fn fire(fcinfo: pg_sys::FunctionCallInfo) -> (pg_sys::Datum, bool) {
             let is_main = |main: &pg_sys::Trigger| {
                 main.tgfoid == trigger.tgfoid && is_main(main) && fires(main)
             };
-            if triggers(table).iter().any(is_main) {
+            if triggers((*table).trigdesc).iter().any(is_main) {
                 announce(root, PassState::WillPass);
             }
             return (data.tg_trigtuple.into(), false);

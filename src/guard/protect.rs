@@ -98,9 +98,8 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     let has_exceptions = call.optional_argument(15).is_some();
     let key_of_table = || names::column(table.oid(), table.only_key_column());
     let needs_key = most.is_some() || has_exceptions;
-    let key = call
-        .name(13)
-        .or_else(|| needs_key.then(key_of_table).flatten());
+    let key = call.name(13);
+    let key = key.or_else(|| needs_key.then(key_of_table).flatten());
     let named = [
         ("scope", (!scope.is_empty()).then(|| scope.join(","))),
         ("within", call.name(5)),
@@ -108,9 +107,8 @@ unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
         ("key", key),
         ("most", most),
     ];
-    let named = named
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)));
+    let named = named.into_iter();
+    let named = named.filter_map(|(name, value)| Some((name, value?)));
     let named = named.chain(cut_arguments(call, 7));
     let mut arguments = vec![column, threshold.to_string()];
     arguments.extend(named.map(|(name, value)| format!("{name}={value}")));
@@ -167,13 +165,10 @@ unsafe fn create_triggers(
                 "Drop the guard with near_dup_unprotect first, or choose another trigger_name.",
             );
         }
-        let create = match replaces {
-            true => "CREATE OR REPLACE",
-            false => "CREATE",
-        };
+        let or_replace = if replaces { " OR REPLACE" } else { "" };
         let name = names::identifier(name);
         connection.execute(&format!(
-            "{create} TRIGGER {name} {event} EXECUTE FUNCTION {function}({arguments})"
+            "CREATE{or_replace} TRIGGER {name} {event} EXECUTE FUNCTION {function}({arguments})"
         ));
     };
     let help = |suffix: &str, event: &str, arguments: &str| {
@@ -188,10 +183,8 @@ unsafe fn create_triggers(
         let truncated = format!("AFTER TRUNCATE ON {table} WHEN ({when})");
         help("truncate", &truncated, arguments);
         if let Some(exceptions) = options.exceptions {
-            let (table, when) = (
-                names::relation(exceptions),
-                condition::naming(&[notes, relation]),
-            );
+            let table = names::relation(exceptions);
+            let when = condition::naming(&[notes, relation]);
             let each_row = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN ({when})");
             // Guards of other tables may share the exceptions.
             let numbers = once(String::new()).chain((2..).map(|number: u32| number.to_string()));
@@ -201,11 +194,8 @@ unsafe fn create_triggers(
             create(exceptions, &name, &each_row, "'exceptions'");
         }
     }
-    help(
-        "before",
-        &format!("BEFORE INSERT ON {table} FOR EACH ROW"),
-        "",
-    );
+    let each_row = format!("BEFORE INSERT ON {table} FOR EACH ROW");
+    help("before", &each_row, "");
     connection.close();
     main
 }

@@ -3,7 +3,7 @@
 use crate::guard::row::RowVersion;
 use crate::guard::table::SearchedTable;
 use crate::index::am::lookup::{self, for_each_candidate, next_number};
-use crate::index::classes::{EQUAL, KeySearch};
+use crate::index::classes::{EQUAL, KeySearch, RowKeys};
 use crate::pg::slot::Versions;
 use pgrx::pg_sys;
 use std::ptr::null_mut;
@@ -20,11 +20,9 @@ pub struct Pending {
 impl Pending {
     /// Returns the transaction in progress that wrote the row version just seen by the dirty `snapshot`, if any.
     fn from_snapshot(snapshot: &pg_sys::SnapshotData) -> Option<Self> {
-        let deletes = snapshot.xmin == pg_sys::InvalidTransactionId;
-        let transaction = if deletes {
-            snapshot.xmax
-        } else {
-            snapshot.xmin
+        let (deletes, transaction) = match snapshot.xmin {
+            pg_sys::InvalidTransactionId => (true, snapshot.xmax),
+            inserter => (false, inserter),
         };
         (transaction != pg_sys::InvalidTransactionId).then_some(Self {
             transaction,
@@ -89,7 +87,7 @@ impl SearchedTable {
         let ball = scan_key(self.scope.len() as i16 + 1, strategy, version.ball);
         let keys: Vec<_> = scope.chain([ball]).collect();
         // SAFETY: the index is open, and of our access method, which the keys are for.
-        unsafe { lookup::search(self.index.as_ptr(), &keys) }
+        unsafe { RowKeys::of_index(self.index.as_ptr()).search(&keys).0 }
     }
 
     /// Calls `visit` for every live row numbered `from` or above that `search` finds, committed or not, until `visit`

@@ -32,11 +32,8 @@ impl Measure {
         let cut = self.shingling().map(|Shingling { k, unit, fold }| {
             format!(", {k}, '{unit}'::pg_catalog.text, '{fold}'::pg_catalog.text")
         });
-        format!(
-            "{function}({}{})",
-            arguments.join(", "),
-            cut.unwrap_or_default()
-        )
+        let (arguments, cut) = (arguments.join(", "), cut.unwrap_or_default());
+        format!("{function}({arguments}{cut})")
     }
 
     /// Returns the condition that values `a` and `b` are near.

@@ -64,11 +64,9 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     }
     // SAFETY: the table is open.
     if unsafe { (*(*table.as_ptr()).rd_rel).relrowsecurity } {
+        let table = names::relation(relation);
         unsupported(
-            &format!(
-                "clusters would show rows that row-level security of table {} hides",
-                names::relation(relation)
-            ),
+            &format!("clusters would show rows that row-level security of table {table} hides"),
             "Copy keys and signatures into a separate table with a trigger, track that table, and let a policy look up the rows: CREATE POLICY own_rows ON its_clusters AS RESTRICTIVE USING (EXISTS (SELECT FROM this_table WHERE id = key)).",
         );
     }
@@ -174,7 +172,10 @@ impl<'a> Refresh<'a> {
     /// Numbers the clusters of the rows in `order`, and writes the clusters and, if `is_logged`, their log. Returns the
     /// counts that the refresh reports.
     fn write(&mut self, rows: &TrackedRows, order: &[u32], is_logged: bool) -> Changes {
-        self.empty_queue();
+        // Deletes the queue entries that the snapshot shows, before the clusters are written: a trigger on those may
+        // change rows, whose keys stay in the queue for the next refresh.
+        let delete = format!("DELETE FROM {}", self.tracker.table(TrackerTable::Queue));
+        self.connection.prepare_kept(&delete, &[]).execute(&[]);
         let mut changes = [order.len() as i64, 0, 0, 0, 0, 0, 0];
         let mut events = Vec::new();
         let moves = order.iter().map(|&row| rows.change(row));
@@ -189,13 +190,6 @@ impl<'a> Refresh<'a> {
         self.state.rows += write::clusters(self.connection, self.tracker, rows, &numbers);
         self.state.next_cluster = numbers.next;
         changes
-    }
-
-    /// Deletes the queue entries that the snapshot shows. Called before the clusters are written: a trigger on them may
-    /// change rows, whose keys stay in the queue for the next refresh.
-    fn empty_queue(&self) {
-        let delete = format!("DELETE FROM {}", self.tracker.table(TrackerTable::Queue));
-        self.connection.prepare_kept(&delete, &[]).execute(&[]);
     }
 
     /// Writes the state of a refresh that examined `looked_at` rows.

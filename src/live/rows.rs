@@ -170,12 +170,10 @@ impl TrackedRow {
 /// # Errors
 /// ERROR `unique_violation`.
 pub fn duplicate_key(key: &[u8]) -> ! {
+    let key = in_utf8(key);
     raise(
         PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
-        &format!(
-            "key {} identifies two rows of the tracked table",
-            in_utf8(key)
-        ),
+        &format!("key {key} identifies two rows of the tracked table"),
         "The key of a tracker must be unique: delete or change one of the two rows, or track with another key.",
     )
 }

@@ -94,10 +94,8 @@ impl Tracker {
         table: &Relation,
         trigger: &pg_sys::Trigger,
     ) -> Option<Self> {
-        if !matches!(
-            table.kind(),
-            pg_sys::RELKIND_RELATION | pg_sys::RELKIND_PARTITIONED_TABLE
-        ) {
+        let kinds = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE];
+        if !kinds.contains(&table.kind()) {
             return None;
         }
         // SAFETY: the table is open, and the trigger belongs to it; the arguments are NUL-terminated.

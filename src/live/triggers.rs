@@ -28,14 +28,8 @@ pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
     };
     let table = names::relation(tracker.relation);
     create(&table, "note_rows", "INSERT OR DELETE", "", "");
-    let arguments = arguments(tracker);
-    create(
-        &table,
-        "note_updates",
-        "UPDATE",
-        &keeping(tracker),
-        &arguments,
-    );
+    let (kept, arguments) = (keeping(tracker), arguments(tracker));
+    create(&table, "note_updates", "UPDATE", &kept, &arguments);
     if let Some(exceptions) = tracker.tables.exceptions {
         let table = names::relation(exceptions);
         create(&table, "note_exceptions", "INSERT OR DELETE", "", "");
@@ -48,9 +42,8 @@ pub fn create(connection: &Connection, tracker: &Tracker, name: &str) {
 /// Returns the condition, beginning with AND, that contains the tracker's columns and expressions, so that a renamed
 /// column is renamed in it too.
 fn keeping(tracker: &Tracker) -> String {
-    let columns = [&tracker.key, &tracker.value]
-        .into_iter()
-        .chain(&tracker.scope);
+    let columns = [&tracker.key, &tracker.value].into_iter();
+    let columns = columns.chain(&tracker.scope);
     let keep = named_term(tracker).map(|term| &term.expression);
     let kept = columns.chain(keep).chain(&tracker.condition);
     let kept: Vec<String> = kept.map(|kept| kept.new_sql.clone()).collect();
@@ -84,10 +77,8 @@ pub fn noting<'t>(
     table: &'t Relation,
     tables: &Tables,
 ) -> impl Iterator<Item = &'t pg_sys::Trigger> {
-    let triggers = table
-        .triggers()
-        .iter()
-        .filter(move |trigger| trigger.tgfoid == note);
+    let triggers = table.triggers().iter();
+    let triggers = triggers.filter(move |trigger| trigger.tgfoid == note);
     triggers.filter(move |trigger| Tables::of(trigger).as_ref() == Some(tables))
 }
 

@@ -113,10 +113,6 @@ IMMUTABLE STRICT PARALLEL SAFE COST 500000 LANGUAGE c AS 'MODULE_PATHNAME', '@FU
 "#)]
 fn lsh_params(threshold: f64, slots: i32, fp_weight: f64, fn_weight: f64) -> Params {
     let params = bands::lsh_params(threshold, i64::from(slots), fp_weight, fn_weight).or_raise();
-    Record((
-        params.bands as i32,
-        params.rows as i32,
-        params.fp_area,
-        params.fn_area,
-    ))
+    let (bands, rows) = (params.bands as i32, params.rows as i32);
+    Record((bands, rows, params.fp_area, params.fn_area))
 }

@@ -26,9 +26,8 @@ fn minhash(
 ) -> Remembered<NewSignature> {
     let signing = options::signing(k, &unit, &fold, slots, seed);
     remembered(call, &doc, signing, |doc, signing| {
-        Some(NewSignature(
-            signing.sign(doc, &mut check_interrupts).or_raise(),
-        ))
+        let signature = signing.sign(doc, &mut check_interrupts);
+        Some(NewSignature(signature.or_raise()))
     })
 }
 
@@ -57,12 +56,8 @@ fn minhash_excluding(
         for_each_block(&doc, &shingling, &key, &mut |hashes| {
             check_interrupts();
             kept.clear();
-            kept.try_extend(
-                hashes
-                    .iter()
-                    .filter(|hash| !excluded.contains(*hash))
-                    .copied(),
-            )?;
+            let others = hashes.iter().filter(|hash| !excluded.contains(*hash));
+            kept.try_extend(others.copied())?;
             sketch.add(&kept);
             Ok(())
         })

@@ -236,11 +236,8 @@ pub fn derived(table: &str, suffix: &str) -> String {
 
 /// Raises ERROR `undefined_table` for a relation that does not exist.
 pub fn undefined_relation(relation: pg_sys::Oid) -> ! {
-    missing(
-        PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-        "relation",
-        relation,
-    )
+    let code = PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE;
+    missing(code, "relation", relation)
 }
 
 fn missing(code: PgSqlErrorCode, kind: &str, object: pg_sys::Oid) -> ! {

@@ -172,24 +172,14 @@ impl<const N: usize> Partitions<N> {
     }
 
     /// Calls `work` for every part with entries, with the help of other threads, and passes the results to `take` in
-    /// the order of the parts.
+    /// the order of the parts. If `large` is given, the leader calls it for large parts instead, at any time between
+    /// calls of `take`.
     pub fn work_on<R: Send>(
-        self,
-        stage: &'static str,
-        work: &PartWork<'_, R>,
-        take: &mut dyn FnMut(R),
-    ) {
-        self.work_on_each(stage, work, take, None);
-    }
-
-    /// Works on all parts as [`Self::work_on`] does, except that the leader calls `large` for large parts if it is
-    /// given, at any time between calls of `take`.
-    pub fn work_on_each<R: Send>(
         mut self,
         stage: &'static str,
         work: &PartWork<'_, R>,
-        take: &mut dyn FnMut(R),
         mut large: Option<&mut LargePartWork<'_>>,
+        take: &mut dyn FnMut(R),
     ) {
         self.divide_waiting();
         let mut progress = Progress::begin(stage, self.len());

@@ -88,22 +88,15 @@ impl Relation {
     /// Returns a copy of the table's triggers, in the current memory context: reading a catalog may free the
     /// relation's own.
     pub fn triggers(&self) -> &[pg_sys::Trigger] {
-        // SAFETY: the relation is open; the copy has that many triggers.
-        unsafe {
-            let copy = pg_sys::CopyTriggerDesc((*self.0).trigdesc).as_ref();
-            copy.map_or(&[], |all| {
-                std::slice::from_raw_parts(all.triggers, all.numtriggers as usize)
-            })
-        }
+        // SAFETY: the relation is open; the copy lives as long as the memory context.
+        unsafe { triggers(pg_sys::CopyTriggerDesc((*self.0).trigdesc)) }
     }
 
     /// Returns whether other tables inherit from the table.
     pub fn has_children(&self) -> bool {
+        let lock = pg_sys::NoLock as i32;
         // SAFETY: looks into the catalog.
-        unsafe {
-            let lock = pg_sys::NoLock as i32;
-            !pg_sys::find_inheritance_children(self.oid(), lock).is_null()
-        }
+        !unsafe { pg_sys::find_inheritance_children(self.oid(), lock) }.is_null()
     }
 
     /// Returns the partitions of a partitioned table, except those that are being detached.
@@ -241,12 +234,13 @@ pub fn key_columns(index: pg_sys::Oid) -> Vec<i16> {
     }
 }
 
-/// Returns the triggers of a table.
+/// Returns the triggers of a table, given its description of them, which is NULL if there are none.
 ///
 /// # Safety
-/// The table stays open, and no catalog is read, while the triggers are in use.
-pub unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
-    match (*table).trigdesc.as_ref() {
+/// The description is valid while the triggers are in use. The description of an open table is valid until a catalog is
+/// read.
+pub unsafe fn triggers<'t>(description: *const pg_sys::TriggerDesc) -> &'t [pg_sys::Trigger] {
+    match description.as_ref() {
         Some(all) => std::slice::from_raw_parts(all.triggers, all.numtriggers as usize),
         None => &[],
     }
@@ -287,11 +281,7 @@ impl ColumnType {
     /// ERROR `internal_error` if there is no such column.
     pub fn of(relation: pg_sys::Oid, number: i16) -> Self {
         let mut of = Self::default();
-        let Self {
-            type_,
-            modifier,
-            collation,
-        } = &mut of;
+        let (type_, modifier, collation) = (&mut of.type_, &mut of.modifier, &mut of.collation);
         // SAFETY: raises an ERROR if there is no such column.
         unsafe { pg_sys::get_atttypetypmodcoll(relation, number, type_, modifier, collation) };
         of

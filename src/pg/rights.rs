@@ -40,13 +40,9 @@ impl OwnerRights {
 
     /// Sets output formats with which values survive the conversion to text and back.
     pub fn keep_texts(&self) {
-        for (name, value) in [
-            (c"datestyle", c"ISO"),
-            (c"intervalstyle", c"postgres"),
-            (c"extra_float_digits", c"3"),
-        ] {
-            self.set(name, value);
-        }
+        self.set(c"datestyle", c"ISO");
+        self.set(c"intervalstyle", c"postgres");
+        self.set(c"extra_float_digits", c"3");
     }
 
     pub fn resign(self) {

@@ -234,10 +234,8 @@ impl ValueSort {
     /// Returns the distinct values, in ascending order, and for each number below `count` the place of its value among
     /// them, or [`NO_PLACE`] if no value was put for the number.
     pub fn places(mut self, count: usize) -> (Keys, Vec<u32>) {
-        let (mut keys, mut places) = (
-            Keys::new(self.value_type),
-            filled(NO_PLACE, count).or_raise(),
-        );
+        let mut keys = Keys::new(self.value_type);
+        let mut places = filled(NO_PLACE, count).or_raise();
         let mut progress = Progress::begin("sorting keys", count);
         self.sort.sort();
         let mut last = None;

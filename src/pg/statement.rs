@@ -145,9 +145,10 @@ impl Statement<'_> {
         arguments: &[Option<pg_sys::Datum>],
         visit: &mut dyn FnMut(&Tuple<'_>),
     ) -> u64 {
-        let snapshot = self.snapshot.map_or(std::ptr::null_mut(), Snapshot::as_ptr);
+        let none = std::ptr::null_mut();
+        let snapshot = self.snapshot.map_or(none, |snapshot| snapshot.0);
         // SAFETY: the snapshot is registered.
-        unsafe { self.run_under(snapshot, std::ptr::null_mut(), arguments, visit) }
+        unsafe { self.run_under(snapshot, none, arguments, visit) }
     }
 
     /// Runs the statement. Returns the number of rows returned or changed.
@@ -239,7 +240,7 @@ impl Statement<'_> {
         let (mut datums, flags) = values_and_nulls(arguments);
         // SAFETY: as many values as the statement has parameters; the cursor reads under the active snapshot.
         unsafe {
-            pg_sys::PushActiveSnapshot(snapshot.as_ptr());
+            pg_sys::PushActiveSnapshot(snapshot.0);
             let portal = pg_sys::SPI_cursor_open(
                 std::ptr::null(),
                 self.plan,
@@ -303,10 +304,6 @@ impl Snapshot {
         // SAFETY: reads a variable of the backend.
         unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
     }
-
-    pub fn as_ptr(&self) -> pg_sys::Snapshot {
-        self.0
-    }
 }
 
 /// A row returned by a statement, while it is visited. Columns are counted from 1.
@@ -338,10 +335,8 @@ impl Tuple<'_> {
     /// Returns a copy of the text in `column`, in the database's encoding, or None for NULL.
     pub fn text(&self, column: usize) -> Option<Vec<u8>> {
         // SAFETY: as in `get`.
-        let text = self
-            .datum(column)
-            .map(|datum| unsafe { Varlena::from_raw(datum) });
-        text.map(|text| copied(&text).or_raise())
+        let text = unsafe { Varlena::from_raw(self.datum(column)?) };
+        Some(copied(&text).or_raise())
     }
 
     /// Returns the text in `column` in UTF-8, or None for NULL.
@@ -395,11 +390,8 @@ pub(super) unsafe fn visit_fetched(
 /// # Safety
 /// The portal is open.
 pub(super) unsafe fn estimate(portal: pg_sys::Portal) -> (f64, usize) {
-    let statement = pg_sys::PortalGetPrimaryStmt(portal);
-    match statement
-        .as_ref()
-        .and_then(|statement| statement.planTree.as_ref())
-    {
+    let statement = pg_sys::PortalGetPrimaryStmt(portal).as_ref();
+    match statement.and_then(|statement| statement.planTree.as_ref()) {
         Some(plan) => (plan.plan_rows, plan.plan_width.max(0) as usize),
         None => (0.0, 0),
     }

@@ -172,11 +172,8 @@ fn fail(what: &str) -> ! {
         io::ErrorKind::StorageFull => PgSqlErrorCode::ERRCODE_DISK_FULL,
         _ => PgSqlErrorCode::ERRCODE_IO_ERROR,
     };
-    raise(
-        code,
-        &format!("could not {what} a temporary file: {error}"),
-        "",
-    )
+    let message = format!("could not {what} a temporary file: {error}");
+    raise(code, &message, "")
 }
 
 impl Drop for TemporaryFile {

@@ -6,6 +6,7 @@ use crate::pg::spool::Records;
 use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;
 use std::cell::RefCell;
+use std::ffi::CStr;
 
 /// The layout of values of a type in memory.
 #[derive(Clone, Copy)]
@@ -34,19 +35,26 @@ impl Layout {
     }
 }
 
+/// Returns a new memory context within the current one.
+///
+/// # Safety
+/// The current context is valid.
+pub unsafe fn new_context(name: &'static CStr) -> pg_sys::MemoryContext {
+    pg_sys::AllocSetContextCreateExtended(
+        pg_sys::CurrentMemoryContext,
+        name.as_ptr(),
+        pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+        pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+        pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+    )
+}
+
 /// Returns the result of `work`, and frees the PostgreSQL values that `work` leaves behind.
 pub fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
     // SAFETY: after an ERROR, the memory context is deleted with its parent.
     unsafe {
-        let before = pg_sys::CurrentMemoryContext;
-        let own = pg_sys::AllocSetContextCreateExtended(
-            before,
-            c"pg_neardup".as_ptr(),
-            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        );
-        pg_sys::MemoryContextSwitchTo(own);
+        let own = new_context(c"pg_neardup");
+        let before = pg_sys::MemoryContextSwitchTo(own);
         let result = work();
         pg_sys::MemoryContextSwitchTo(before);
         pg_sys::MemoryContextDelete(own);

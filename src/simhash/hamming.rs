@@ -12,14 +12,11 @@ use pgrx::prelude::*;
 /// `string_data_length_mismatch` for different lengths, like PostgreSQL's own bit operators.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, support = near_dup_support)]
 pub fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
-    if a.len() != b.len() {
+    let (bits, other_bits) = (a.len(), b.len());
+    if bits != other_bits {
         raise(
             PgSqlErrorCode::ERRCODE_STRING_DATA_LENGTH_MISMATCH,
-            &format!(
-                "cannot compare bit strings of {} and {} bits",
-                a.len(),
-                b.len()
-            ),
+            &format!("cannot compare bit strings of {bits} and {other_bits} bits"),
             "Hamming distance is defined for bit strings of equal length.",
         );
     }

@@ -60,7 +60,7 @@ impl Boilerplate {
             let common = same.filter(|same| same.len() >= least);
             collected(common.map(|same| ((same[0] ^ SIGN) as i64, same.len() as i64)))
         };
-        hashes.work_on("counting shingles", &work, &mut |counts| {
+        hashes.work_on("counting shingles", &work, None, &mut |counts| {
             for (hash, documents) in counts {
                 visit(hash, documents);
             }

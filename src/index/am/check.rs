@@ -247,11 +247,8 @@ impl Entries {
     /// Returns the row at the place `tid` of the table, or None if the row table has none there. Calls must ask for
     /// blocks in ascending order.
     fn find(&mut self, index: &Index, tid: u64) -> Option<&KnownRow> {
-        if self
-            .block
-            .first()
-            .is_none_or(|row| row.tid >> 16 != tid >> 16)
-        {
+        let first = self.block.first();
+        if first.is_none_or(|row| row.tid >> 16 != tid >> 16) {
             self.block.clear();
             while let Some(row) = self.next.take_if(|row| row.tid >> 16 <= tid >> 16) {
                 if self.block.last().is_some_and(|last| last.tid == row.tid) {
@@ -372,16 +369,11 @@ fn subtract_log(index: &Index, seen: &Seen, sums: &mut KeySums) -> u64 {
 fn check_segments(meta: &Meta) -> Result<(), Stop> {
     let damaged = |reason| Err(Stop::Damaged(Some(META_BLOCK), reason));
     let outputs = meta.merges().iter().map(|merge| &merge.output);
-    let mut numbers: Vec<u64> = meta
-        .segments()
-        .iter()
-        .chain(outputs)
-        .map(|s| s.number)
-        .collect();
+    let all = meta.segments().iter().chain(outputs);
+    let mut numbers: Vec<u64> = all.map(|segment| segment.number).collect();
     numbers.sort_unstable();
-    let is_beyond = numbers
-        .last()
-        .is_some_and(|last| *last >= meta.next_segment);
+    let last = numbers.last();
+    let is_beyond = last.is_some_and(|last| *last >= meta.next_segment);
     if is_beyond || numbers.windows(2).any(|two| two[0] == two[1]) {
         return damaged("segments of the same number");
     }
@@ -446,9 +438,7 @@ fn raise_different(index: &Index, sums: &KeySums) -> ! {
     for row in sums.differing().flatten().take(NAMED) {
         named.extend(table.live_entry(row).map(|entry| at(&entry.tid)));
     }
-    let reason = format!(
-        "rows of the table have different keys in the index, at {}",
-        named.join(", ")
-    );
+    let places = named.join(", ");
+    let reason = format!("rows of the table have different keys in the index, at {places}");
     raise_corrupted(index, None, &reason);
 }

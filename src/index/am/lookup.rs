@@ -5,7 +5,7 @@ use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{RowEntry, RowTable};
-use crate::index::classes::{IndexColumn, KeySearch, RowKeys};
+use crate::index::classes::{IndexColumn, KeySearch};
 use pgrx::{PgRelation, pg_sys};
 use std::cell::Cell;
 
@@ -26,14 +26,6 @@ pub unsafe fn make_same_keys(a: pg_sys::Relation, b: pg_sys::Relation) -> bool {
     let [count, other] = [a, b].map(|index| (*(*index).rd_index).indnkeyatts);
     let is_like = |number| IndexColumn::new(a, number).is_like(&IndexColumn::new(b, number));
     count == other && (1..=count).all(is_like)
-}
-
-/// Returns the search for a scan with `keys`.
-///
-/// # Safety
-/// `relation` is an open index of this access method, and `keys` belong to a scan of it.
-pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -> KeySearch {
-    RowKeys::of_index(relation).search(keys).0
 }
 
 /// Calls `visit` with the place of each candidate of `search` numbered `from` or above, in the order of their numbers,

@@ -232,23 +232,17 @@ impl Merging<'_> {
             }
             let done = next.is_none();
             let (mut output, mut rest) = (state.output, Vec::new());
-            add_leaf(
-                index,
-                &mut page,
-                &mut meta,
-                &mut output,
-                &mut leaf,
-                |meta, output| {
-                    meta.merges[place] = StoredMerge {
-                        output: *output,
-                        ..state
-                    };
-                    if done {
-                        finish_merge(meta, place, range.clone(), output);
-                    }
-                    rest = meta.push_free(&freed);
-                },
-            );
+            let change = |meta: &mut Meta, output: &Segment| {
+                meta.merges[place] = StoredMerge {
+                    output: *output,
+                    ..state
+                };
+                if done {
+                    finish_merge(meta, place, range.clone(), output);
+                }
+                rest = meta.push_free(&freed);
+            };
+            add_leaf(index, &mut page, &mut meta, &mut output, &mut leaf, change);
             state.output = output;
             drop(page);
             meta::release(index, &rest);
@@ -373,10 +367,8 @@ pub(super) fn add_leaf(
     let first = leaf.first().expect("the leaf is not empty");
     let postings = leaf.len() as u64;
     let mut page = meta.allocate(index);
-    let entry = DirectoryEntry {
-        first,
-        block: page.block(),
-    };
+    let block = page.block();
+    let entry = DirectoryEntry { first, block };
     let mut tree = SegmentTree {
         index,
         meta,
@@ -385,9 +377,7 @@ pub(super) fn add_leaf(
         created: 0,
     };
     directory::add_leaf(&mut tree, segment, entry).unwrap_or_else(|stop| stop.raise(index));
-    let SegmentTree {
-        appended, created, ..
-    } = tree;
+    let (mut appended, created) = (tree.appended, tree.created);
     segment.postings += postings;
     segment.leaves += 1;
     segment.directory_pages += created;
@@ -396,7 +386,6 @@ pub(super) fn add_leaf(
     let mut image = changes.init(&mut page, PageType::Leaf, segment.number);
     let used = leaf.finish(image.payload());
     image.set_used(used);
-    let mut appended = appended;
     if let Some((page, entry)) = &mut appended {
         let block = page.block();
         let mut image = changes.change(page);

@@ -176,11 +176,8 @@ impl Meta {
             );
         }
         if payload.len() != size_of::<Self>() {
-            raise_corrupted(
-                index,
-                Some(META_BLOCK),
-                "the metapage has a different length",
-            );
+            let reason = "the metapage has a different length";
+            raise_corrupted(index, Some(META_BLOCK), reason);
         }
         // SAFETY: the length is the size of `Self`, for which any bytes are valid.
         let meta = unsafe { payload.as_ptr().cast::<Self>().read_unaligned() };
@@ -308,12 +305,11 @@ impl Meta {
         let is_first = |segment: &Segment| segment.number == merge.first_input;
         let first = self.segments().iter().position(is_first);
         let range = first.map(|first| first..first.saturating_add(merge.inputs as usize));
-        range
-            .filter(|range| range.end <= self.segments().len())
-            .unwrap_or_else(|| {
-                let reason = "a merge of segments that do not exist";
-                raise_corrupted(index, Some(META_BLOCK), reason)
-            })
+        let range = range.filter(|range| range.end <= self.segments().len());
+        range.unwrap_or_else(|| {
+            let reason = "a merge of segments that do not exist";
+            raise_corrupted(index, Some(META_BLOCK), reason)
+        })
     }
 
     /// Keeps `blocks` for reuse. Returns the blocks for which there is no room.

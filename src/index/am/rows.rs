@@ -88,11 +88,9 @@ impl RowEntry {
     }
 
     /// Returns the entry that replaces this one when the row is dead.
-    pub fn blank(self) -> Self {
-        Self {
-            tid: pg_sys::ItemPointerData::default(),
-            ..self
-        }
+    pub fn blank(mut self) -> Self {
+        self.tid = pg_sys::ItemPointerData::default();
+        self
     }
 
     pub fn is_blank(&self) -> bool {
@@ -147,11 +145,8 @@ impl<'a> RowTable<'a> {
         }
         self.table_blocks = self.index.table().blocks();
         if block >= self.table_blocks {
-            raise_corrupted(
-                &self.index,
-                None,
-                "a row refers to a block outside the table",
-            );
+            let reason = "a row refers to a block outside the table";
+            raise_corrupted(&self.index, None, reason);
         }
     }
 
@@ -406,11 +401,8 @@ fn place_on(index: &Index, parent: &Page, kind: PageType, below: u64) -> Option<
 
 fn ensure_directory(index: &Index, page: &Page, kind: PageType, number: u64) {
     if !page.is(kind, number) {
-        raise_corrupted(
-            index,
-            Some(page.block()),
-            "it is not a page of the row table's directory",
-        );
+        let reason = "it is not a page of the row table's directory";
+        raise_corrupted(index, Some(page.block()), reason);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, tell, unsupported};
 use crate::pg::relation;
 use crate::pg::temporary_file::drop_after_error;
+use crate::pg::value::new_context;
 use pgrx::PgRelation;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
@@ -137,15 +138,15 @@ pub unsafe extern "C-unwind" fn begin_scan(
     // PostgreSQL calls this with an open index of this access method. The scan has memory of its own, because a
     // constraint begins and ends one for each row of a statement.
     let scan = pg_sys::RelationGetIndexScan(relation, keys, orders);
-    let before = pg_sys::MemoryContextSwitchTo(new_context());
+    let name = c"pg_neardup scan";
+    let before = pg_sys::MemoryContextSwitchTo(new_context(name));
     let state = Scan {
         row_keys: RowKeys::of_index(relation),
-        context: new_context(),
+        context: new_context(name),
         left: RowsLeft::Start,
     };
-    (*scan).opaque = PgMemoryContexts::CurrentMemoryContext
-        .leak_and_drop_on_delete(state)
-        .cast();
+    let mut context = PgMemoryContexts::CurrentMemoryContext;
+    (*scan).opaque = context.leak_and_drop_on_delete(state).cast();
     if orders > 0 {
         let count = orders as usize;
         (*scan).xs_orderbyvals = pg_sys::palloc0(count * size_of::<pg_sys::Datum>()).cast();
@@ -153,17 +154,6 @@ pub unsafe extern "C-unwind" fn begin_scan(
     }
     pg_sys::MemoryContextSwitchTo(before);
     scan
-}
-
-/// Returns a new memory context within the current one.
-unsafe fn new_context() -> pg_sys::MemoryContext {
-    pg_sys::AllocSetContextCreateExtended(
-        pg_sys::CurrentMemoryContext,
-        c"pg_neardup scan".as_ptr(),
-        pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-        pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-        pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-    )
 }
 
 /// Implements `amrescan`.
@@ -334,17 +324,12 @@ fn warn_of_parameters(
         && is_first_meeting(*first, *parameters)
     {
         let known: Vec<String> = known.iter().map(|known| row_keys.describe(known)).collect();
+        let (name, wanted) = (index.name(), row_keys.describe(parameters));
+        let present = known.join(", ");
         tell(
             PgLogLevel::WARNING,
-            &format!(
-                "index \"{}\" has no row with the parameters of the query",
-                index.name()
-            ),
-            &format!(
-                "The query has {}, the rows have {}.",
-                row_keys.describe(parameters),
-                known.join(", ")
-            ),
+            &format!("index \"{name}\" has no row with the parameters of the query"),
+            &format!("The query has {wanted}, the rows have {present}."),
         );
     }
 }

@@ -129,10 +129,8 @@ impl IndexColumn {
         // SAFETY: the index is open; its expressions are in the order of its columns.
         unsafe {
             let description = &*(*self.index).rd_index;
-            let columns = description
-                .indkey
-                .values
-                .as_slice(description.indnatts as usize);
+            let count = description.indnatts as usize;
+            let columns = description.indkey.values.as_slice(count);
             if columns[self.place()] != 0 {
                 return None;
             }

@@ -92,10 +92,8 @@ impl DocumentClass {
 impl ComparedClass for DocumentClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Keyed {
         let doc = Text::from_raw(value);
-        let (of_doc, size) = self
-            .keys
-            .of_document(&doc, &mut check_interrupts)
-            .or_raise();
+        let of_doc = self.keys.of_document(&doc, &mut check_interrupts);
+        let (of_doc, size) = of_doc.or_raise();
         keys.try_extend_from_slice(&of_doc).or_raise();
         (PARAMETERS, Some(size))
     }

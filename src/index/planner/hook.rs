@@ -212,10 +212,8 @@ unsafe fn add_paths(
 ) {
     // At the end, all lists are restored, and whatever refers to a derived condition refers to its comparison.
     let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
-    let own_filters: Vec<_> = indexes
-        .iter_ptr()
-        .map(|index| (*index).indrestrictinfo)
-        .collect();
+    let own_filters = indexes.iter_ptr().map(|index| (*index).indrestrictinfo);
+    let own_filters: Vec<_> = own_filters.collect();
     let own_joins = (*rel).joininfo;
     for index in indexes.iter_ptr() {
         (*index).indrestrictinfo = with((*index).indrestrictinfo, filters);
@@ -282,11 +280,8 @@ unsafe fn adopt_rows(
     let mut changes = Vec::new();
     for parameters in PgList::<pg_sys::ParamPathInfo>::from_pg((*rel).ppilist).iter_ptr() {
         let clauses = (*parameters).ppi_clauses;
-        let own: Vec<_> = joins
-            .iter()
-            .filter(|join| pg_sys::list_member_ptr(clauses, join.comparison.cast()))
-            .copied()
-            .collect();
+        let is_own = |join: &&Derived| pg_sys::list_member_ptr(clauses, join.comparison.cast());
+        let own: Vec<_> = joins.iter().filter(is_own).copied().collect();
         let rows = pg_sys::get_parameterized_baserel_size(root, rel, with(clauses, &own));
         changes.push((parameters, rows / (*parameters).ppi_rows));
         (*parameters).ppi_rows = rows;
