@@ -2,8 +2,8 @@
 
 use crate::collection::documents::keyed_documents;
 use crate::options;
-use crate::pg::helpers::in_pieces;
-use crate::pg::partitions::{Partitions, VisitSlices};
+use crate::pg::helpers::{PutRecord, in_pieces};
+use crate::pg::partitions::{Partitions, VisitSlices, push_entries};
 use crate::pg::prelude::*;
 use crate::pg::query::QueryRow;
 use crate::pg::srf::ResultRows;
@@ -90,6 +90,9 @@ const ATTEMPTS: usize = 8;
 /// Rough upper limit of the memory for a document's windows, as a multiple of its bytes.
 const WINDOWS: usize = 8;
 
+/// How many numbers of windows of a long document are put in line together.
+const AT_ONCE: usize = 3 << 12;
+
 /// Number of bytes of a short word, for an upper estimate of the number of words.
 const BYTES_A_WORD: usize = 4;
 
@@ -175,6 +178,18 @@ impl Fingerprints {
     }
 }
 
+/// The number and the start of a document, or None for windows.
+type WindowsTag = Option<(usize, u64)>;
+
+/// Puts `windows` in line behind the documents and windows put before, and empties the list.
+fn put_windows(put: &mut PutRecord<'_, WindowsTag>, windows: &mut Vec<u64>) {
+    put(None, &mut |record| {
+        let bytes = windows.iter().flat_map(|number| number.to_le_bytes());
+        record.try_extend(bytes).or_raise();
+    });
+    windows.clear();
+}
+
 /// The entries kept for the windows with the same hash.
 #[derive(PartialEq, Eq)]
 enum Kept {
@@ -234,7 +249,8 @@ impl SpooledTexts {
         })
     }
 
-    /// Returns the windows whose fingerprints repeat. Skips documents without such fingerprints.
+    /// Returns the windows whose fingerprints repeat, in the order of their places. Skips documents without such
+    /// fingerprints.
     fn windows(&mut self, reader: DocumentReader, mut fingerprints: Fingerprints) -> Partitions<3> {
         let starts = std::mem::take(&mut fingerprints.starts);
         let repeats = fingerprints.repeated();
@@ -242,20 +258,23 @@ impl SpooledTexts {
             let [start, end] = [starts[document], starts[document + 1]].map(|at| at as usize);
             &repeats[start..end]
         };
-        let windows = Partitions::within(work_mem_bytes() / ENTRIES, None);
+        let mut windows = Partitions::within(work_mem_bytes() / ENTRIES, None);
         let divider = windows.divider();
-        let work = |(numbers, docs): (Vec<(usize, u64)>, Parts<u8>), check: &mut dyn FnMut()| {
+        let work = |(tags, records): (Vec<WindowsTag>, Parts<u8>), check: &mut dyn FnMut()| {
             let mut found = Vec::new();
-            for ((number, start), doc) in numbers.into_iter().zip(docs.iter()) {
+            for (tag, record) in tags.into_iter().zip(records.iter()) {
+                let Some((number, start)) = tag else {
+                    push_entries(record, &mut found)?;
+                    continue;
+                };
                 let repeats = repeats_of(number).iter().by_vals();
-                reader.windows((doc, start), repeats, check, &mut |window| {
+                reader.windows((record, start), repeats, check, &mut |window| {
                     found.try_extend_from_slice(&window)
                 })?;
             }
             divider.divide(&found)
         };
-        let windows = RefCell::new(windows);
-        let mut take = |divided: Result<Parts<u8>>| windows.borrow_mut().put(divided.or_raise());
+        let mut take = |divided: Result<Parts<u8>>| windows.put(divided.or_raise());
         let mut progress = Progress::begin("finding windows", self.records.len());
         in_pieces(0, &work, &mut take, |put| {
             for number in 0..self.records.len() {
@@ -265,23 +284,28 @@ impl SpooledTexts {
                 }
                 let start = self.records.start(number);
                 let doc = self.records.read(number, &mut self.buffer);
-                if doc.len() > work_mem_bytes() / WINDOWS {
-                    // The windows of a long document take more memory than the document.
-                    let push = &mut |window| {
-                        windows.borrow_mut().push(window);
-                        Ok(())
-                    };
-                    let repeats = repeats_of(number).iter().by_vals();
-                    let found = reader.windows((doc, start), repeats, &mut check_interrupts, push);
-                    found.or_raise();
+                if doc.len() <= work_mem_bytes() / WINDOWS {
+                    put(Some((number, start)), &mut |docs| {
+                        docs.try_extend_from_slice(doc).or_raise()
+                    });
                     continue;
                 }
-                put((number, start), &mut |docs| {
-                    docs.try_extend_from_slice(doc).or_raise()
-                });
+                // The windows of a long document take more memory than the document.
+                let mut found = Vec::new();
+                let push = &mut |window: Window| {
+                    found.try_extend_from_slice(&window)?;
+                    if found.len() >= AT_ONCE {
+                        put_windows(put, &mut found);
+                    }
+                    Ok(())
+                };
+                let repeats = repeats_of(number).iter().by_vals();
+                let read = reader.windows((doc, start), repeats, &mut check_interrupts, push);
+                read.or_raise();
+                put_windows(put, &mut found);
             }
         });
-        windows.into_inner()
+        windows
     }
 
     /// Groups `windows` by hash, and returns the entries of each group that `kept` selects, partitioned by place.

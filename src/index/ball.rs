@@ -291,8 +291,18 @@ fn _ball_in(text: &CStr) -> NewBall {
     let digits = text.to_bytes().strip_prefix(b"\\x").unwrap_or_default();
     let mut ball = filled(0, digits.len() / 2).or_raise();
     match hex::decode_to_slice(digits, &mut ball) {
-        Ok(()) if parse(&ball).is_some() => NewBall(ball),
+        Ok(()) if is_valid(&ball) => NewBall(ball),
         _ => reject_text("_ball", "Such a value is made by _ball(center, bound)."),
+    }
+}
+
+/// Returns whether untrusted bytes are a ball. Also checks every slot of a signature.
+fn is_valid(bytes: &[u8]) -> bool {
+    match (parse(bytes), bytes) {
+        (Some(Within::Signature(..)), [_, _, _, _, _, _, _, _, signature @ .., _]) => {
+            Signature::from_foreign_bytes(signature).is_ok()
+        }
+        (ball, _) => ball.is_some(),
     }
 }
 

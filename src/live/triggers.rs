@@ -117,14 +117,15 @@ pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     let (mut all, mut triggers) = (Vec::new(), Vec::new());
     let mut tables: Vec<_> = tracker.tables.exceptions.into_iter().collect();
     tables.push(tracker.relation);
-    let persistence = Relation::open_table(tracker.relation).persistence();
+    let unlogged = pg_sys::RELPERSISTENCE_UNLOGGED;
+    let is_logged = Relation::open_table(tracker.relation).persistence() != unlogged;
     while let Some(table) = tables.pop() {
         let table = Relation::open_table(table);
         all.push(table.oid());
         triggers.extend(noting(tracker.note, &table, &tracker.tables).map(|own| own.tgoid));
         if table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
             tables.extend(table.partitions());
-        } else if table.persistence() != persistence || !notes_all(tracker, &table) {
+        } else if is_logged && table.persistence() == unlogged || !notes_all(tracker, &table) {
             // A crash empties an unlogged partition, and not the tracker's logged tables.
             return None;
         }

@@ -237,7 +237,7 @@ impl<const N: usize> Partitions<N> {
 }
 
 /// Appends the entries stored in `bytes` to `entries`.
-fn push_entries(bytes: &[u8], entries: &mut Vec<u64>) -> Result<()> {
+pub fn push_entries(bytes: &[u8], entries: &mut Vec<u64>) -> Result<()> {
     let (numbers, _) = bytes.as_chunks();
     entries.try_extend(numbers.iter().map(|number| u64::from_le_bytes(*number)))
 }

@@ -7,6 +7,7 @@ import asyncio
 import datetime
 import sys
 import textwrap
+import unittest.mock
 
 import alembic.autogenerate
 import alembic.migration
@@ -307,8 +308,37 @@ def by_alembic():
     engine.dispose()
 
 
+def archives():
+    """Check that a migration's reverse drops what it created, and no table of the same name in an earlier schema."""
+    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(dsn, options="-c search_path=app,public"))
+    parts = Guard("by archive", "body", action="note"), Tracker("by archive", "body")
+    suffixes = "near_dups", "clusters"
+
+    def migrate(step):
+        with engine.begin() as connection:
+            operations = alembic.operations.Operations(alembic.migration.MigrationContext.configure(connection))
+            for part in parts:
+                getattr(part, step)(operations)
+
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute('CREATE SCHEMA app; CREATE TABLE "by archive" (id int PRIMARY KEY, body text)')
+        conn.execute('CREATE INDEX ON "by archive" USING neardup (body)')
+        migrate("create")
+        for suffix in suffixes:
+            conn.execute(f'CREATE TABLE app."by archive_{suffix}" AS TABLE "by archive_{suffix}"')
+        migrate("drop")
+        query = "SELECT relnamespace::regnamespace::text, relname FROM pg_class WHERE relkind = 'r' AND relname ^@ 'by archive_'"
+        assert set(conn.execute(query).fetchall()) == {("app", f"by archive_{suffix}") for suffix in suffixes}
+        assert conn.execute("SELECT count(*) FROM near_dup_tracked").fetchone() == (0,)
+        migrate("create")
+        migrate("drop")
+        conn.execute('DROP TABLE "by archive"; DROP SCHEMA app CASCADE')
+    engine.dispose()
+
+
 def operations_of_django():
     """Check that guard and tracker are created and dropped completely, twice; without the extension, they name what is missing."""
+    from django.contrib.postgres.operations import CreateExtension
     from django.db import NotSupportedError, connections, models
     from django.db.migrations.state import ModelState, ProjectState
     from django.db.migrations.writer import OperationWriter
@@ -382,6 +412,14 @@ def operations_of_django():
         except NotSupportedError as error:
             assert "NearDupExtension()" in str(error)
     run("bare", "database_forwards", NearDupExtension())
+
+    def newer(self, name, hints=None):
+        self.name, self.hints = name, hints or {}
+
+    # Newer versions of Django use more attributes than the name.
+    with unittest.mock.patch.object(CreateExtension, "__init__", newer):
+        assert (NearDupExtension().name, NearDupExtension().hints) == ("pg_neardup", {})
+        assert NearDupExtension(hints={"part": 1}).hints == {"part": 1}
     for alias in "bare", "default":
         with connections[alias].schema_editor() as editor:
             editor.create_model(Different)
@@ -647,6 +685,7 @@ asyncio.run(psycopg_asynchronous())
 asyncio.run(by_asyncpg())
 sqlalchemy_and_alembic()
 by_alembic()
+archives()
 asyncio.run(sqlalchemy_asyncpg())
 by_django()
 existing_keys()

@@ -21,7 +21,7 @@ import xml.etree.ElementTree
 import neardup
 import numpy
 import psycopg
-from neardup import _html, lab
+from neardup import _command, _html, lab
 from neardup.lab import _calibrate
 
 [dsn] = sys.argv[1:]
@@ -282,6 +282,7 @@ def reports():
         " || CASE i % 4 WHEN 0 THEN '' ELSE ' and ' || i END AS body FROM generate_series(0, 399) i"
     )
     conn.execute("INSERT INTO notes VALUES (400, NULL, NULL, ''), (401, 'x', 'infinity', NULL), (402, 'source 1', '1026-01-01', 'alone')")
+    conn.execute("INSERT INTO notes VALUES (403, 'source 1', '20250-01-01', 'single'), (404, 'source 1', '0044-03-15 BC', 'solitary')")
     query = "SELECT id, body, source, day FROM notes WHERE body LIKE '%%' OR body IS NULL ORDER BY id;"
     page = lab.report(conn, query, 0.6, title="A <b>title</b> & more")
     assert page == lab.report(conn, query, 0.6, title="A <b>title</b> & more")
@@ -292,7 +293,8 @@ def reports():
     ).fetchall()
     for part in (
         "A <b>title</b> & more", f"documents {documents} ", "groups of near-duplicates 100 ", f"redundant documents {redundant} (",
-        f"redundant bytes {redundant_bytes:,} (", "Not compared, without a word or a signature: 2.", "before 2026-01", "Without a day: 2.",
+        f"redundant bytes {redundant_bytes:,} (", "Not compared, without a word or a signature: 2.", "before 2026-01-01 2 ", "after 2026-02-09 1 ",
+        "Without a day: 2.",
         "source 1", "Group 100: 4 documents", "added at end", "Side by side: 399",
     ):
         assert part in text, f"{part} is not in the report: {text[:3000]}"
@@ -305,7 +307,9 @@ def reports():
     text = read(small)
     assert len(small.encode()) <= 90_000 and "did not fit into 90,000 bytes" in text and "of 100 groups" in text, text[-600:]
     assert "Left out: both texts of" in text
-    assert "There are no documents." in read(lab.report(conn, "SELECT id, body FROM notes WHERE false"))
+    empty = lab.report(conn, "SELECT id, body FROM notes WHERE false")
+    assert "There are no documents." in read(empty) and "<nav" not in empty
+    fails(lambda: lab.report(conn, query, 0.6, max_bytes=10_000), ValueError, "max_bytes = 10000 is too small")
     assert "No two documents are near-duplicates." in read(lab.report(conn, "SELECT id, body FROM notes WHERE id % 4 = 0"))
     for wrong, message in (
         ("SELECT id FROM notes", "the query yields the columns id"),
@@ -315,6 +319,16 @@ def reports():
     ):
         fails(lambda wrong=wrong: lab.report(conn, wrong), ValueError, message)
     fails(lambda: lab.report(conn, "SELECT id, body FROM nowhere"), psycopg.errors.UndefinedTable, "nowhere")
+    far = "SELECT i, 'one two three ' || i / 2, '20250-01-01'::date AS day FROM generate_series(1, 4) i"
+    text = read(lab.report(conn, far, 0.5))
+    assert "documents 4" in text and "Over time" not in text and "9999" not in text, text
+
+
+def long_documents():
+    """Check that long documents have views, which take room only for the text that they show."""
+    body = "(SELECT string_agg('word' || w, ' ') FROM generate_series(1, 9000) w) || ' number ' || i"
+    page = lab.report(conn, f"SELECT i, {body} FROM generate_series(1, 3) i ORDER BY i", max_bytes=300_000)
+    assert page.count("Side by side") == 2 and "which did not fit" not in page, len(page)
 
 
 # The command.
@@ -342,7 +356,7 @@ def commands():
         with open(place / "labels.csv", encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         drawn = lab.sample(conn, query, 60)
-        assert [(row["a_key"], row["b_key"], row["a"], row["b"]) for row in rows] == [(str(a), str(b), x, y) for a, b, _, _, x, y in drawn]
+        assert [(row["a_key"], row["b_key"], *map(_command.of_cell, (row["a"], row["b"]))) for row in rows] == [(str(a), str(b), x, y) for a, b, _, _, x, y in drawn]
         one_line(command("calibrate", str(place / "labels.csv")), "0 labeled pairs")
         with open(place / "labels.csv", "w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, rows[0])
@@ -360,6 +374,7 @@ def commands():
         (place / "wrong.csv").write_text("a,b,same\n1,2,perhaps\n", encoding="utf-8")
         one_line(command("calibrate", str(place / "wrong.csv")), "line 2: same is yes or no, not 'perhaps'")
         one_line(command("report", dsn, query, "-o", str(place / "no" / "report.html")), "No such file")
+        formulas(place / "formulas.csv")
     one_line(command("report", "host=/nowhere", query), "connection")
     one_line(command("report", "nonsense", query), "neardup: ")
     one_line(command("report", dsn, "SELECT nothing FROM nowhere"), 'relation "nowhere" does not exist')
@@ -382,6 +397,40 @@ def commands():
     until(running, 0)
 
 
+def formulas(file):
+    """Check that no document is a formula in a spreadsheet, and that calibration reads what was sampled."""
+    texts = [f"{begin}one two three {i}" for i, begin in enumerate(("=", "+", "-", "@", "\t=", "\r", "\n", "\uff1d", "'=", "''-", "'", "''", ""))]
+    values = ", ".join(f"({i}, {psycopg.sql.Literal(text).as_string(conn)})" for i, text in enumerate(texts))
+    done = command("sample", dsn, f"SELECT * FROM (VALUES {values}) v", "-k", "1", "-n", "1000", "-o", str(file))
+    assert done.returncode == 0 and not done.stderr, done
+    with open(file, encoding="utf-8", newline="") as table:
+        rows = list(csv.DictReader(table))
+    assert not {row[side][0] for row in rows for side in "ab"} & set("=+-@\t\r\n\uff1d"), rows
+    with open(file, "w", encoding="utf-8", newline="") as table:
+        written = csv.DictWriter(table, rows[0])
+        written.writeheader()
+        written.writerows({**row, "same": "yes"} for row in rows)
+    read_again = {text for pair in _command.labeled(str(file)) for text in pair[:2]}
+    assert read_again == set(texts), read_again ^ set(texts)
+
+
+def without_encoding():
+    """Check that texts in a database of SQL_ASCII are read as UTF-8, and that others are an error of one line."""
+    name = "lab_sql_ascii"
+    conn.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    place = psycopg.conninfo.make_conninfo(dsn, dbname=name)
+    with psycopg.connect(place, autocommit=True, client_encoding="UTF8") as inside:
+        inside.execute("CREATE EXTENSION pg_neardup")
+        inside.execute("CREATE TABLE d AS SELECT i AS id, 'eins zwei drei vier fünf sechs sieben ' || i AS body FROM generate_series(1, 4) i")
+    known = "SELECT id, body, 1 AS canonical, 0.9::float8 AS similarity FROM d ORDER BY id"
+    for arguments in ("sample", "TABLE d ORDER BY id", "-k", "1"), ("report", "TABLE d ORDER BY id", "-t", "0.5"), ("report", known):
+        done = command(arguments[0], place, *arguments[1:])
+        assert done.returncode == 0 and "fünf" in done.stdout and not done.stderr, done
+    wrong = "SELECT id, body || E'\\xff', 1 AS canonical, 0.9::float8 AS similarity FROM d ORDER BY id"
+    one_line(command("report", place, wrong), "invalid byte sequence")
+    conn.execute(f"DROP DATABASE {name}")
+
+
 def until(query, count):
     end = time.monotonic() + 120
     while conn.execute(query).fetchone()[0] != count:
@@ -389,11 +438,11 @@ def until(query, count):
         time.sleep(0.05)
 
 
-def progress():
-    """Check that on a terminal, a line shows the stage and its progress."""
+def on_terminal(place):
+    """Return what a report of slow documents writes to a terminal."""
     slow = "SELECT i, 'text ' || i || pg_sleep(0.02) FROM generate_series(1, 100) i"
     leader, follower = os.openpty()
-    child = subprocess.Popen([COMMAND, "report", dsn, slow, "-o", os.devnull], stderr=follower)
+    child = subprocess.Popen([COMMAND, "report", place, slow, "-o", os.devnull], stderr=follower)
     os.close(follower)
     said = b""
     while True:
@@ -405,7 +454,17 @@ def progress():
             break
         said += part
     assert child.wait(60) == 0, said
+    return said
+
+
+def progress():
+    """Check that on a terminal, a line shows the stage and its progress, if there can be a second connection."""
+    said = on_terminal(dsn)
     assert b"reading" in said, said
+    conn.execute("CREATE ROLE lab_single LOGIN CONNECTION LIMIT 1")
+    said = on_terminal(psycopg.conninfo.make_conninfo(dsn, user="lab_single"))
+    assert b"reading" not in said and b"Traceback" not in said, said
+    conn.execute("DROP ROLE lab_single")
 
 
 worked_example()
@@ -415,6 +474,8 @@ covered = coverage()
 pairs_of_documents()
 contrasts()
 reports()
+long_documents()
 commands()
+without_encoding()
 progress()
 print(f"{recorded} recorded calibrations equal; intervals cover {min(covered)} to {max(covered)}")

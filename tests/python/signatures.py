@@ -106,6 +106,7 @@ def compare_exact(documents):
             check_segments(one, other, found)
     # Single texts, and other kinds of columns.
     assert neardup.resemblance(None, "a") is neardup.explain("a", None) is neardup.edit_distance(None, None) is None
+    assert neardup.edit_distance("a", "b", max=2**70) == 1
     assert neardup.containment(None, "a") is neardup.shingles(None) is neardup.shingle_hashes(None) is None
     for column in (tuple(few), iter(few), numpy.array(few, dtype=object), pandas.Series(few), pyarrow.array(few), polars.Series(few)):
         assert neardup.resemblance(column, few) == neardup.resemblance(few, few)
@@ -306,6 +307,7 @@ def compare_errors():
         "SELECT shingles('x', fold => 'all')": lambda: neardup.shingles("x", fold="all"),
         "SELECT shingle_hashes('x', 257)": lambda: neardup.shingle_hashes(["x"], 257),
         "SELECT edit_distance('x', 'y', -1)": lambda: neardup.edit_distance("x", "y", -1),
+        f"SELECT edit_distance('x', 'y', max => '{-2**63}')": lambda: neardup.edit_distance("x", "y", max=-2**70),
         "SELECT chunk_similarity('x', 'y', 0)": lambda: neardup.explain("x", "y", 0),
         "SELECT 'minhash:2'::minhash_signature": lambda: neardup.Signature.parse("minhash:2"),
         "SELECT '\\x0203'::bytea::minhash_signature": lambda: neardup.Signature(b"\x02\x03"),
@@ -343,6 +345,19 @@ def interrupt():
     assert os.waitpid(pid, 0)[1] == 0
 
 
+def no_threads():
+    """Check that a call works where the system starts no more threads, which holds for root only as another user."""
+    program = (
+        "import neardup, os, resource\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"
+        "resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))\n"
+        "found = neardup.signatures(['a text of some words ' * 200] * 5000)\n"
+        "print(len(found), len(set(found)), found[0] == neardup.signature('a text of some words ' * 200))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "5000 1 True\n", ""), done
+
+
 documents = ODD + server("SELECT body FROM docs ORDER BY id")
 count = compare_documents(documents)
 compare_columns(ODD)
@@ -351,6 +366,7 @@ exact = compare_exact(documents)
 compare_values(documents)
 errors = compare_errors()
 interrupt()
+no_threads()
 typed = pathlib.Path(neardup.__file__).with_name("py.typed")
 assert typed.exists() and neardup.__version__ == server("SELECT pg_neardup_version()")[0]
 print(f"{count} signatures, {exact} exact values and {errors} errors equal the server's")

@@ -78,9 +78,12 @@ pub fn edit_distances(
     #[pyo3(from_py_with = integer)] ins_cost: i64,
     #[pyo3(from_py_with = integer)] del_cost: i64,
     #[pyo3(from_py_with = integer)] sub_cost: i64,
-    max: Option<i64>,
+    max: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Option<i64>>> {
+    let max = max.map(integer).transpose()?;
     let costs = Costs::new(ins_cost, del_cost, sub_cost).map_err(raised)?;
+    // Checked first, so that the error does not name an item.
+    align::edit_distance(b"", b"", costs, max, &mut || {}).map_err(raised)?;
     let [a, b] = [Column::read(a)?, Column::read(b)?];
     let work = |[a, b]: &[Value<'_>; 2]| align::edit_distance(a, b, costs, max, &mut || {});
     let distances = parallel::map(py, pairs(&a, &b), work, Ok)?;

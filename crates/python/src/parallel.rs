@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 use neardup::Result;
@@ -50,6 +50,7 @@ pub fn map<D: Document + Send, T: Send, R>(
         let _end = End(queue);
         let mut signals = Signals::new(py);
         let (mut read, mut is_read, mut finished, mut helpers) = (0, false, Vec::new(), Vec::new());
+        let mut max_helpers = processors - 1;
         loop {
             signals.check()?;
             match queue.next(if is_read { 0 } else { AHEAD * processors }) {
@@ -66,8 +67,12 @@ pub fn map<D: Document + Send, T: Send, R>(
                         let is_busy = read > 0;
                         read += block.documents.len();
                         queue.push(block);
-                        if is_busy && helpers.len() + 1 < processors {
-                            helpers.push(scope.spawn(|| queue.help(work)));
+                        if is_busy && helpers.len() < max_helpers {
+                            match Builder::new().spawn_scoped(scope, || queue.help(work)) {
+                                Ok(helper) => helpers.push(helper),
+                                // The system has no more threads: the present ones do the work.
+                                Err(_) => max_helpers = helpers.len(),
+                            }
                         }
                     }
                     Err(error) => {

@@ -68,6 +68,7 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
     let index = opened.index();
     let end = log::end(&index, &Meta::read(&index));
     let meta = Meta::read(&index);
+    meta.check_blocks(&index);
     if end > RowTable::new(index, &meta).places(&meta).end * ROWS_PER_PAGE {
         raise_corrupted(&index, meta.tail(), "rows after the end of its row table");
     }

@@ -45,8 +45,8 @@ pub fn is_due(index: &Index, meta: &Meta) -> bool {
         && meta.log_start >= meta.matches.end.saturating_mul(2)
 }
 
-/// Returns whether the expressions of the index, if any, call only functions in C. VACUUM must not call others: they may
-/// fail under its search_path or in a parallel worker, and it would then fail each time.
+/// Returns whether the expressions of the index, if any, call only functions in C. VACUUM and ANALYZE must not call
+/// others: they may fail under its search_path or in a parallel worker, and VACUUM would then fail each time.
 pub fn calls_only_c(index: &Index) -> bool {
     const CACHE: i32 = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
     let (expressions, mut is_null) = (pg_sys::Anum_pg_index_indexprs as i16, false);

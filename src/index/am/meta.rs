@@ -137,7 +137,11 @@ impl Meta {
     }
 
     /// Keeps the contents for the next [`Self::recall`], so that not every insert reads the metapage.
+    ///
+    /// # Errors
+    /// The errors of [`Self::lock`].
     pub fn remember(&self, index: &Index) {
+        self.check_blocks(index);
         // SAFETY: the relation is open. The memory lives as long as its relation cache entry, and is a single chunk, as
         // PostgreSQL expects.
         unsafe {
@@ -150,9 +154,13 @@ impl Meta {
     }
 
     /// Returns the metapage, locked exclusively, and its contents.
+    ///
+    /// # Errors
+    /// ERROR `data_corrupted` if it is damaged.
     pub fn lock<'a>(index: &Index<'a>) -> (Page<'a>, Self) {
         let page = index.lock(META_BLOCK);
         let meta = Self::parse(index, &page);
+        meta.check_blocks(index);
         (page, meta)
     }
 
@@ -185,23 +193,27 @@ impl Meta {
             && meta.segment_count as usize <= MAX_SEGMENTS
             && meta.merge_count as usize <= MAX_MERGES
             && meta.free_count as usize <= MAX_FREE;
-        if !valid || meta.has_shared_blocks() {
+        if !valid {
             raise_corrupted(index, Some(META_BLOCK), "the metapage is out of range");
         }
         meta
     }
 
-    /// Returns whether a block is listed twice, or is the metapage's own. A session could have this page locked already
-    /// when it locks the page, and would wait for itself for ever. Of segments, only the outputs of merges are written
-    /// while other pages are locked.
-    fn has_shared_blocks(&self) -> bool {
+    /// Checks that no block is listed twice or is the metapage's own: a session that writes could wait for ever for a
+    /// page that it has locked itself. Of segments, only the outputs of merges are written while other pages are locked.
+    ///
+    /// # Errors
+    /// ERROR `data_corrupted`.
+    pub fn check_blocks(&self, index: &Index) {
         let outputs = self.merges().iter().map(|merge| merge.output);
         let roots = outputs.filter_map(|output| (output.postings > 0).then_some(output.root));
         let rows = self.row_tops.iter().chain([&self.last_rows_block]);
         let used = rows.filter(|block| **block != NO_BLOCK).chain(self.log());
         let mut blocks: Vec<u32> = used.chain(self.free()).copied().chain(roots).collect();
         blocks.sort_unstable();
-        blocks.first() == Some(&META_BLOCK) || blocks.windows(2).any(|two| two[0] == two[1])
+        if blocks.first() == Some(&META_BLOCK) || blocks.windows(2).any(|two| two[0] == two[1]) {
+            raise_corrupted(index, Some(META_BLOCK), "the metapage lists a block twice");
+        }
     }
 
     /// Writes the contents into `image`, as part of a change.

@@ -94,13 +94,17 @@ pub unsafe extern "C-unwind" fn cleanup(
 ) -> *mut pg_sys::IndexBulkDeleteResult {
     // VACUUM and ANALYZE call this with an open index of this access method.
     let index = Index::new((*info).index);
+    let sample = || {
+        if matches::calls_only_c(&index) {
+            matches::sample(&index);
+        }
+    };
     if (*info).analyze_only {
         // Autovacuum analyzes insert-only tables long before it vacuums them.
         if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
             tidy(&index);
         }
-        // ANALYZE has called the functions of the index's expressions itself.
-        matches::sample(&index);
+        sample();
         return stats;
     }
     let has_deleted = !stats.is_null();
@@ -111,9 +115,7 @@ pub unsafe extern "C-unwind" fn cleanup(
     }
     let free_before = free_pages(&index);
     tidy(&index);
-    if matches::calls_only_c(&index) {
-        matches::sample(&index);
-    }
+    sample();
     // After a crash, pages may be lost although no row is dead.
     if has_deleted || free_before > index.blocks() / 8 {
         reclaim(&index.read_once((*info).strategy));

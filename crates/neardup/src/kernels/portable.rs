@@ -226,15 +226,18 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
         32 => equal_chunks::<4, u32>(a, b),
         16 => equal_chunks::<2, u16>(a, b),
         8 => equal_chunks::<1, u8>(a, b),
-        // The unused bits of the last byte are 0 on both sides.
-        1 => slots - differing_words(a, b, |word| word),
-        2 => slots - differing_words(a, b, |word| (word | word >> 1) & 0x5555_5555_5555_5555),
+        // The unused bits of the last byte are 0 on both sides, unless the bytes are damaged.
+        1 => slots.saturating_sub(differing_words(a, b, |word| word)),
+        2 => {
+            let one_bit_of_two = |word: u64| (word | word >> 1) & 0x5555_5555_5555_5555;
+            slots.saturating_sub(differing_words(a, b, one_bit_of_two))
+        }
         _ => {
             let one_bit_of_four = |word: u64| {
                 let pairs = word | word >> 2;
                 (pairs | pairs >> 1) & 0x1111_1111_1111_1111
             };
-            slots - differing_words(a, b, one_bit_of_four)
+            slots.saturating_sub(differing_words(a, b, one_bit_of_four))
         }
     }
 }

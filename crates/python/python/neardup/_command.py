@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import pathlib
+import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 try:
@@ -38,6 +39,8 @@ def told() -> Iterator[None]:
         said = error.diag.message_primary or str(error)
         hint = f" HINT: {error.diag.message_hint}" if error.diag.message_hint else ""
         raise Failure(said + hint) from error
+    except UnicodeDecodeError as error:
+        raise Failure(f"a text is not valid UTF-8: {error}") from error
     except (ValueError, ImportError, OSError, KeyError) as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -75,7 +78,8 @@ class Progress:
         query = r"SELECT substring(query FROM '/\* pg_neardup: (.*?) \*/') FROM pg_stat_activity WHERE pid = %s"
 
         def watch() -> None:
-            with psycopg.connect(dsn, autocommit=True) as watching:
+            # The command goes on without progress if there is no second connection.
+            with suppress(psycopg.Error), connection_to(dsn, autocommit=True) as watching:
                 while not ended.wait(0.5):
                     row = watching.execute(query, [pid]).fetchone()
                     if row and row[0]:
@@ -103,10 +107,15 @@ class Progress:
             self._write(activity)
 
 
+def connection_to(dsn: str, **options: Any) -> psycopg.Connection[Any]:
+    """Connect, with texts as UTF-8: without an encoding, as in a database of SQL_ASCII, psycopg returns bytes."""
+    return psycopg.connect(dsn, client_encoding="UTF8", **options)
+
+
 @contextmanager
 def connected(dsn: str) -> Iterator[psycopg.Connection[Any]]:
     """Connect, and read under one snapshot."""
-    with psycopg.connect(dsn, application_name="neardup") as connection:
+    with connection_to(dsn, application_name="neardup") as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         yield connection
 
@@ -135,7 +144,7 @@ def commands() -> None:
 @click.option("-t", "--threshold", type=float, default=0.8, show_default=True)
 @click.option("--title", default="Near-duplicates", show_default=True)
 @click.option("--groups", type=click.IntRange(0), default=100, show_default=True, help="Groups to show.")
-@click.option("--max-bytes", type=click.IntRange(10_000), default=3_000_000, show_default=True)
+@click.option("--max-bytes", type=click.IntRange(100_000), default=3_000_000, show_default=True)
 @OUTPUT
 def report(dsn: str, query: str, threshold: float, title: str, groups: int, max_bytes: int, output: str) -> None:
     """Make a page about the near-duplicates among the rows (key, document) of QUERY."""
@@ -170,8 +179,22 @@ def sample(dsn: str, query: str, pairs: int, k: int, unit: str, fold: str, seed:
     with told(), open(output, "w", encoding="utf-8", newline="") if output != "-" else sys.stdout as file:
         table = csv.writer(file)
         table.writerow(HEADER)
-        table.writerows([*row, ""] for row in rows)
+        table.writerows([*map(as_cell, row), ""] for row in rows)
         file.flush()
+
+
+FORMULA = "[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]"
+"""A character with which a cell begins that a spreadsheet takes for a formula."""
+
+
+def as_cell(value: Any) -> Any:
+    """Return a text with an apostrophe before it if a spreadsheet would take it for a formula."""
+    return f"'{value}" if isinstance(value, str) and re.match(f"'*{FORMULA}", value) else value
+
+
+def of_cell(text: str | None) -> str | None:
+    """Return the text of which `as_cell` has made a cell; None for a cell that is missing."""
+    return text[1:] if text and re.match(f"'+{FORMULA}", text) else text
 
 
 YES, NO = ("1", "true", "t", "yes", "y"), ("0", "false", "f", "no", "n")
@@ -195,7 +218,7 @@ def labeled(path: str) -> list[tuple[Any, ...]]:
                 raise ValueError(f"{path}, line {rows.line_num}: same is yes or no, not {label!r}")
             if label:
                 weights = (float(row["weight"]), float(row["similarity"])) if row.get("weight") and row.get("similarity") else ()
-                pairs.append((row["a"], row["b"], label in YES, *weights))
+                pairs.append((of_cell(row["a"]), of_cell(row["b"]), label in YES, *weights))
     return pairs
 
 

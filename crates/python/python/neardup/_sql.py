@@ -24,7 +24,7 @@ def guard(
     place = identifier(schema, table)
     drop = [f"SELECT near_dup_unprotect({literal(place)}, {literal(named['trigger_name'])})"]
     if "notes" in named:
-        drop.append(f"DROP TABLE {identifier(schema, named['notes'])}")
+        drop.append(_drop_beside(place, named["notes"]))
     return [_call("near_dup_protect", place, column, threshold, named)], drop
 
 
@@ -33,9 +33,19 @@ def tracker(
 ) -> tuple[list[str], list[str]]:
     """Return the statements that create a tracker with arguments of near_dup_track, and those that drop it completely."""
     named = {"clusters": f"{table}_clusters", **options}
-    clusters = identifier(schema, named["clusters"])
-    create = _call("near_dup_track", identifier(schema, table), column, threshold, named)
-    return [create], [f"DROP TABLE {clusters}"]
+    place = identifier(schema, table)
+    return [_call("near_dup_track", place, column, threshold, named)], [_drop_beside(place, named["clusters"])]
+
+
+def _drop_beside(place: str, name: str) -> str:
+    """Return the statement that drops the table ``name`` in the schema of the table ``place``.
+
+    The name alone could find another table in the search_path. There is no percent sign, which drivers would take for
+    a parameter.
+    """
+    found = f"FROM pg_class WHERE oid = {literal(place)}::regclass"
+    drop = f"SELECT 'DROP TABLE ' || relnamespace::regnamespace || {literal('.' + identifier(None, name))} {found}"
+    return f"DO {literal(f'BEGIN EXECUTE ({drop}); END')}"
 
 
 def _call(function: str, table: str, column: str, threshold: float, named: dict[str, Any]) -> str:

@@ -39,10 +39,10 @@ __all__ = [
 
 
 class NearDupExtension(CreateExtension):
-    """The operation of a migration that creates the extension."""
+    """The operation of a migration that creates the extension; ``options`` are those of Django's ``CreateExtension``."""
 
-    def __init__(self) -> None:
-        self.name = "pg_neardup"
+    def __init__(self, **options: Any) -> None:
+        super().__init__("pg_neardup", **options)
 
 
 class MinhashSignatureField(models.Field):

@@ -50,7 +50,27 @@ pub fn by_definition(server: &Server) -> Result<Outcome> {
             .collect(),
     );
     check(&mut client, &large, (20, 0), &FOLDS[1..2])?;
+    // A long document before or after short ones that have a passage of it.
+    let passage = words("passage", 60);
+    let long = words("long", 2500);
+    for documents in [
+        [
+            format!("{long} {passage}"),
+            format!("before {passage} after"),
+        ],
+        [passage.clone(), format!("{passage} x {long} y {long}")],
+    ] {
+        for number in 0..4 {
+            check(&mut client, &documents, (20, number), &FOLDS[1..2])?;
+        }
+    }
     Ok(Outcome::Passed)
+}
+
+/// Returns `count` different words.
+fn words(name: &str, count: usize) -> String {
+    let words: Vec<String> = (0..count).map(|n| format!("{name}{n}")).collect();
+    words.join(" ")
 }
 
 fn document(rng: &mut Rng) -> String {

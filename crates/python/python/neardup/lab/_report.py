@@ -35,6 +35,12 @@ MIN_WORDS = 5
 PERIODS = 50
 """Maximum number of bars over time."""
 
+DAY = "CASE WHEN isfinite(q.day) THEN least(greatest(q.day::date, '0001-01-01'), '9999-12-31') END"
+"""The day of a row, in the range of Python's dates."""
+
+OUTERMOST = (datetime.date.min, datetime.date.max)
+"""Days that may stand for days outside the range of Python's dates."""
+
 SIZES = ((2, "2"), (3, "3"), (4, "4"), (9, "5–9"), (19, "10–19"), (49, "20–49"), (99, "50–99"), (999, "100–999"))
 
 COLUMNS = (
@@ -99,7 +105,8 @@ def report(
     between them determines the shingles. Columns named ``source`` and ``day`` (a date) are counted. Groups are the
     star clusters of ``near_dup_clusters``, or those of the columns ``canonical`` and ``similarity``. Of the largest
     ``groups`` as many are shown as fit into ``max_bytes``; the page says what it leaves out. It has no scripts and
-    loads nothing. ``progress`` is called with a stage, the number done, and the total.
+    loads nothing. ``progress`` is called with a stage, the number done, and the total. Raises ValueError if
+    ``max_bytes`` is too small for a page without groups.
     """
     asked = UserQuery(connection, query)
     names = _names(asked)
@@ -134,7 +141,11 @@ def report(
         "without_view": 0,
     }
     frame = page.render(shown_groups=[], **context)
-    room = max_bytes - len(frame.encode()) - 500
+    # What is left out is said in a few more bytes.
+    needed = len(frame.encode()) + 500
+    if needed > max_bytes:
+        raise ValueError(f"max_bytes = {max_bytes} is too small for a page without its groups\nHINT:  The minimum is {needed}.")
+    room = max_bytes - needed
     written = _groups(asked, names, found[:groups], room, progress)
     context["not_fitting"] = min(groups, len(found)) - len(written.groups)
     context["without_view"] = written.without_view
@@ -164,7 +175,7 @@ def _rows(asked: UserQuery, names: list[str], threshold: float) -> list[Row]:
     facts = [
         sql.SQL("q.key::text, coalesce(octet_length(q.document), 0)"),
         sql.SQL("q.source::text" if "source" in names else "NULL"),
-        sql.SQL("CASE WHEN isfinite(q.day) THEN q.day END" if "day" in names else "NULL"),
+        sql.SQL(DAY if "day" in names else "NULL"),
     ]
     if "canonical" in names:
         facts.append(sql.SQL("CASE WHEN q.similarity IS NOT NULL THEN q.canonical::text END, q.similarity"))
@@ -211,20 +222,21 @@ def _timeline(rows: list[Row]) -> tuple[Chart | None, int]:
     """Return the documents by day, month or year, and the number of those without a day.
 
     Uses the finest of these that needs few enough bars for nearly all documents. The few stray ones before and after these are
-    one bar each.
+    one bar each, and so are the outermost days.
     """
     dated = sorted((row.day, row.is_redundant) for row in rows if row.day is not None)
     undated = len(rows) - len(dated)
-    if not dated:
-        return None, undated
-    stray = max(len(dated) // 200, len(dated) >= 20)
+    days = [day for day, _ in dated if day not in OUTERMOST]
+    if not days:
+        return None, len(rows)
+    stray = max(len(days) // 200, len(days) >= 20)
     numbers: dict[str, Callable[[datetime.date], int]] = {
         "Day": datetime.date.toordinal,
         "Month": lambda day: day.year * 12 + day.month - 1,
         "Year": lambda day: day.year,
     }
     for period, number in numbers.items():
-        first, last = number(dated[stray][0]), number(dated[-1 - stray][0])
+        first, last = number(days[stray]), number(days[-1 - stray])
         if last - first < PERIODS:
             break
     else:
@@ -235,9 +247,9 @@ def _timeline(rows: list[Row]) -> tuple[Chart | None, int]:
         "Year": lambda place: f"{place:04}",
     }
     # Without stray documents, the first and the last day have bars of their own.
+    if number(days[-1]) - number(days[0]) < PERIODS:
+        first, last = number(days[0]), number(days[-1])
     low, high = number(dated[0][0]), number(dated[-1][0])
-    if high - low < PERIODS:
-        first, last = low, high
     counts: dict[int, list[int]] = {place: [0, 0] for place in range(first - (low < first), last + 1 + (high > last))}
     for day, is_redundant in dated:
         bar = counts[min(max(number(day), first - 1), last + 1)]
@@ -290,8 +302,10 @@ def _groups(
             left_out = 0
             for member in members:
                 if member.view is not None:
-                    views -= len(member.text.encode()) * 2 + len(canonical.text.encode()) * 2
-                    if views < 0:
+                    size = 2 * (_viewed_bytes(canonical) + _viewed_bytes(member))
+                    if size <= views:
+                        views -= size
+                    else:
                         member.view = None
                         left_out += 1
             html = template.render(place=len(written) + 1, documents=count, canonical=canonical, members=members)
@@ -305,6 +319,10 @@ def _groups(
     return Written(written, without_view)
 
 
+def _viewed_bytes(document: Shown) -> int:
+    return len(document.text[:VIEWED_TEXT].encode())
+
+
 def _texts(asked: UserQuery, names: list[str], rows: list[Row]) -> dict[str, str]:
     keys = sql.Literal([row.key for row in rows])
     found = asked.run("SELECT q.key::text, q.document FROM {} WHERE q.key::text = ANY ({}::text[])", asked.source(*names), keys)
@@ -313,7 +331,8 @@ def _texts(asked: UserQuery, names: list[str], rows: list[Row]) -> dict[str, str
 
 def _shown(row: Row, texts: dict[str, str]) -> Shown:
     # A row that has been deleted in the meantime has no text anymore.
-    return Shown(row.key or "NULL", row.source, row.day, texts.get(row.key or "", ""))
+    day = None if row.day in OUTERMOST else row.day
+    return Shown(row.key or "NULL", row.source, day, texts.get(row.key or "", ""))
 
 
 def _member(canonical: Shown, row: Row, texts: dict[str, str], group: int, place: int) -> Shown:

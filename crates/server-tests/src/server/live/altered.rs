@@ -244,6 +244,30 @@ fn ensure_described_once(owner: &mut Client, stranger: &mut Client) -> Result<()
     Ok(stranger.batch_execute("DROP FUNCTION trap(int)")?)
 }
 
+/// Checks that orders and conditions over a virtual generated column are rejected: triggers find it NULL.
+fn reject_virtual_columns(client: &mut Client, major: u16) -> Result<()> {
+    if major < 18 {
+        return Ok(());
+    }
+    client.batch_execute(
+        "CREATE TABLE scored (id int PRIMARY KEY, body text, score int GENERATED ALWAYS AS (id * 2) VIRTUAL);
+         CREATE INDEX ON scored USING neardup (body)",
+    )?;
+    for call in [
+        "near_dup_track('scored', 'body', keep => 'score DESC')",
+        "near_dup_track('scored', 'body', condition => 'score > 4')",
+        "near_dup_protect('scored', 'body', 0.8, condition => 'score > 4')",
+    ] {
+        let made = client.batch_execute(&format!("SELECT {call}")).err();
+        let code = made.as_ref().and_then(|error| error.code());
+        ensure!(
+            code == Some(&SqlState::FEATURE_NOT_SUPPORTED),
+            "{call}: {made:?}"
+        );
+    }
+    Ok(())
+}
+
 /// Changes of the tracked table that its triggers do not note, or note while a refresh writes.
 const UNNOTED: &[&str] = &[
     "CREATE FUNCTION drop_copy() RETURNS trigger LANGUAGE plpgsql AS
@@ -279,6 +303,7 @@ pub fn unnoted(server: &Server) -> Result<Outcome> {
         Ok(database.name.clone())
     });
     let made = made.collect::<Result<Vec<String>>>()?;
+    reject_virtual_columns(&mut cluster.connect(&made[0])?, server.pg.major)?;
     cluster.crash()?;
     cluster.start()?;
     for (name, changes) in made.iter().zip(UNNOTED) {
