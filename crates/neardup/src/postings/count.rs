@@ -11,7 +11,10 @@ const WINDOW: usize = 1 << 14;
 const FEW: usize = 4096;
 
 /// Maximum number of rows per offset for counting to be faster than sorting.
-const SPARSE: u64 = 64;
+const SPARSE: usize = 64;
+
+/// How many times as many counters as the limit says the rows at the end may take.
+const MORE: usize = 8;
 
 /// Above this many offsets, only counting can be interrupted in time.
 const MANY: usize = 1 << 20;
@@ -128,19 +131,25 @@ impl RowTally {
         least: u32,
         interrupt: &mut impl FnMut() -> std::result::Result<(), E>,
     ) -> std::result::Result<Vec<CountedRow>, E> {
-        let (first, last) = (self.offsets.iter().min(), self.offsets.iter().max());
-        let span = u64::from(last.copied().unwrap_or(0) - first.copied().unwrap_or(0));
-        let offsets = self.offsets.len();
-        let dense = offsets as u64 * SPARSE >= span || offsets > MANY;
-        if !self.counts.is_empty() || offsets > FEW && dense {
-            let windows = span as usize / WINDOW + 1;
-            let is_few_runs = self.ends.len() <= usize::from(u16::MAX)
-                && self.ends.len() * windows <= RUNS * offsets;
-            if self.counts.is_empty() && is_few_runs {
-                return self.counted(least, interrupt);
-            }
+        if !self.counts.is_empty() {
             self.fold()?;
             return self.folded(least, interrupt);
+        }
+        let first = self.offsets.iter().min().copied().unwrap_or(0);
+        let last = self.offsets.iter().max().copied().unwrap_or(0);
+        let (span, offsets) = ((last - first) as usize, self.offsets.len());
+        if offsets > FEW && (span / SPARSE <= offsets || offsets > MANY) {
+            let windows = span / WINDOW + 1;
+            let is_few_runs = self.ends.len() <= usize::from(u16::MAX)
+                && self.ends.len() * windows <= RUNS * offsets;
+            if is_few_runs {
+                return self.counted(least, interrupt);
+            }
+            if span / MORE <= self.limit {
+                self.rows = first..last.saturating_add(1);
+                self.fold()?;
+                return self.folded(least, interrupt);
+            }
         }
         self.offsets.sort_unstable();
         let mut candidates = Vec::new();

@@ -87,6 +87,7 @@ pub fn search<P: RowSizes>(
     let share = (query.most / groups.len().max(1) as u32).max(1);
     let mut searches = with_room(groups.len())?;
     for group in groups {
+        pages.interrupt()?;
         let (lo, parts) = parts::<P::Error>(group)?;
         searches.push(GroupSearch::new(lo, parts, query, share)?);
     }
