@@ -20,7 +20,7 @@ CREATE FUNCTION near_dup_join(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_join_wrapper';
 COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision, integer, text, text, integer, bigint, text, record) IS
-    'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs, slots (NULL) as for minhash, or more if the threshold requires it';
+    'all pairs of similar rows, one of each query, for (key, signature [, document or set]), (key, document) or (key, set), not for bit strings; arguments as for near_dup_pairs, slots (NULL) as for minhash, or more if the threshold requires it';
 
 CREATE FUNCTION near_dup_clusters(
     key anyelement, query text, threshold double precision, method text DEFAULT 'star',

@@ -6,4 +6,4 @@ CREATE ACCESS METHOD neardup TYPE INDEX HANDLER neardup_handler;
 COMMENT ON FUNCTION neardup_handler(internal) IS
     'handler of the index access method neardup';
 COMMENT ON ACCESS METHOD neardup IS
-    'exact lookup of near-duplicates';
+    'lookup of near-duplicates';

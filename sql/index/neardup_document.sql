@@ -8,6 +8,6 @@ CREATE OPERATOR CLASS text_ops DEFAULT FOR TYPE text USING neardup AS
 COMMENT ON FUNCTION _document_options(internal) IS
     'index support for text_ops';
 COMMENT ON OPERATOR CLASS text_ops USING neardup IS
-    'lookup of documents by resemblance, and by containment in both directions, at every threshold; options keys (64-1024, default 512), k (1-256, default 3), unit word|char|stop, fold none|case|marks, seed';
+    'lookup of documents by resemblance, and by containment in both directions, at every threshold; a document of more shingles than keys is missed with a probability of at most 1e-9; options keys (64-1024, default 512), k (1-256, default 3), unit word|char|stop, fold none|case|marks, seed';
 COMMENT ON OPERATOR FAMILY text_ops USING neardup IS
     'lookup of documents by resemblance and containment';

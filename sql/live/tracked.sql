@@ -11,4 +11,4 @@ COMMENT ON FUNCTION near_dup_trackers() IS
 CREATE VIEW near_dup_tracked AS SELECT * FROM near_dup_trackers();
 GRANT SELECT ON near_dup_tracked TO PUBLIC;
 COMMENT ON VIEW near_dup_tracked IS
-    'maintained clusters of the tables that the role may read: the number of noted changes that are waiting (behind; NULL if not every change was noted, so that the next refresh recomputes everything), the time, duration and rows of the last refresh, and what is wrong with an altered table of the tracker (problem)';
+    'kept clusters of the tables that the role may read: the number of noted changes that are waiting (behind; NULL if not every change was noted, so that the next refresh recomputes everything), the time, duration and rows of the last refresh, and what is wrong with an altered table of the tracker (problem)';
