@@ -81,7 +81,6 @@ fn run() -> Result<ExitCode> {
 const SECOND_HALF: &[&str] = &[
     "reliability::",
     "server::bench_",
-    "server::collections_",
     "server::documents_",
     "server::guard_",
     "server::live_",

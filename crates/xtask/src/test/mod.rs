@@ -83,10 +83,11 @@ fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
             (scope.spawn(run), lines)
         });
         tally.check("fmt", &mut fmt())?;
-        tally.count_all(&mut shell::behind(&unit_tests()))?;
+        // First, since tests in the first half would wait for its lock on the build directory.
         for command in clippy(pg) {
             tally.check("clippy", &mut shell::behind(&command))?;
         }
+        tally.count_all(&mut shell::behind(&unit_tests()))?;
         for (half, lines) in halves {
             lines.into_iter().for_each(print);
             let half = half.join();
