@@ -147,8 +147,10 @@ fn errors_have_no_backtrace(database: &Database) -> Result<()> {
 /// Returns whether a statement succeeds if its backend may use `spare` more bytes.
 fn run_within(database: &Database, statement: &str, spare: u64) -> Result<bool> {
     let mut client = database.connect()?;
+    // Nothing survives that the stack cannot grow, so it grows first.
     client.batch_execute(
-        "SET statement_timeout = '10min'; SET work_mem = '1MB'; SELECT minhash('a')",
+        "SET statement_timeout = '10min'; SET work_mem = '1MB'; SELECT minhash('a');
+         SELECT (repeat('[', 4000) || repeat(']', 4000))::json",
     )?;
     limit(database, &mut client, spare)?;
     let Err(error) = client.simple_query(statement) else {
