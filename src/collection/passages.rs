@@ -90,7 +90,7 @@ const ATTEMPTS: usize = 8;
 /// Rough upper limit of the memory for a document's windows, as a multiple of its bytes.
 const WINDOWS: usize = 8;
 
-/// How many numbers of windows of a long document are put in line together.
+/// Number of numbers in a record of a long document's windows.
 const AT_ONCE: usize = 3 << 12;
 
 /// Number of bytes of a short word, for an upper estimate of the number of words.

@@ -130,8 +130,8 @@ fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
     sizes
 }
 
-/// Number of comparisons for each item of a group, after which all of its items are in the same set: comparing every two
-/// documents of a template that fills the table would never end.
+/// Number of comparisons per item of a group before all of its items are joined: in a table of one template, comparing
+/// every pair would take quadratic time.
 const COMPARED: usize = 64;
 
 /// Returns sets of kept items, numbered by their records. Items that may be partners are in the same set. Holds only a

@@ -12,9 +12,8 @@ use crate::pg::value::in_memory_of_its_own;
 
 /// Compares the rows at the places given to [`pass`](crate::guard::passing::pass).
 impl Passing<'_> {
-    /// Compares the row at place `number` with all others. If the guard rejects rows, returns the row's rejection, or
-    /// None if no other row rejects it. If the guard keeps notes, returns None, and adds the rows to be noted to the
-    /// row's `earlier`.
+    /// Compares the row at place `number` with all others. Returns the row's rejection, or None if the row may stay. A
+    /// guard that keeps notes rejects no row; it adds the similar earlier rows to the row's `earlier`.
     ///
     /// # Safety
     /// The same as for [`pass`](crate::guard::passing::pass).

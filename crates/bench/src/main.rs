@@ -1,4 +1,4 @@
-//! `cargo xtask bench`. It is a program of its own, since the other tasks would be built twice as long with it.
+//! `cargo xtask bench`, a separate program: building it takes as long as building all other tasks.
 
 use std::process::ExitCode;
 

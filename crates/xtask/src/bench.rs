@@ -9,7 +9,7 @@ use testbed::{shell, workspace};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// What to measure, and how; `cargo xtask bench --help` lists it
+    /// Subjects and options; `cargo xtask bench --help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }

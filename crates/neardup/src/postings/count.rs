@@ -13,7 +13,7 @@ const FEW: usize = 4096;
 /// Maximum number of rows per offset for counting to be faster than sorting.
 const SPARSE: usize = 64;
 
-/// How many times as many counters as the limit says the rows at the end may take.
+/// Maximum number of counters of the final count, as a multiple of the limit.
 const MORE: usize = 8;
 
 /// Above this many offsets, only counting can be interrupted in time.
