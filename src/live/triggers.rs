@@ -122,10 +122,11 @@ pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
     while let Some(table) = tables.pop() {
         let table = Relation::open_table(table);
         all.push(table.oid());
-        triggers.extend(noting(tracker.note, &table, &tracker.tables).map(|own| own.tgoid));
+        let own: Vec<_> = noting(tracker.note, &table, &tracker.tables).collect();
+        triggers.extend(own.iter().map(|trigger| trigger.tgoid));
         if table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
             tables.extend(table.partitions());
-        } else if is_logged && table.persistence() == unlogged || !notes_all(tracker, &table) {
+        } else if is_logged && table.persistence() == unlogged || !notes_all(&table, &own) {
             // A crash empties an unlogged partition, and not the tracker's logged tables.
             return None;
         }
@@ -146,10 +147,11 @@ const NOTED: &str = "SELECT pg_catalog.string_agg(pg_catalog.concat_ws(' ', c.oi
         WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid AND t.oid OPERATOR(pg_catalog.=) ANY ($2)) t
     WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1)";
 
-/// Returns whether the triggers of `table`, which has no partitions, are as created and note every change of its rows.
-fn notes_all(tracker: &Tracker, table: &Relation) -> bool {
+/// Returns whether a tracker's `own` triggers of `table`, which has no partitions, are as created and note every change
+/// of its rows.
+fn notes_all(table: &Relation, own: &[&pg_sys::Trigger]) -> bool {
     let has_trigger = |(kind, conditions): (u32, usize)| {
-        noting(tracker.note, table, &tracker.tables).any(|trigger| {
+        own.iter().any(|trigger| {
             // SAFETY: the condition is the trigger's.
             let found = unsafe { condition::conjuncts(trigger.tgqual) }.len();
             // Logical replication fires no other triggers.

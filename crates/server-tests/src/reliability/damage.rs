@@ -83,9 +83,7 @@ pub fn of_sets(server: &Server, scale: Scale) -> Result<Outcome> {
 }
 
 fn is_noticed(server: &Server, scale: Scale, subject: &Subject) -> Result<Outcome> {
-    let cluster = server.scratch_cluster("damage")?;
-    cluster.create(&[("autovacuum", "off")])?;
-    cluster.start()?;
+    let cluster = server.quiet_cluster("damage", &[])?;
     let (template, file) = template(&cluster, subject)?;
     let mut client = cluster.connect("postgres")?;
     let copies = scale.of(40, 120);

@@ -257,9 +257,7 @@ const INSERT: &str =
 /// Checks that a check on a replica finds no damage if a merge continues after it has read the metapage, for each step
 /// of a merge.
 pub fn check_beside_replay(server: &Server, _: Scale) -> Result<Outcome> {
-    let primary = server.scratch_cluster("holds_primary")?;
-    primary.create(&[("autovacuum", "off"), ("wal_level", "replica")])?;
-    primary.start()?;
+    let primary = server.quiet_cluster("holds_primary", &[("wal_level", "replica")])?;
     let mut client = primary.connect("postgres")?;
     client.batch_execute("CREATE EXTENSION pg_neardup")?;
     client.batch_execute(&TABLE.replace("current_database()", "'postgres'"))?;

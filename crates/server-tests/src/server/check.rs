@@ -235,9 +235,7 @@ pub fn names_damage(server: &Server) -> Result<Outcome> {
     let last = ALL_IN_USE.map(Damage::ZeroedLast).into_iter().chain(single);
     let few = first.flat_map(|damage| [(0, damage), (1, damage)]);
     let damages: Vec<(usize, Damage)> = few.chain(last.map(|damage| (2, damage))).collect();
-    let cluster = server.scratch_cluster("check")?;
-    cluster.create(&[("autovacuum", "off")])?;
-    cluster.start()?;
+    let cluster = server.quiet_cluster("check", &[])?;
     let mut client = cluster.connect("postgres")?;
     client.batch_execute("CREATE EXTENSION pg_neardup")?;
     let mut files = Vec::new();
@@ -290,9 +288,7 @@ fn ensure_named(client: &mut Client, copy: usize, place: &str) -> Result<()> {
 /// fivefold.
 pub fn vacuum_writes_little(server: &Server) -> Result<Outcome> {
     const MOST_TIMES: f64 = 5.0;
-    let cluster = server.scratch_cluster("wal")?;
-    cluster.create(&[("autovacuum", "off"), ("full_page_writes", "off")])?;
-    cluster.start()?;
+    let cluster = server.quiet_cluster("wal", &[("full_page_writes", "off")])?;
     let mut client = cluster.connect("postgres")?;
     client.batch_execute(
         "CREATE EXTENSION pg_neardup;

@@ -53,9 +53,7 @@ const SPECIAL_AT: usize = PAGE - 16;
 
 /// Builds indexes that do not depend on chance, and compares the first page of each kind with its recorded digest.
 pub fn pages_are_as_they_were(server: &Server) -> Result<Outcome> {
-    let cluster = server.scratch_cluster("format")?;
-    cluster.create(&[("autovacuum", "off")])?;
-    cluster.start()?;
+    let cluster = server.quiet_cluster("format", &[])?;
     let mut client = cluster.connect("postgres")?;
     client.batch_execute(INDEXES)?;
     client.batch_execute("VACUUM freed")?;
@@ -100,9 +98,7 @@ const NEXT_ROW_AT: usize = PAYLOAD_AT + 32;
 /// again.
 pub fn row_numbers_end(server: &Server) -> Result<Outcome> {
     const LEFT: u64 = 5;
-    let cluster = server.scratch_cluster("numbers")?;
-    cluster.create(&[("autovacuum", "off")])?;
-    cluster.start()?;
+    let cluster = server.quiet_cluster("numbers", &[])?;
     let mut client = cluster.connect("postgres")?;
     client.batch_execute(
         "CREATE EXTENSION pg_neardup;

@@ -193,9 +193,7 @@ pub fn crash(server: &Server) -> Result<Outcome> {
 /// Checks that inserts continue if, after a crash, the free space map lists pages that are in use, including the page
 /// that the insert itself has locked.
 pub fn old_map_of_free_space(server: &Server) -> Result<Outcome> {
-    let cluster = server.scratch_cluster("neardup_free_space")?;
-    cluster.create(&[("autovacuum", "off")])?;
-    cluster.start()?;
+    let cluster = server.quiet_cluster("neardup_free_space", &[])?;
     cluster
         .connect("postgres")?
         .batch_execute("CREATE EXTENSION pg_neardup")?;

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 use testbed::server::database::Database;
-use testbed::server::{ScratchCluster, Server};
+use testbed::server::Server;
 
 use super::estimates::number_after;
 use super::neardup::{self, SIGNATURES, check, ensure_equal};
@@ -20,15 +20,6 @@ const ROWS: u32 = 12_000;
 
 /// Number of inserts during which another session vacuums.
 const INSERTS: usize = 60;
-
-/// Starts a cluster without autovacuum: its ANALYZE would hold a snapshot that keeps rows from being removed, and pages
-/// from being reused.
-fn started(server: &Server, name: &str, settings: &[(&str, &str)]) -> Result<ScratchCluster> {
-    let cluster = server.scratch_cluster(name)?;
-    cluster.create(&[&[("autovacuum", "off")][..], settings].concat())?;
-    cluster.start()?;
-    Ok(cluster)
-}
 
 /// Creates the rows and their index.
 fn create(client: &mut Client, kind: &str) -> Result<()> {
@@ -60,7 +51,7 @@ fn ensure_short(client: &mut Client, fresh: i64, times: f64, state: &str) -> Res
 /// again as many pages as in a fresh index.
 pub fn lookups_after_portions(server: &Server) -> Result<Outcome> {
     const PORTIONS: u32 = 10;
-    let cluster = started(server, "reuse_portions", &[])?;
+    let cluster = server.quiet_cluster("reuse_portions", &[])?;
     let database = Database::with_extension(&cluster, "reuse")?;
     let mut client = database.connect()?;
     create(&mut client, "")?;
@@ -99,7 +90,7 @@ fn pages_of_lookups(client: &mut Client) -> Result<u64> {
 /// Replaces all rows, at once and in portions. Checks that the file grows no further than in the first round, and is
 /// never shortened, and that VACUUM (VERBOSE) reports the number of free pages.
 pub fn keeps_the_file(server: &Server) -> Result<Outcome> {
-    let cluster = started(server, "reuse_file", &[])?;
+    let cluster = server.quiet_cluster("reuse_file", &[])?;
     for kind in ["", "UNLOGGED", "TEMPORARY"] {
         let database = Database::with_extension(&cluster, "reuse")?;
         let mut client = database.connect()?;
@@ -180,7 +171,7 @@ fn ensure_reusable(database: &Database, client: &mut Client) -> Result<()> {
 /// Checks that a scan that has begun returns all rows although VACUUM frees pages that it has not reached yet, and
 /// inserts reuse them.
 pub fn beside_a_scan(server: &Server) -> Result<Outcome> {
-    let cluster = started(server, "reuse_scan", &[])?;
+    let cluster = server.quiet_cluster("reuse_scan", &[])?;
     let database = Database::with_extension(&cluster, "reuse")?;
     let mut client = database.connect()?;
     create(&mut client, "")?;
@@ -219,7 +210,7 @@ pub fn beside_everything(server: &Server) -> Result<Outcome> {
         ("wal_level", "replica"),
         ("wal_consistency_checking", "generic"),
     ];
-    let primary = started(server, "reuse_primary", &checked)?;
+    let primary = server.quiet_cluster("reuse_primary", &checked)?;
     let mut client = primary.connect("postgres")?;
     client.batch_execute("CREATE EXTENSION pg_neardup")?;
     create(&mut client, "")?;

@@ -67,6 +67,15 @@ impl Server {
         cluster.remove()?;
         Ok(ScratchCluster { cluster })
     }
+
+    /// Starts a new cluster without autovacuum, whose ANALYZE would hold a snapshot: then rows are not removed, and pages
+    /// are not reused.
+    pub fn quiet_cluster(&self, name: &str, settings: &[(&str, &str)]) -> Result<ScratchCluster> {
+        let cluster = self.scratch_cluster(name)?;
+        cluster.create(&[&[("autovacuum", "off")][..], settings].concat())?;
+        cluster.start()?;
+        Ok(cluster)
+    }
 }
 
 /// A cluster that is stopped and removed at the end of its scope.

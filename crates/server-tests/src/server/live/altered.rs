@@ -289,9 +289,7 @@ const UNNOTED: &[&str] = &[
 /// Checks that a refresh after such changes, and after a crash, makes the clusters equal those computed from scratch,
 /// and that a refresh is rejected while other tables inherit from the tracked one.
 pub fn unnoted(server: &Server) -> Result<Outcome> {
-    let cluster = server.scratch_cluster("live_unnoted")?;
-    cluster.create(&[("autovacuum", "off")])?;
-    cluster.start()?;
+    let cluster = server.quiet_cluster("live_unnoted", &[])?;
     let made = (0..).zip(UNNOTED).map(|(number, changes)| {
         let name = format!("live_unnoted_{number}");
         // It is there until the cluster is removed.
