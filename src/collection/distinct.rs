@@ -17,7 +17,7 @@ use pgrx::prelude::*;
 const MOST_RETURNED: i32 = 10_000;
 
 /// Maximum number of rows read. The keys of the repeats of a row are returned as an array.
-const MOST_READ: usize = 100_000_000;
+const MOST_READ: usize = 10_000_000;
 
 /// Implements `near_dup_distinct(key, query, threshold, rows, k, unit, fold, exceptions, params)`: returns, in query
 /// order, the first `rows` rows that are not similar to a row returned before. Every other row read is a repeat of the

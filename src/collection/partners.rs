@@ -5,6 +5,7 @@ use crate::collection::items::Items;
 use crate::collection::measured::{Measured, Visit};
 use crate::pg::prelude::*;
 use bitvec::vec::BitVec;
+use neardup::Error;
 use neardup::candidates::KeyLists;
 use std::ops::ControlFlow;
 
@@ -120,7 +121,8 @@ impl Partners {
     fn put(&mut self, kept: u32, partner: u32) {
         let head = &mut self.heads[kept as usize];
         self.entries.try_push((partner, *head)).or_raise();
-        *head = self.entries.len() as u32 - 1;
+        let entries = u32::try_from(self.entries.len());
+        *head = entries.map_err(|_| Error::OutOfMemory).or_raise() - 1;
     }
 
     fn for_each(&self, kept: u32, visit: &mut dyn FnMut(u32)) {

@@ -104,6 +104,9 @@ const ENTRIES: usize = 4;
 const LEFT: usize = 8;
 const ROWS: usize = 4;
 
+/// Number of bits of a hash that divide windows at a time.
+const DIVIDED_BITS: u32 = 16;
+
 /// Number of bytes of work_mem per class of a large part. The classes' table takes a quarter of them while it grows.
 const BYTES_FOR_A_CLASS: usize = 512;
 
@@ -312,29 +315,13 @@ impl SpooledTexts {
     fn entries(&self, windows: Partitions<3>, kept: Kept) -> Partitions<2> {
         let most = self.records.end() as usize / BYTES_A_WORD;
         let entries = Partitions::within(work_mem_bytes() / ENTRIES, Some(most));
-        let divider = entries.divider();
         let grouping = Grouping {
             kept,
             shift: self.shift(),
             records: &self.records,
         };
-        let work = |windows: Vec<u64>, check: &mut dyn FnMut()| {
-            let (mut classes, mut found) = (Classes::new(usize::MAX), Vec::new());
-            let emit = &mut |entry: [u64; 2]| found.try_extend_from_slice(&entry);
-            check();
-            grouping.add(&mut classes, windows.as_chunks().0, emit, &mut |_| ())?;
-            grouping.end(&classes, emit)?;
-            divider.divide(&found)
-        };
         let entries = RefCell::new(entries);
-        let mut take = |divided| entries.borrow_mut().put(divided);
-        let mut large = |visit_all: &mut VisitSlices<'_>| {
-            grouping.work_on_large(visit_all, &mut |entry| {
-                entries.borrow_mut().push(entry);
-                Ok(())
-            });
-        };
-        windows.work_on("grouping windows", &work, Some(&mut large), &mut take);
+        grouping.group(windows, &entries);
         entries.into_inner()
     }
 
@@ -449,32 +436,48 @@ impl Grouping<'_> {
         })
     }
 
-    /// Groups the windows of a large part, as many classes at a time as fit in memory.
+    /// Puts the entries of `windows` into `entries`.
+    fn group(&self, windows: Partitions<3>, entries: &RefCell<Partitions<2>>) {
+        let divider = entries.borrow().divider();
+        let work = |windows: Vec<u64>, check: &mut dyn FnMut()| {
+            let (mut classes, mut found) = (Classes::new(usize::MAX), Vec::new());
+            let emit = &mut |entry: [u64; 2]| found.try_extend_from_slice(&entry);
+            check();
+            self.add(&mut classes, windows.as_chunks().0, emit, &mut |_| ())?;
+            self.end(&classes, emit)?;
+            divider.divide(&found)
+        };
+        let mut large = |visit_all: &mut VisitSlices<'_>| {
+            let left = self.work_on_large(visit_all, &mut |entry| {
+                entries.borrow_mut().push(entry);
+                Ok(())
+            });
+            if left.len() > 0 {
+                self.group(left, entries);
+            }
+        };
+        let mut take = |divided| entries.borrow_mut().put(divided);
+        windows.work_on("grouping windows", &work, Some(&mut large), &mut take);
+    }
+
+    /// Groups the windows of a large part as far as their classes fit in memory. Returns the others, divided by bits of
+    /// their hashes that have not divided them yet.
     fn work_on_large(
         &self,
         visit_all: &mut VisitSlices<'_>,
         emit: &mut dyn FnMut([u64; 2]) -> Result<()>,
-    ) {
+    ) -> Partitions<3> {
         let mut classes = Classes::new(work_mem_bytes() / BYTES_FOR_A_CLASS);
-        let mut left = Records::new(work_mem_bytes() / LEFT);
+        let mut left = Partitions::within(work_mem_bytes() / LEFT, None);
         visit_all(&mut |windows| {
-            let leave =
-                &mut |window: &Window| left.push(window.map(u64::to_ne_bytes).as_flattened());
+            let leave = &mut |&[hash, place, limit]: &Window| {
+                left.push([hash.rotate_left(DIVIDED_BITS), place, limit]);
+            };
             let added = self.add(&mut classes, windows.as_chunks().0, emit, leave);
             added.or_raise();
         });
         self.end(&classes, emit).or_raise();
-        drop(classes);
-        if left.len() > 0 {
-            let mut buffer = Vec::new();
-            let visit_left = &mut |visit: &mut dyn FnMut(&[u64])| {
-                for number in over("grouping windows", 0..left.len()) {
-                    let (numbers, _) = left.read(number, &mut buffer).as_chunks();
-                    visit(&[0, 1, 2].map(|n| u64::from_ne_bytes(numbers[n])));
-                }
-            };
-            self.work_on_large(visit_left, emit);
-        }
+        left
     }
 }
 

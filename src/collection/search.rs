@@ -130,9 +130,9 @@ fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
     sizes
 }
 
-/// Number of comparisons per item of a group before all of its items are joined: in a table of one template, comparing
-/// every pair would take quadratic time.
-const COMPARED: usize = 64;
+/// Number of items of the largest group whose pairs are compared. A larger one is joined whole: in a table of one
+/// template, comparing every pair would take quadratic time.
+const MOST_COMPARED: usize = 1 << 10;
 
 /// Returns sets of kept items, numbered by their records. Items that may be partners are in the same set. Holds only a
 /// few bits of each item in memory.
@@ -143,11 +143,10 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
         sort_distinct(&mut entries, check);
         for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
             let group = rows(group)?;
-            let mut left = group.len().saturating_mul(COMPARED);
+            let is_large = group.len() > MOST_COMPARED;
             sets.join_group(&group, group.len(), &mut |a, b| {
                 check();
-                left = left.saturating_sub(1);
-                left == 0 || prefilter.passes(a, b)
+                is_large || prefilter.passes(a, b)
             })?;
         }
         Ok(())

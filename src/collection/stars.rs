@@ -16,7 +16,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type that has no order,
-/// `unique_violation` if two rows have the same key.
+/// `unique_violation` if two rows have the same key, `invalid_parameter_value` for a similarity of NaN.
 #[pg_extern(sql = false)]
 fn star_clusters(call: Call) {
     let mut ends = ValueSort::begin(call.argument_type(0));
@@ -89,6 +89,12 @@ fn read_pairs(call: &Call, ends: &mut ValueSort, first: usize) -> Vec<f64> {
             ends.put(a, number);
             ends.put(b, number + 1);
             let similarity = f64::from_bits(similarity.value() as u64);
+            if similarity.is_nan() {
+                invalid(
+                    "a similarity is NaN",
+                    "Let the query of pairs leave such pairs out.",
+                );
+            }
             similarities.try_push(similarity).or_raise();
         }
     });

@@ -75,12 +75,13 @@ use crate::guard::pair_table::PairTable;
 use crate::guard::rejection::Rejection;
 use crate::guard::row::{Place, Row, RowVersion, Source};
 use crate::guard::search::Pending;
-use crate::guard::table::{Rule, SearchedTable};
+use crate::guard::table::{Rule, SearchedTable, foreign};
 use crate::guard::window::Span;
 use crate::index::am::hold;
 use crate::pg::prelude::*;
 use crate::pg::slot::{RowPlace, row_place};
 use crate::pg::value::in_memory_of_its_own;
+use rustc_hash::FxHashSet;
 use std::ffi::CStr;
 use std::mem::take;
 
@@ -98,8 +99,11 @@ const FEW: u64 = 16;
 /// The running statement wrote these rows, and a snapshot is active.
 pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
     let mut guards: Vec<Passing<'_>> = Vec::new();
+    let mut known = FxHashSet::default();
     for place in places {
-        if !guards.iter().any(|guard| guard.source(place).is_some()) {
+        check_interrupts();
+        known.try_reserve(1).or_raise();
+        if known.insert((place.table, place.trigger)) {
             Passing::add_source(&mut guards, places, place);
         }
     }
@@ -168,6 +172,9 @@ impl<'p> Passing<'p> {
     /// ERROR for options that do not fit the table.
     fn add_source(guards: &mut Vec<Self>, places: &'p [Place], place: &Place) {
         let table = Relation::open_table(place.table);
+        if table.kind() == pg_sys::RELKIND_FOREIGN_TABLE {
+            foreign(place.table, None);
+        }
         // SAFETY: the table is open; its triggers are those that it has now.
         unsafe {
             let mut triggers = table.triggers().iter();

@@ -21,7 +21,6 @@ use pgrx::pg_sys::panic::pgrx_extern_c_guard;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
-use std::sync::Once;
 
 /// A statement in progress.
 struct Frame {
@@ -46,6 +45,8 @@ pub fn install() {
         pg_sys::ExecutorFinish_hook = Some(finish);
         PREVIOUS_UTILITY = pg_sys::ProcessUtility_hook;
         pg_sys::ProcessUtility_hook = Some(utility);
+        pg_sys::RegisterXactCallback(Some(at_transaction_end), null_mut());
+        pg_sys::RegisterSubXactCallback(Some(at_subtransaction_end), null_mut());
     }
 }
 
@@ -104,12 +105,6 @@ unsafe extern "C-unwind" fn utility(
 
 /// Begins a statement. Returns the number of statements in progress before it.
 fn begin() -> usize {
-    static REGISTERED: Once = Once::new();
-    // SAFETY: the callbacks live as long as the library.
-    REGISTERED.call_once(|| unsafe {
-        pg_sys::RegisterXactCallback(Some(at_transaction_end), null_mut());
-        pg_sys::RegisterSubXactCallback(Some(at_subtransaction_end), null_mut());
-    });
     // SAFETY: reads a variable of the backend.
     let subtransaction = unsafe { pg_sys::GetCurrentSubTransactionId() };
     FRAMES.with_borrow_mut(|frames| {

@@ -206,7 +206,7 @@ impl SearchedTable {
 }
 
 /// Raises the error for the foreign `table`, which has no index, and whose transactions in progress are not visible.
-fn foreign(table: pg_sys::Oid, parent: Option<&pg_sys::Oid>) -> ! {
+pub fn foreign(table: pg_sys::Oid, parent: Option<&pg_sys::Oid>) -> ! {
     let table = names::relation(table);
     let hint = parent.map(|&parent| {
         let parent = names::relation(parent);

@@ -3,8 +3,10 @@
 use std::cell::Cell;
 use std::time::Instant;
 
-/// Number of lookups and rows found before a refresh can give up. They take a few milliseconds.
+/// A refresh cannot give up before it has made this number of lookups and found rows, which usually takes a few
+/// milliseconds, or has taken this number of seconds.
 const FEW: usize = 1000;
+const LONG: f64 = 10.0;
 
 /// Minimum number of rows whose mean time predicts the time of the other rows.
 const SAMPLE: usize = 30;
@@ -41,7 +43,7 @@ impl Budget {
     pub fn predict(&self, since: Instant, done: usize, to_come: usize) {
         let spent = self.started.elapsed().as_secs_f64();
         let is_sampled = done >= SAMPLE && spent > FIRST * self.anew;
-        if is_sampled && 2 * (done + to_come) > FEW {
+        if is_sampled && (2 * (done + to_come) > FEW || spent > LONG) {
             let each = since.elapsed().as_secs_f64() / done as f64;
             if spent + each * to_come as f64 > self.anew {
                 self.give_up();
@@ -49,12 +51,13 @@ impl Budget {
         }
     }
 
-    /// Counts a lookup or a row found, and gives up the search if no time is left after [`FEW`] of them. Returns false
-    /// once the search is given up.
+    /// Counts a lookup or a row found, and gives up the search if no time is left. Returns false once the search is given
+    /// up.
     pub fn step(&self) -> bool {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
-        if steps > FEW && self.started.elapsed().as_secs_f64() > self.anew {
+        let spent = self.started.elapsed().as_secs_f64();
+        if (steps > FEW || spent > LONG) && spent > self.anew {
             self.give_up();
         }
         !self.is_spent()

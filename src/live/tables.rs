@@ -107,10 +107,10 @@ pub fn create(connection: &Connection, tracker: &mut Tracker, clusters: &str) {
     tracker.tables.own = own;
 }
 
-/// The open tables of a tracker, checked to be unaltered, and its open tracked table.
+/// The open tables of a tracker, the state table first, checked to be unaltered, and its open tracked table.
 pub struct OpenTables {
     _tracked: Relation,
-    _tables: Vec<CheckedTable>,
+    tables: Vec<CheckedTable>,
 }
 
 impl OpenTables {
@@ -121,7 +121,7 @@ impl OpenTables {
         let exceptions =
             exceptions.map(|table| open_exceptions(table, &tracked, tracker.key.type_));
         Ok(Self {
-            _tables: opened.chain(exceptions).collect::<Result<_, _>>()?,
+            tables: opened.chain(exceptions).collect::<Result<_, _>>()?,
             _tracked: tracked,
         })
     }
@@ -129,10 +129,15 @@ impl OpenTables {
     /// Opens the tables, as [`Self::open`] does.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if a table was altered.
+    /// ERROR `object_not_in_prerequisite_state` if a table was altered; `object_in_use` in a trigger that a refresh of
+    /// the same tracker fires: that refresh has read the rows already, and has not written its state.
     pub fn open_for_refresh(tracker: &Tracker) -> Self {
         let opened = Self::open(tracker);
-        opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&tracker.tables)))
+        let opened = opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&tracker.tables)));
+        let state = opened.tables[0].relation().as_ptr();
+        // SAFETY: the table is open, once in each refresh.
+        unsafe { pg_sys::CheckTableNotInUse(state, c"near_dup_refresh".as_ptr()) };
+        opened
     }
 }
 

@@ -26,9 +26,12 @@ fn near_dup_trackers(call: Call) {
     connection.close();
 }
 
-/// Finds the tables that the caller may read and that have triggers with the function `$1`.
+/// Finds the tables that the caller may read and that have triggers with the function `$1`. Temporary tables cannot be
+/// tracked, but any role can create one with such a trigger, and make the caller wait for its lock.
 const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
+    JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid
     WHERE t.tgfoid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0
+        AND c.relpersistence OPERATOR(pg_catalog.<>) 't'
         AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";
 
 fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {

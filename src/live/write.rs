@@ -88,9 +88,10 @@ fn run_in_batches<T, const N: usize>(
 
 /// Brings the canonical rows with `keys` up to date with the clusters and the tracked table.
 pub fn canonicals(connection: &Connection, tracker: &Tracker, keys: &[&[u8]]) {
+    let given = format!("u.key::{}", tracker.key_type());
     let is_given = |key: &str| {
-        let type_ = tracker.key_type();
-        format!("AND {key} IN (SELECT u.key::{type_} FROM pg_catalog.unnest($1) u (key))")
+        let is_equal = tracker.equal(key, &given);
+        format!("AND EXISTS (SELECT FROM pg_catalog.unnest($1) u (key) WHERE {is_equal})")
     };
     for sql in updates_of_canonicals(tracker, is_given) {
         let statement = connection.prepare_kept(&sql, &[TEXTARRAYOID]);

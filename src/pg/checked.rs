@@ -107,14 +107,22 @@ impl CheckedTable {
         }
     }
 
-    /// Returns the table unless it has a foreign key, which can delete or change its rows.
+    /// Returns the table unless it has a foreign key, which can delete or change its rows, or a deferrable trigger, for
+    /// which a restricted operation cannot write.
     pub fn without_foreign_keys(self) -> Result<Self, Altered> {
         // SAFETY: looks only at the number of the function.
         let refers = |trigger: &pg_sys::Trigger| unsafe {
             pg_sys::RI_FKey_trigger_type(trigger.tgfoid) as u32 == pg_sys::RI_TRIGGER_FK
         };
-        match self.0.triggers().iter().any(refers) {
-            true => Err(altered(self.0.oid(), "it has a foreign key")),
+        let triggers = self.0.triggers();
+        if triggers.iter().any(refers) {
+            return Err(altered(self.0.oid(), "it has a foreign key"));
+        }
+        match triggers.iter().any(|trigger| trigger.tgdeferrable) {
+            true => Err(altered(
+                self.0.oid(),
+                "it has a deferrable trigger or foreign key",
+            )),
             false => Ok(self),
         }
     }

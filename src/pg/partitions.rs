@@ -172,8 +172,7 @@ impl<const N: usize> Partitions<N> {
     }
 
     /// Calls `work` for every part with entries, with the help of other threads, and passes the results to `take` in
-    /// the order of the parts. If `large` is given, the leader calls it for large parts instead, at any time between
-    /// calls of `take`.
+    /// the order of the parts. If `large` is given, the leader calls it for large parts instead, after all others.
     pub fn work_on<R: Send>(
         mut self,
         stage: &'static str,
@@ -191,21 +190,27 @@ impl<const N: usize> Partitions<N> {
         };
         let mut take = |(), made: Result<R>| take(made.or_raise());
         let large_part = (work_mem_bytes() / LARGE_SHARE).clamp(LARGE.start, LARGE.end);
+        let has_large = large.is_some();
+        let is_large = |bytes: usize| has_large && bytes > large_part;
         let mut done = 0;
         in_order(&work, &mut take, |line| {
             for (part, &bytes) in self.lens.iter().enumerate() {
-                if bytes > large_part
-                    && let Some(large) = &mut large
-                {
-                    large(&mut |visit| self.for_each_slice(part, &mut spilled, visit));
-                } else if bytes > 0 {
-                    let stored = read_runs(&mut spilled, part, self.lens.len());
-                    line.put((), (part, stored), bytes);
+                if bytes == 0 || is_large(bytes) {
+                    continue;
                 }
+                let stored = read_runs(&mut spilled, part, self.lens.len());
+                line.put((), (part, stored), bytes);
                 done += bytes / Self::ENTRY;
                 progress.reach(done);
             }
         });
+        for (part, &bytes) in self.lens.iter().enumerate() {
+            if let Some(large) = large.as_mut().filter(|_| is_large(bytes)) {
+                large(&mut |visit| self.for_each_slice(part, &mut spilled, visit));
+                done += bytes / Self::ENTRY;
+                progress.reach(done);
+            }
+        }
     }
 
     /// Calls `visit` with the entries of `part`, a slice at a time, in the order in which they were added.

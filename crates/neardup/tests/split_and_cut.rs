@@ -35,6 +35,21 @@ fn sentences_of_several_scripts() {
     assert_eq!(texts(doc, SplitBy::Sentence), expected);
 }
 
+/// Behind a period, UAX #29 looks for a letter from every space or bracket anew: quadratic time.
+#[test]
+fn sentences_end_in_long_stretches_without_letters() {
+    for stretch in [")", "\u{2019}\u{301}", " ) "] {
+        let doc = format!("A.{}b", stretch.repeat(1_000_000));
+        let sentences = parts(&doc, SplitBy::Sentence);
+        let (first, last) = (&sentences[0], &sentences[sentences.len() - 1]);
+        assert!(first.1.starts_with("A.") && last.1.ends_with('b'));
+        let longest = sentences.iter().map(|part| part.1.chars().count()).max();
+        assert!(longest <= Some(1001), "{longest:?}");
+    }
+    let rule = format!("Mr.{}smith left.", " ".repeat(900));
+    assert_eq!(texts(&rule, SplitBy::Sentence), [rule]);
+}
+
 #[test]
 fn lines_and_paragraphs() {
     let doc = "\n  one\ntwo \r\n \t\r\nthree\rfour\u{2028}five\u{85}six\u{b}seven\u{c}\n\neight\u{2029}nine\n";

@@ -187,12 +187,11 @@ impl<'a> Build<'a> {
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, SORT);
         if !self.postings.is_empty() {
             let (rows, postings) = (self.start..self.row, &mut self.postings);
-            let (mut page, mut meta, segment) =
+            let (page, mut meta, segment) =
                 write_segment(&self.index, rows, self.rows_with_keys, postings);
             postings.clear();
             meta.push_segment(&self.index, segment);
-            store(&self.index, &mut page, &mut meta, &[]);
-            drop(page);
+            store(&self.index, page, &mut meta, &[]);
             self.merge(policy::of_build);
         }
         self.start = self.row;

@@ -2,7 +2,9 @@
 
 use super::hold;
 use crate::pg::error::tell;
-use crate::pg::slot::Versions;
+use crate::pg::nodes;
+use crate::pg::slot::{Versions, get};
+use crate::pg::value::Layout;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
@@ -12,8 +14,10 @@ pub struct Fetch {
     versions: Versions,
     info: *mut pg_sys::IndexInfo,
     state: *mut pg_sys::EState,
-    /// The memory for expressions, which is reset for each row.
+    /// The memory for expressions, which is reset after each row.
     context: *mut pg_sys::ExprContext,
+    /// The columns of the table that the index reads.
+    columns: Vec<i16>,
 }
 
 impl Fetch {
@@ -28,8 +32,12 @@ impl Fetch {
         let state = pg_sys::CreateExecutorState();
         let before = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
         let info = pg_sys::BuildIndexInfo(index);
+        let mut columns = nodes::columns((*info).ii_Expressions.cast());
+        columns.extend((*info).ii_IndexAttrNumbers);
+        columns.retain(|&column| column > 0);
         pg_sys::MemoryContextSwitchTo(before);
         Self {
+            columns,
             versions: Versions::open(table, snapshot),
             info,
             state,
@@ -48,9 +56,9 @@ impl Fetch {
         Some(self.look_at(slot, look))
     }
 
-    /// Does the same as [`Self::row`], but also returns None if the row's TOAST table lacks values. They may have been
-    /// removed before they are read, which the snapshot of a VACUUM does not prevent. If the row is still visible, they
-    /// are lost, which a WARNING reports.
+    /// Does the same as [`Self::row`], but also returns None if the row's TOAST table lacks values of the index's columns.
+    /// They may have been removed before they are read, which the snapshot of a VACUUM does not prevent. If the row is
+    /// still visible, they are lost, which a WARNING reports.
     pub fn row_that_stays<R>(
         &mut self,
         tid: pg_sys::ItemPointerData,
@@ -58,25 +66,24 @@ impl Fetch {
     ) -> Option<R> {
         let slot = self.versions.seen(tid)?;
         hold::point("fetch_sees_row");
-        // SAFETY: the slot has a row, and the copy takes its place.
-        unsafe {
-            let (mut is_copy, descriptor) = (false, (*slot).tts_tupleDescriptor);
-            let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, &mut is_copy);
-            let fetched = match flattened(tuple, descriptor) {
-                Ok(fetched) => fetched,
-                Err(lack) => {
-                    // Nobody removes the values of a row that is still visible.
-                    if self.versions.seen(tid).is_some() {
-                        let message = format!("the estimate of an index leaves out a row: {lack}");
-                        let hint = "The TOAST table is damaged; restore the row from a backup.";
-                        tell(PgLogLevel::WARNING, &message, hint);
-                    }
-                    return None;
-                }
-            };
-            pg_sys::ExecForceStoreHeapTuple(fetched, slot, true);
+        // SAFETY: the slot has a row of the table.
+        let fetched = unsafe { fetch_values(slot, &self.columns, self.memory()) };
+        let Err(lack) = fetched else {
+            return Some(self.look_at(slot, look));
+        };
+        // Nobody removes the values of a row that is still visible.
+        if self.versions.seen(tid).is_some() {
+            let message = format!("the estimate of an index leaves out a row: {lack}");
+            let hint = "The TOAST table is damaged; restore the row from a backup.";
+            tell(PgLogLevel::WARNING, &message, hint);
         }
-        Some(self.look_at(slot, look))
+        None
+    }
+
+    /// Returns the memory for one row, which is reset for the next.
+    fn memory(&self) -> pg_sys::MemoryContext {
+        // SAFETY: the state is there until `close`.
+        unsafe { (*self.context).ecxt_per_tuple_memory }
     }
 
     fn look_at<R>(
@@ -88,8 +95,7 @@ impl Fetch {
         let mut is_null = [true; pg_sys::INDEX_MAX_KEYS as usize];
         // SAFETY: everything is open; the arrays have room for every column.
         unsafe {
-            pg_sys::MemoryContextReset((*self.context).ecxt_per_tuple_memory);
-            let before = pg_sys::MemoryContextSwitchTo((*self.context).ecxt_per_tuple_memory);
+            let before = pg_sys::MemoryContextSwitchTo(self.memory());
             (*self.context).ecxt_scantuple = slot;
             let (values, is_null) = (&mut values, &mut is_null);
             pg_sys::FormIndexDatum(
@@ -102,6 +108,7 @@ impl Fetch {
             let columns = (*self.info).ii_NumIndexAttrs as usize;
             let seen = look(&values[..columns], &is_null[..columns]);
             pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextReset(self.memory());
             seen
         }
     }
@@ -114,21 +121,37 @@ impl Fetch {
     }
 }
 
-/// Returns a copy of a row that includes the values from its TOAST table, or the message of PostgreSQL's ERROR if
-/// chunks of them are missing. This error is raised between the reads of two chunks, where no page is locked or being
-/// read, so only what has been opened and pinned must be released. Rethrows any other error.
+/// Replaces values of `columns` in a slot that are in the TOAST table with copies in `memory`, or returns the message of
+/// PostgreSQL's ERROR if chunks of them are missing. This error is raised between the reads of two chunks, where no page
+/// is locked or being read, so only what has been opened and pinned must be released. Rethrows any other error.
 ///
 /// # Safety
-/// `row` is valid, and `descriptor` describes it.
-unsafe fn flattened(
-    row: pg_sys::HeapTuple,
-    descriptor: pg_sys::TupleDesc,
-) -> Result<pg_sys::HeapTuple, String> {
+/// The slot has a row with these columns.
+unsafe fn fetch_values(
+    slot: *mut pg_sys::TupleTableSlot,
+    columns: &[i16],
+    memory: pg_sys::MemoryContext,
+) -> Result<(), String> {
     // The owner is a child of the current one, which releases it if an error is rethrown.
     let (outer, context) = (pg_sys::CurrentResourceOwner, pg_sys::CurrentMemoryContext);
     let own = pg_sys::ResourceOwnerCreate(outer, c"pg_neardup".as_ptr());
     pg_sys::CurrentResourceOwner = own;
-    let copy = || Ok(pg_sys::toast_flatten_tuple(row, descriptor));
+    pg_sys::CurrentMemoryContext = memory;
+    let copy = || {
+        for &column in columns {
+            let layout = Layout::of(pg_sys::SPI_gettypeid(
+                (*slot).tts_tupleDescriptor,
+                column.into(),
+            ));
+            let Some(value) = get(slot, column).filter(|_| layout.length == -1) else {
+                continue;
+            };
+            // The slot has deformed the row as far as this column.
+            let place = (*slot).tts_values.add(column as usize - 1);
+            *place = pg_sys::Datum::from(pg_sys::detoast_external_attr(value.cast_mut_ptr()));
+        }
+        Ok(())
+    };
     let done = PgTryBuilder::new(AssertUnwindSafe(copy))
         .catch_when(
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,

@@ -128,13 +128,13 @@ impl Merging<'_> {
         read.unwrap_or_else(|stop| stop.raise(index));
         hold::point("flush_reads_log");
         let lo = meta.log_start;
-        let (mut page, mut meta, segment) = write_segment(index, lo..end, rows, &mut postings);
+        let (page, mut meta, segment) = write_segment(index, lo..end, rows, &mut postings);
         let freed = meta.log[..full].to_vec();
         meta.shift_log(full, end);
         if segment.postings > 0 {
             meta.push_segment(index, segment);
         }
-        store(index, &mut page, &mut meta, &freed);
+        store(index, page, &mut meta, &freed);
     }
 
     /// Begins the merges that are due.
@@ -226,9 +226,15 @@ impl Merging<'_> {
                 state.split = next.into();
             }
             if leaf.is_empty() {
-                finish_merge(&mut meta, place, range.clone(), &state.output);
-                store(index, &mut page, &mut meta, &freed);
-                return Ok(Some(left + 1));
+                match next {
+                    Some(_) => meta.merges[place] = state,
+                    None => finish_merge(&mut meta, place, range.clone(), &state.output),
+                }
+                store(index, page, &mut meta, &freed);
+                if next.is_none() {
+                    return Ok(Some(left + 1));
+                }
+                continue;
             }
             let done = next.is_none();
             let (mut output, mut rest) = (state.output, Vec::new());
@@ -312,9 +318,10 @@ fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
 }
 
 /// Adds `freed` to the list of free pages and writes the metapage. Releases the pages that do not fit in the list.
-pub fn store(index: &Index, page: &mut Page, meta: &mut Meta, freed: &[u32]) {
+pub fn store(index: &Index, mut page: Page, meta: &mut Meta, freed: &[u32]) {
     let rest = meta.push_free(freed);
-    meta.store(index, page);
+    meta.store(index, &mut page);
+    drop(page);
     meta::release(index, &rest);
 }
 

@@ -394,9 +394,11 @@ pub fn raise_full(index: &Index) -> ! {
     )
 }
 
-/// Marks pages that nothing refers to as free, and records them in the free space map.
+/// Marks pages that nothing refers to as free, and records them in the free space map. VACUUM frees those that are left
+/// if this is canceled.
 pub fn release(index: &Index, blocks: &[u32]) {
     for &block in blocks {
+        check_interrupts();
         let mut page = index.lock(block);
         let mut changes = PageChanges::start(index);
         changes.init(&mut page, PageType::Free, 0);

@@ -36,6 +36,13 @@ impl Opened {
         if build.map(|f| f as usize) != Some(build::build as *const () as usize) {
             reject(oid);
         }
+        // SAFETY: the index is open.
+        if !unsafe { (*(*index.as_ptr()).rd_index).indisvalid } {
+            not_ready(
+                &format!("index {} is not valid", names::relation(oid)),
+                "CREATE INDEX CONCURRENTLY is still building it, or has failed: then REINDEX or drop it.",
+            );
+        }
         // The index's pages show how many rows there are, including rows that row-level security hides.
         // SAFETY: looks roles up in the catalog.
         let may_read = owns(oid)

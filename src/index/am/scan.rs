@@ -209,6 +209,7 @@ pub unsafe extern "C-unwind" fn get_tuple(
         RowsLeft::Start => None,
     };
     pg_sys::MemoryContextSwitchTo(before);
+    ensure_young_snapshot(scan);
     let Some((tid, distance)) = next else {
         return false;
     };
@@ -241,7 +242,24 @@ pub unsafe extern "C-unwind" fn get_bitmap(
         pg_sys::tbm_add_tuples(bitmap, left.tids.as_mut_ptr(), len, true);
         count += i64::from(len);
     }
+    ensure_young_snapshot(scan);
     count
+}
+
+/// Raises PostgreSQL's ERROR if old_snapshot_threshold lets VACUUM remove rows that the snapshot of a scan sees. The
+/// pages of the index do not show which rows they have lost, so every old snapshot is rejected.
+///
+/// # Safety
+/// `scan` was made by [`begin_scan`].
+unsafe fn ensure_young_snapshot(scan: &pg_sys::IndexScanDescData) {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    if pg_sys::old_snapshot_threshold >= 0
+        && let Some(snapshot) = scan.xs_snapshot.as_ref()
+        && snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC
+    {
+        pg_sys::TestForOldSnapshot_impl(scan.xs_snapshot, scan.indexRelation);
+    }
+    let _ = scan;
 }
 
 /// Implements `amendscan`. Frees the memory of the scan, and the state with it.

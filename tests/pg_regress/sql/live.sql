@@ -496,3 +496,42 @@ SELECT c.clusters, (SELECT count(*) FROM (
 FROM (VALUES ('memos_clusters', 'NOT gone'), ('late_memos', 'NOT gone AND id > 1')) c (clusters, condition);
 SELECT (SELECT count(*) FROM memos_clusters) AS kept, (SELECT count(*) FROM late_memos) AS late, count(*) AS there FROM memos WHERE NOT gone;
 DROP TABLE memos, memos_clusters, late_memos;
+
+-- A trigger on the log or the clusters cannot refresh the same clusters, but others.
+CREATE TABLE notes (id int PRIMARY KEY, body text);
+CREATE INDEX ON notes USING neardup (body);
+CREATE TABLE others AS TABLE notes;
+ALTER TABLE others ADD PRIMARY KEY (id);
+CREATE INDEX ON others USING neardup (body);
+SELECT near_dup_track('notes', 'body');
+SELECT near_dup_track('others', 'body');
+CREATE FUNCTION remove_and_refresh() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM public.notes WHERE id = NEW.key;
+    PERFORM public.near_dup_refresh(TG_ARGV[0]::regclass);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER refresh AFTER INSERT ON notes_clusters_log FOR EACH ROW WHEN (NEW.event = 'joined')
+    EXECUTE FUNCTION remove_and_refresh('public.notes_clusters');
+INSERT INTO notes VALUES (1, 'the same letter of some words to everybody');
+SELECT rows FROM near_dup_refresh('notes_clusters');
+INSERT INTO notes VALUES (2, 'the same letter of some words to everybody');
+SELECT rows FROM near_dup_refresh('notes_clusters');
+DROP TRIGGER refresh ON notes_clusters_log;
+CREATE TRIGGER refresh AFTER INSERT ON notes_clusters FOR EACH ROW WHEN (NEW.key = 2)
+    EXECUTE FUNCTION remove_and_refresh('public.others_clusters');
+SELECT rows FROM near_dup_refresh('notes_clusters');
+SELECT rows FROM near_dup_refresh('notes_clusters');
+SELECT key, canonical FROM notes_clusters;
+DROP TABLE notes, notes_clusters, others, others_clusters;
+
+-- The equality of keys may be outside pg_catalog.
+CREATE EXTENSION ltree;
+CREATE TABLE leaves (path ltree PRIMARY KEY, body text);
+CREATE INDEX ON leaves USING neardup (body);
+INSERT INTO leaves VALUES ('a.b', 'the same letter of some words to everybody');
+SELECT near_dup_track('leaves', 'body');
+INSERT INTO leaves VALUES ('a.c', 'the same letter of some words to everybody');
+SELECT rows, joined FROM near_dup_refresh('leaves_clusters');
+DROP TABLE leaves, leaves_clusters;
+DROP EXTENSION ltree;

@@ -2,7 +2,7 @@
 
 use crate::candidates::Tokens;
 use crate::set::sort_by;
-use crate::{Grow, Result, filled};
+use crate::{Error, Grow, Result, filled};
 
 /// The canonical rows of star clusters, found by the keys that they share with a row. Memory: 8 bytes for each key
 /// of a canonical row, 4 for each expected key, and 24 for each row.
@@ -117,7 +117,8 @@ impl Canonicals {
         for key in tokens.keys(row).chain(tokens.prefix_keys(row, false)) {
             let chain = self.chain(key);
             self.entries.try_push((row, self.heads[chain]))?;
-            self.heads[chain] = self.entries.len() as u32 - 1;
+            let entries = u32::try_from(self.entries.len());
+            self.heads[chain] = entries.map_err(|_| Error::OutOfMemory)? - 1;
         }
         Ok(())
     }

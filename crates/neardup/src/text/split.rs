@@ -15,7 +15,8 @@ pub enum SplitBy {
     Paragraph,
     /// Lines between mandatory breaks (UAX #14: BK, CR, LF, NL).
     Line,
-    /// Sentences of the default rules (UAX #29), in which a line break ends a sentence.
+    /// Sentences of the default rules (UAX #29), in which a line break ends a sentence. [`STRETCH`] characters without a
+    /// letter end one, too.
     Sentence,
 }
 
@@ -47,9 +48,13 @@ pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn Fn
         match by {
             SplitBy::Line => parts.put(start, line),
             SplitBy::Sentence => {
-                for (offset, sentence) in line.split_sentence_bound_indices() {
-                    check();
-                    parts.put(start + offset, sentence);
+                let mut start = start;
+                for piece in line.split_inclusive(ends_stretch()) {
+                    for (offset, sentence) in piece.split_sentence_bound_indices() {
+                        check();
+                        parts.put(start + offset, sentence);
+                    }
+                    start += piece.len();
                 }
             }
             SplitBy::Paragraph => {
@@ -79,6 +84,24 @@ const PARAGRAPH_SEPARATOR: char = '\u{2029}';
 /// Returns whether a character ends a line.
 fn is_break(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | PARAGRAPH_SEPARATOR)
+}
+
+/// Number of characters without a letter that end a sentence. Behind a period, rule SB8 looks for a letter from each of
+/// them anew.
+const STRETCH: usize = 1000;
+
+/// Returns whether a character, called for one after the other, is the last of a stretch without letters.
+fn ends_stretch() -> impl FnMut(char) -> bool {
+    let mut length = 0;
+    move |c| {
+        let is_letter = c.is_alphabetic() && info(c).class() != WordClass::Mark;
+        length = if is_letter || length == STRETCH {
+            0
+        } else {
+            length + 1
+        };
+        length == STRETCH
+    }
 }
 
 fn is_space(c: char) -> bool {

@@ -13,7 +13,8 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 
 /// Documents in families of four whose members differ in some words: a third of them short, a third compressed inline,
-/// a third out of line; some of them copies, some empty, some NULL.
+/// a third out of line; some of them copies, some empty, some NULL. And pairs of copies of which two fifths are one
+/// template.
 const DOCUMENTS: &str = "
     CREATE TABLE docs (id bigint PRIMARY KEY, body text);
     INSERT INTO docs
@@ -22,13 +23,18 @@ const DOCUMENTS: &str = "
                                ELSE id / 4 * 1000 + w END::text), ' ' ORDER BY w)
          FROM generate_series(1, (ARRAY[20, 90, 400])[1 + id / 4 % 3]) w) END
     FROM generate_series(1::bigint, 1200) id;
-    INSERT INTO docs SELECT id + 5000, body FROM docs WHERE id % 7 = 0";
+    INSERT INTO docs SELECT id + 5000, body FROM docs WHERE id % 7 = 0;
+    CREATE TABLE listings AS
+    SELECT id, (SELECT string_agg('common' || w, ' ') FROM generate_series(1, 80) w)
+        || (SELECT string_agg(' own' || hashint8(id / 5 * 4 * 1000 + w), '') FROM generate_series(1, 100) w) AS body
+    FROM generate_series(1::bigint, 4000) id WHERE id % 5 < 2";
 
 /// Statements whose rows and their order must not depend on the number of helpers.
 const JOBS: &[&str] = &[
     "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.5)",
     "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.8, 2, slots => 64)",
     "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, minhash(body) FROM docs ORDER BY id', 0.5)",
+    "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM listings ORDER BY id', 0.8)",
     "SELECT * FROM near_dup_join(NULL::text, 'SELECT id::text, body FROM docs WHERE id % 2 = 0 ORDER BY id',
          'SELECT id::text, body FROM docs WHERE id % 3 = 0 ORDER BY id DESC', 0.6)",
     "SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.6)",

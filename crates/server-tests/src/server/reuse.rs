@@ -4,8 +4,8 @@ use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
-use testbed::server::database::Database;
 use testbed::server::Server;
+use testbed::server::database::Database;
 
 use super::estimates::number_after;
 use super::neardup::{self, SIGNATURES, check, ensure_equal};

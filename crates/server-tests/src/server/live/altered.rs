@@ -57,6 +57,8 @@ const ALTERATIONS: &[&str] = &[
     "ALTER TABLE docs_clusters_queue INHERIT parent; CREATE TABLE child () INHERITS (docs_clusters_queue)",
     "CREATE RULE r AS ON DELETE TO docs_clusters_queue DO INSTEAD NOTHING",
     "ALTER TABLE docs_clusters ADD FOREIGN KEY (key) REFERENCES docs ON DELETE CASCADE",
+    "CREATE TABLE reviews (doc int REFERENCES docs_clusters DEFERRABLE INITIALLY DEFERRED)",
+    "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON docs_clusters DEFERRABLE FOR EACH ROW EXECUTE FUNCTION nothing()",
 ];
 
 /// Checks that every alteration causes an error with a hint, either in the refresh or in a write that would note a
@@ -171,6 +173,14 @@ fn try_forgeries(owner: &mut Client, stranger: &mut Client) -> Result<()> {
         }
         client.batch_execute("SELECT * FROM near_dup_tracked")?;
     }
+    // A temporary table, with a trigger, that its owner locks.
+    stranger.batch_execute(
+        "CREATE TEMP TABLE locked (id int);
+         CREATE TRIGGER t AFTER UPDATE ON locked FOR EACH ROW EXECUTE FUNCTION near_dup_track();
+         GRANT SELECT ON locked TO PUBLIC; BEGIN; LOCK TABLE locked",
+    )?;
+    owner.batch_execute("SET lock_timeout = '10s'; SELECT * FROM near_dup_tracked")?;
+    stranger.batch_execute("COMMIT; DROP TABLE locked")?;
     let shown = "SELECT relation::regclass::text, problem FROM near_dup_tracked WHERE clusters = 'docs_clusters'::regclass";
     let rows = owner.query(shown, &[])?;
     ensure!(
