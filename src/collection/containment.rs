@@ -40,14 +40,13 @@ pub fn for_each_pair(collection: Collection, visit: Visit<'_>) {
 /// Calls `make` for the set of every item with a row whose sides satisfy `is_on`, and calls `take` with each item and
 /// its result, in order of the items.
 fn for_each_set<U: Send>(
-    Measured {
-        collection, items, ..
-    }: &mut Measured,
+    measured: &mut Measured,
     stage: &'static str,
     is_on: fn(Sides) -> bool,
     make: &MakeOfSet<'_, U>,
     take: &mut dyn FnMut(u32, &[U]),
 ) {
+    let (collection, items) = (&mut measured.collection, &measured.items);
     let chosen = (0..items.len()).filter(|&item| is_on(items.sides(item, collection)));
     let rows = collected(chosen.map(|item| items.first_row(item))).or_raise();
     let mut take = |row, made: &[U]| take(items.of_row(row), made);
@@ -109,11 +108,7 @@ impl Lookups {
     /// Returns the pairs (part, whole) of items where the whole has enough elements, including one that the part looks
     /// up, each packed into a number, and the number of pairs. A pair occurs once for each such element.
     fn candidates(self, measured: &mut Measured) -> (BigintSort, usize) {
-        let Self {
-            bits,
-            mut entries,
-            needed,
-        } = self;
+        let (bits, needed, mut entries) = (self.bits, self.needed, self.entries);
         let mut sizes = filled(0u32, needed.len()).or_raise();
         for_each_set(
             measured,

@@ -220,13 +220,10 @@ impl Collection {
 
     /// Returns the side of a join that `row` is on, or both sides without a join.
     pub fn sides(&self, row: u32) -> Sides {
-        match self.first_side {
-            Some(first) => Sides {
-                a: row < first,
-                b: row >= first,
-            },
-            None => Sides::BOTH,
-        }
+        self.first_side.map_or(Sides::BOTH, |first| {
+            let a = row < first;
+            Sides { a, b: !a }
+        })
     }
 
     /// Returns the kind of the documents by which rows are compared, or None if rows are not compared by documents.
@@ -333,12 +330,8 @@ impl Collection {
 
     /// Outlines the rows that [`Self::push`] added.
     pub fn end(&mut self) {
-        let waiting = std::mem::take(&mut self.waiting);
-        self.outline(|put| {
-            waiting
-                .into_iter()
-                .for_each(|(keys, piece)| put(keys, piece))
-        });
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        self.outline(|put| waiting.for_each(|(keys, piece)| put(keys, piece)));
     }
 
     /// Outlines the pieces that `feed` passes to its argument, with the help of other threads, and adds their rows in

@@ -22,12 +22,10 @@ impl ScopeColumn {
     /// # Errors
     /// ERROR `undefined_function` for a type without equality.
     fn new(table: &Relation, number: i16) -> Self {
-        let ColumnType {
-            type_, collation, ..
-        } = ColumnType::of(table.oid(), number);
+        let column = ColumnType::of(table.oid(), number);
         let wanted = (pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_EQ_OPR_FINFO) as i32;
         // SAFETY: cache entries are never freed.
-        let equality = unsafe { pg_sys::lookup_type_cache(type_, wanted) };
+        let equality = unsafe { pg_sys::lookup_type_cache(column.type_, wanted) };
         // SAFETY: as above.
         if unsafe { (*equality).eq_opr_finfo.fn_oid } == pg_sys::InvalidOid {
             raise(
@@ -39,7 +37,7 @@ impl ScopeColumn {
         Self {
             number,
             equality,
-            collation,
+            collation: column.collation,
         }
     }
 

@@ -120,13 +120,10 @@ fn document_ball(
     call: Call,
 ) -> Remembered<NewBall> {
     let shingling = options::shingling(k, &unit, &fold);
-    let threshold = options::threshold(threshold);
-    remembered(
-        call,
-        &center,
-        (shingling, threshold),
-        |doc, (shingling, threshold)| Some(NewBall::of_document(doc, *threshold, shingling)),
-    )
+    let options = (shingling, options::threshold(threshold));
+    remembered(call, &center, options, |doc, (shingling, threshold)| {
+        Some(NewBall::of_document(doc, *threshold, shingling))
+    })
 }
 
 /// Returns whether the document is in the ball. Returns false if the document is empty, and for a ball of another kind.

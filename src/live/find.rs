@@ -47,10 +47,8 @@ impl Tracker {
             return true;
         };
         let rights = OwnerRights::assume(self.owner);
-        let sql = format!(
-            "SELECT s.relation::pg_catalog.oid FROM {} s",
-            self.table(TrackerTable::State)
-        );
+        let state = self.table(TrackerTable::State);
+        let sql = format!("SELECT s.relation::pg_catalog.oid FROM {state} s");
         let linked = connection.prepare(&sql, &[]).oids(&[]);
         rights.resign();
         linked.iter().all(|&linked| linked == self.relation)
@@ -85,10 +83,8 @@ impl Tracker {
                 true => format!("{first} has the triggers of {name} twice"),
                 false => format!("{first} and {second} both have the triggers of {name}"),
             };
-            not_ready(
-                &found,
-                "Drop the triggers that near_dup_track did not create.",
-            );
+            let hint = "Drop the triggers that near_dup_track did not create.";
+            not_ready(&found, hint);
         }
         check_owner(tracker.relation);
         tracker

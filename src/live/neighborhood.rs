@@ -126,10 +126,8 @@ impl<'a> Neighborhood<'a> {
             let [key, stored, present] = [known::KEY, known::STORED_KEY, known::PRESENT_KEY]
                 .map(|column| tuple.text(column));
             // Equal keys can have different texts.
-            if [&stored, &present]
-                .iter()
-                .any(|other| other.is_some() && **other != key)
-            {
+            let differs = |other: &Option<Vec<u8>>| other.is_some() && *other != key;
+            if differs(&stored) || differs(&present) {
                 return self.budget.give_up();
             }
             let Some(key) = key else { return };

@@ -110,12 +110,8 @@ impl Order {
             });
             let mut terms = terms.into_iter().flatten();
             let term = terms.find(|term| term.sort_operator == clause.sortop);
-            term.unwrap_or_else(|| {
-                invalid(
-                    "keep uses an operator that is not a default ordering operator",
-                    VALID_KEEP,
-                )
-            })
+            let message = "keep uses an operator that is not a default ordering operator";
+            term.unwrap_or_else(|| invalid(message, VALID_KEEP))
         });
         Self::new(term, key)
     }

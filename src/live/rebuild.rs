@@ -49,11 +49,9 @@ pub fn run(connection: &Connection, tracker: &Tracker) -> (TrackedRows, Vec<u32>
 /// Returns a query for all rows of the tracked table and of the clusters, sorted by scope and then by the tracker's
 /// order.
 fn query(tracker: &Tracker) -> String {
-    let scope = tracker
-        .scope
-        .iter()
-        .map(|column| format!("new.{}", column.sql));
-    let scope = match &scope.collect::<Vec<_>>()[..] {
+    let columns = tracker.scope.iter();
+    let columns = columns.map(|column| format!("new.{}", column.sql));
+    let scope = match &columns.collect::<Vec<_>>()[..] {
         [] => "1::pg_catalog.int8".to_owned(),
         columns => format!(
             "CASE WHEN num_nulls({list}) = 0 THEN pg_catalog.dense_rank() OVER (ORDER BY {list}) END",
@@ -114,10 +112,8 @@ struct Rebuild {
 
 impl Rebuild {
     fn add(&mut self, tuple: &Tuple<'_>) {
-        let (present, stored) = (
-            tuple.text(column::PRESENT_KEY),
-            tuple.text(column::STORED_KEY),
-        );
+        let present = tuple.text(column::PRESENT_KEY);
+        let stored = tuple.text(column::STORED_KEY);
         let Some(key) = present.as_ref().or(stored.as_ref()) else {
             raise(
                 PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,

@@ -71,7 +71,10 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
         );
     }
     let rights = OwnerRights::assume(table.owner());
-    rights.keep_texts();
+    // Values survive the conversion to text and back.
+    rights.set(c"datestyle", c"ISO");
+    rights.set(c"intervalstyle", c"postgres");
+    rights.set(c"extra_float_digits", c"3");
     // The penalty costs of disabled plans would trigger JIT compilation.
     rights.set(c"jit", c"off");
     rights

@@ -189,10 +189,8 @@ impl TrackedParameters {
         if tracker.measure.kind != Kind::Minhash {
             return parameters;
         }
-        let any = format!(
-            "SELECT ca.kept FROM {} ca LIMIT 1",
-            tracker.table(TrackerTable::Canonical)
-        );
+        let canonical = tracker.table(TrackerTable::Canonical);
+        let any = format!("SELECT ca.kept FROM {canonical} ca LIMIT 1");
         let any = connection.prepare_kept(&any, &[]);
         any.run(&[], &mut |row| parameters.check(row.datum(1)));
         parameters

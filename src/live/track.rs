@@ -159,16 +159,13 @@ fn check_table(relation: pg_sys::Oid) {
 /// owns the tracked table.
 #[pg_extern(sql = false)]
 fn near_dup_untrack(call: Call) {
+    use TrackerTable::{Canonical, Queue, State};
     let tracker = Tracker::of_argument(&call);
     let connection = Connection::open();
     // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
     let rights = OwnerRights::assume(tracker.owner);
     rights.set(c"client_min_messages", c"warning");
-    for table in [
-        TrackerTable::Canonical,
-        TrackerTable::Queue,
-        TrackerTable::State,
-    ] {
+    for table in [Canonical, Queue, State] {
         // The triggers depend on these tables, and objects of other users may depend on them too.
         connection.execute(&format!("DROP TABLE {} CASCADE", tracker.table(table)));
     }

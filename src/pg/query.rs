@@ -93,10 +93,8 @@ impl Column {
     /// Raises the error for a column whose type is not among those in the hint `valid`.
     pub fn reject(&self, position: &str, valid: &str) -> ! {
         let type_name = self.type_name();
-        wrong_type(
-            &format!("the {position} column of the query is of type {type_name}"),
-            valid,
-        )
+        let message = format!("the {position} column of the query is of type {type_name}");
+        wrong_type(&message, valid)
     }
 }
 

@@ -38,13 +38,6 @@ impl OwnerRights {
         self.settings.set(name, value);
     }
 
-    /// Sets output formats with which values survive the conversion to text and back.
-    pub fn keep_texts(&self) {
-        self.set(c"datestyle", c"ISO");
-        self.set(c"intervalstyle", c"postgres");
-        self.set(c"extra_float_digits", c"3");
-    }
-
     pub fn resign(self) {
         self.settings.restore();
         // SAFETY: restores what `assume` has read.

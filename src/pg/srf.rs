@@ -87,11 +87,8 @@ pub struct Record<T>(pub T);
 unsafe impl<T: IntoHeapTuple> BoxRet for Record<T> {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
         let mut row_type = std::ptr::null_mut();
-        let kind = pg_sys::get_call_result_type(
-            fcinfo.as_mut_ptr(),
-            std::ptr::null_mut(),
-            &raw mut row_type,
-        );
+        let (call, no_type) = (fcinfo.as_mut_ptr(), std::ptr::null_mut());
+        let kind = pg_sys::get_call_result_type(call, no_type, &raw mut row_type);
         assert!(
             kind == pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE,
             "the function has several OUT parameters"

@@ -50,14 +50,8 @@ fn common_chunks(
     ),
 > {
     let matching = matching.name().parse().or_raise();
-    let chunks = align::common_chunks(
-        &a,
-        &b,
-        i64::from(min_words),
-        matching,
-        &mut comparing([a.len(), b.len()]),
-    )
-    .or_raise();
+    let check = &mut comparing([a.len(), b.len()]);
+    let chunks = align::common_chunks(&a, &b, i64::from(min_words), matching, check).or_raise();
     let a = copied(&a).or_raise();
     TableIterator::new(chunks.into_iter().map(move |chunk| {
         let [a_place, b_place] = [&chunk.a, &chunk.b].map(from_one);
@@ -76,12 +70,8 @@ fn common_chunks(
 
 /// Returns the first word and the first character of `place`, counted from 1, and the number of its characters.
 fn from_one(place: &ChunkPlace) -> (i32, i32, i32) {
-    let start = place.chars.start as i32;
-    (
-        place.word as i32 + 1,
-        start + 1,
-        place.chars.end as i32 - start,
-    )
+    let (word, start) = (place.word as i32, place.chars.start as i32);
+    (word + 1, start + 1, place.chars.end as i32 - start)
 }
 
 /// Returns the numbers of words in common chunks (C), in the longer (L) and in the shorter document (S), and the
@@ -97,14 +87,8 @@ fn chunk_similarity(
     matching: Text<'_>,
 ) -> SimilarityRecord {
     let matching = matching.name().parse().or_raise();
-    let found = align::chunk_similarity(
-        &a,
-        &b,
-        i64::from(min_words),
-        matching,
-        &mut comparing([a.len(), b.len()]),
-    )
-    .or_raise();
+    let check = &mut comparing([a.len(), b.len()]);
+    let found = align::chunk_similarity(&a, &b, i64::from(min_words), matching, check).or_raise();
     Record((
         found.common as i32,
         found.longer as i32,

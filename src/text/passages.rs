@@ -48,14 +48,8 @@ fn cut_passages(call: Call) -> NewText {
         span.start as usize - 1..span.end as usize - 1
     });
     let (doc, replacement) = (utf8(&doc), utf8(&replacement));
-    let left = cut(
-        doc,
-        characters,
-        replacement,
-        MAX_BYTES,
-        &mut check_interrupts,
-    )
-    .or_raise();
+    let check = &mut check_interrupts;
+    let left = cut(doc, characters, replacement, MAX_BYTES, check).or_raise();
     NewText(left.into_bytes())
 }
 

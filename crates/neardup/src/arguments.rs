@@ -21,11 +21,8 @@ pub fn threshold(threshold: f64) -> Result<f64> {
     if is_threshold(threshold) {
         return Ok(threshold);
     }
-    Err(out_of_range(
-        "threshold",
-        &threshold,
-        "greater than 0 and at most 1",
-    ))
+    let valid = "greater than 0 and at most 1";
+    Err(out_of_range("threshold", &threshold, valid))
 }
 
 /// Returns whether 0 < threshold <= 1.

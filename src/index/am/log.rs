@@ -141,11 +141,8 @@ pub fn for_each_page(
 ) -> Result<(), Stop> {
     let mut start = meta.log_start;
     let mut pages = PageReader::new(*index);
-    pages.announce_pages(
-        meta.log()
-            .iter()
-            .map(|&block| PageAhead { block, place: 0.5 }),
-    )?;
+    let ahead = |&block: &u32| PageAhead { block, place: 0.5 };
+    pages.announce_pages(meta.log().iter().map(ahead))?;
     for &block in meta.log() {
         let page = pages.page(block);
         if !page.is(PageType::Log, start) && !page.is(PageType::Tail, start) {

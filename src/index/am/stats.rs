@@ -48,14 +48,11 @@ fn near_dup_index_stats(call: Call) {
 
 fn next_vacuum(meta: &Meta, purges: usize) -> String {
     let crowded = policy::crowded(meta.segments(), policy::VACUUM_TIMES);
+    let log_pages = meta.log().len().saturating_sub(1);
     let steps = [
         ("write", purges, "segments anew"),
         ("end", meta.merges().len(), "merges"),
-        (
-            "empty",
-            meta.log().len().saturating_sub(1),
-            "pages of the log",
-        ),
+        ("empty", log_pages, "pages of the log"),
         ("merge", crowded.map_or(0, |range| range.len()), "segments"),
     ];
     let steps = steps.into_iter().filter(|(_, count, _)| *count > 0);

@@ -134,15 +134,9 @@ impl Declared {
         offset: usize,
     ) {
         self.note(name);
-        pg_sys::add_local_int_reloption(
-            self.0,
-            name.as_ptr(),
-            description.as_ptr(),
-            default,
-            least,
-            greatest,
-            offset as i32,
-        );
+        let [name, about] = [name, description].map(CStr::as_ptr);
+        let offset = offset as i32;
+        pg_sys::add_local_int_reloption(self.0, name, about, default, least, greatest, offset);
     }
 
     /// Declares an option whose value is one of the names in `choices`, each stored as a number. `valid` is the error
@@ -166,17 +160,9 @@ impl Declared {
             (*members.add(place)).string_val = choice.as_ptr();
             (*members.add(place)).symbol_val = *number;
         }
-        let [name, description, valid] = [name, description, valid].map(CStr::as_ptr);
+        let [name, about, valid] = [name, description, valid].map(CStr::as_ptr);
         let offset = offset as i32;
-        pg_sys::add_local_enum_reloption(
-            self.0,
-            name,
-            description,
-            members,
-            default,
-            valid,
-            offset,
-        );
+        pg_sys::add_local_enum_reloption(self.0, name, about, members, default, valid, offset);
     }
 }
 

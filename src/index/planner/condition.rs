@@ -47,6 +47,7 @@ enum Form {
 /// documents, whose bounds must be constant. Returns None for any other function.
 fn measure(function: pg_sys::Oid) -> Option<(Kind, Option<bool>)> {
     use Kind::{Containing, ContainingDocuments, Documents, Hamming, Minhash, Resembling};
+    let of_documents: CFunction = containment_of_documents_wrapper;
     let (near, far) = (Some(false), Some(true));
     let measures: [(&CStr, CFunction, Kind, Option<bool>); 7] = [
         (c"minhash_sim", minhash_sim_wrapper, Minhash, near),
@@ -55,12 +56,7 @@ fn measure(function: pg_sys::Oid) -> Option<(Kind, Option<bool>)> {
         (c"containment", containment_wrapper, Containing, None),
         (c"jaccard", jaccard_wrapper, Resembling, None),
         (c"resemblance", resemblance_wrapper, Documents, None),
-        (
-            c"containment",
-            containment_of_documents_wrapper,
-            ContainingDocuments,
-            None,
-        ),
+        (c"containment", of_documents, ContainingDocuments, None),
     ];
     let mut measures = measures.into_iter();
     let found = measures.find(|(name, own, ..)| is_named_function(function, name, *own));

@@ -180,12 +180,9 @@ unsafe fn semijoin(root: *mut pg_sys::PlannerInfo, relids: pg_sys::Relids) -> bo
 /// Sets the row estimate of a parent table to the sum of the estimates of its children, which may have changed since
 /// PostgreSQL added them up.
 unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
-    let compares = |conditions| {
-        PgList::<pg_sys::RestrictInfo>::from_pg(conditions)
-            .iter_ptr()
-            .any(|condition| NearCondition::of((*condition).clause.cast()).is_some())
-    };
-    if !compares((*rel).baserestrictinfo) || pg_sys::is_dummy_rel(rel) {
+    let conditions = PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo);
+    let is_near = |of: *mut pg_sys::RestrictInfo| NearCondition::of((*of).clause.cast()).is_some();
+    if !conditions.iter_ptr().any(is_near) || pg_sys::is_dummy_rel(rel) {
         return;
     }
     let mut rows = 0.0;
@@ -263,10 +260,7 @@ const REDUNDANT: f64 = 2.0;
 unsafe fn is_current_row(rel: *mut pg_sys::RelOptInfo) -> bool {
     PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo)
         .iter_ptr()
-        .any(|condition| {
-            let clause = (*condition).clause.cast::<pg_sys::Node>();
-            (*clause).type_ == pg_sys::NodeTag::T_CurrentOfExpr
-        })
+        .any(|of| (*(*of).clause).type_ == pg_sys::NodeTag::T_CurrentOfExpr)
 }
 
 /// Updates the row estimates of a table's paths, which were made when the table's estimate was `before`. The

@@ -46,12 +46,10 @@ impl<'d> Alignment<'d> {
         let suffixes = words.suffixes(pace)?;
         let chunks = tiles(&suffixes, min_words, pace)?;
         drop(suffixes);
+        let unmatched = |side: usize| filled(Fate::Different, words.sides[side].len());
         let mut alignment = Self {
             in_order: heaviest_chain(&chunks, pace)?,
-            fates: [
-                filled(Fate::Different, words.sides[0].len())?,
-                filled(Fate::Different, words.sides[1].len())?,
-            ],
+            fates: [unmatched(0)?, unmatched(1)?],
             words,
             chunks,
         };

@@ -20,13 +20,9 @@ impl Costs {
     /// # Errors
     /// `Invalid` unless every cost is between 0 and [`MAX_COST`].
     pub fn new(insert: i64, delete: i64, substitute: i64) -> Result<Self> {
-        for (name, cost) in [
-            ("ins_cost", insert),
-            ("del_cost", delete),
-            ("sub_cost", substitute),
-        ] {
-            within(name, cost, 0, MAX_COST)?;
-        }
+        within("ins_cost", insert, 0, MAX_COST)?;
+        within("del_cost", delete, 0, MAX_COST)?;
+        within("sub_cost", substitute, 0, MAX_COST)?;
         Ok(Self {
             insert,
             delete,

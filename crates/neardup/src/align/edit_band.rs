@@ -96,11 +96,7 @@ impl<'s> Band<'s> {
     }
 
     fn next_row(&mut self, used: usize, costs: Costs) {
-        let Costs {
-            insert,
-            delete,
-            substitute,
-        } = costs;
+        let (insert, delete) = (costs.insert, costs.delete);
         let Range { mut start, end } = self.cells_of_row(used);
         let mut left = TOO_MUCH;
         if used as i64 + self.lowest + start as i64 == 0 {
@@ -115,7 +111,7 @@ impl<'s> Band<'s> {
         let cells = &mut self.row[start..=end];
         assert_eq!(cells.len(), others.len() + 1); // lets the loop do without bounds checks
         for (i, &other) in others.iter().enumerate() {
-            let substituted = cells[i] + if taken == other { 0 } else { substitute };
+            let substituted = cells[i] + if taken == other { 0 } else { costs.substitute };
             left = substituted.min(cells[i + 1] + delete).min(left + insert);
             cells[i] = left;
         }

@@ -1,6 +1,6 @@
 //! The difference between two documents.
 
-use super::alignment::{Alignment, Fate};
+use super::alignment::Alignment;
 use super::edit::common_ends;
 use super::pace::Pace;
 use super::words::{NumberedWords, Side};
@@ -68,10 +68,7 @@ pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanatio
 pub(super) fn explain_aligned(alignment: &Alignment, pace: &mut Pace) -> Result<Explanation> {
     let words = &alignment.words;
     let [a, b] = &words.sides;
-    let changed = [
-        changed_words(alignment, &alignment.fates[0])?,
-        changed_words(alignment, &alignment.fates[1])?,
-    ];
+    let changed = [changed_words(alignment, 0)?, changed_words(alignment, 1)?];
     let kept = a.len() - changed[0].len();
     let unmoved = without_moved(words, &changed, pace)?;
     // Kept words are equal in pairs, so the other words decide.
@@ -90,7 +87,8 @@ pub(super) fn explain_aligned(alignment: &Alignment, pace: &mut Pace) -> Result<
     })
 }
 
-fn changed_words(alignment: &Alignment, fates: &[Fate]) -> Result<Vec<usize>> {
+fn changed_words(alignment: &Alignment, side: usize) -> Result<Vec<usize>> {
+    let fates = &alignment.fates[side];
     collected((0..fates.len()).filter(|&word| !alignment.keeps(fates[word])))
 }
 
@@ -129,19 +127,12 @@ fn kind(
 
 /// Returns the kind of difference if one document is the other without one block, else None.
 fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
+    use DifferenceKind as Kind;
     let [start, end] = common_ends(a, b);
     let shorter = a.len().min(b.len());
     let [at_start, in_middle, at_end] = match a.len() < b.len() {
-        true => [
-            DifferenceKind::AddedAtStart,
-            DifferenceKind::AddedInMiddle,
-            DifferenceKind::AddedAtEnd,
-        ],
-        false => [
-            DifferenceKind::RemovedAtStart,
-            DifferenceKind::RemovedInMiddle,
-            DifferenceKind::Truncated,
-        ],
+        true => [Kind::AddedAtStart, Kind::AddedInMiddle, Kind::AddedAtEnd],
+        false => [Kind::RemovedAtStart, Kind::RemovedInMiddle, Kind::Truncated],
     };
     if start == shorter {
         Some(at_end)

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 /// The words of two documents that carry information.
+#[derive(Default)]
 pub(super) struct Information {
     /// Number of words of each document outside runs that repeat earlier runs of the same document.
     pub counted: [usize; 2],
@@ -30,11 +31,7 @@ pub(super) fn information(
 ) -> Result<Information> {
     let repeats = repeating_windows(suffixes, min_words, pace)?;
     let longest = longest_matches(suffixes, pace)?;
-    let mut result = Information {
-        counted: [0; 2],
-        common: [0; 2],
-        runs: Vec::new(),
-    };
+    let mut result = Information::default();
     let mut covering = Vec::new();
     for (side, range) in suffixes.sides().into_iter().enumerate() {
         let words = (&repeats[..], &longest[..]);

@@ -48,11 +48,8 @@ pub fn explain_segments(
     let pace = &mut Pace::new(check);
     let alignment = Alignment::new(docs, min_words, pace)?;
     let explanation = explain_aligned(&alignment, pace)?;
-    let segments = [
-        segments(&alignment, 0, pace)?,
-        segments(&alignment, 1, pace)?,
-    ];
-    Ok((explanation, segments))
+    let mut of_side = |side| segments(&alignment, side, pace);
+    Ok((explanation, [of_side(0)?, of_side(1)?]))
 }
 
 fn segments(alignment: &Alignment, side: usize, pace: &mut Pace) -> Result<Vec<Segment>> {

@@ -10,6 +10,7 @@
 
 use super::Bands;
 use crate::hash::{GOLDEN, finish, split_mix};
+use crate::kernels::first_bytes;
 use crate::minhash::{Header, MAX_SLOTS, Signature};
 
 /// Returns the digest of everything that makes signatures comparable. Emptiness is not part of it.
@@ -34,9 +35,7 @@ pub fn band_hash(header_digest: u64, bands: usize, band: usize, slots: &[u8]) ->
         |hash, word| finish(hash ^ u64::from_le_bytes(*word)),
     );
     if !rest.is_empty() {
-        let mut word = [0; 8];
-        word[..rest.len()].copy_from_slice(rest);
-        hash = finish(hash ^ u64::from_le_bytes(word));
+        hash = finish(hash ^ u64::from_le_bytes(first_bytes(rest)));
     }
     split_mix(hash.wrapping_add(slots.len() as u64))
 }
@@ -50,11 +49,8 @@ pub fn band_hashes<'a>(
     let (signature, bands) = (*signature, *bands);
     let digest = header_digest(&signature.header);
     let unpacked = unpacked(&signature);
-    let stored = if signature.header.empty {
-        0
-    } else {
-        bands.bands
-    };
+    let empty = signature.header.empty;
+    let stored = if empty { 0 } else { bands.bands };
     (0..stored).map(move |band| {
         let slots = bands.range(band);
         let bytes = match &unpacked {

@@ -184,14 +184,10 @@ impl ShingleKeys {
         };
         let keyed = first.clamp(1, KEYED_LEVELS)..=KEYED_LEVELS;
         let of_levels = keyed.map(|level| (level, shared(level)));
+        let most_shared = || of_levels.clone().map(|(_, shared)| shared).max();
         let least = match first {
             0 => exact,
-            _ => of_levels
-                .clone()
-                .map(|(_, shared)| shared)
-                .max()
-                .unwrap_or(0)
-                .max(1),
+            _ => most_shared().unwrap_or(0).max(1),
         };
         let mut keys = self.keys_from(first, set, check)?;
         for (level, shared) in of_levels {

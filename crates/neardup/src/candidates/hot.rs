@@ -103,9 +103,7 @@ impl Prefixes {
             return None;
         }
         let [larger, _] = self.of_row(x);
-        let shared = self
-            .of_row(y)
-            .map(|elements| first_shared(larger, elements));
+        let shared = self.of_row(y).map(|of_y| first_shared(larger, of_y));
         shared.into_iter().flatten().min()
     }
 }
@@ -136,10 +134,8 @@ pub fn choose_prefix(
     ordered.truncate(all.max(larger));
     // Elements that share a token count as one.
     let (first, mut rest) = ordered.split_at(larger);
-    while rest
-        .first()
-        .is_some_and(|element| first.last() == Some(element))
-    {
+    let last = first.last();
+    while last.is_some() && rest.first() == last {
         rest = &rest[1..];
     }
     let (first, rest) = (tokens_of_several(first)?, tokens_of_several(rest)?);
@@ -168,10 +164,8 @@ pub(super) fn meetings(keys: impl Iterator<Item = (u32, bool)>) -> Result<f64> {
         counts[usize::from(meets_all)][key as usize % PLACES] += 1;
     }
     let [some, all] = counts.map(|counts| counts.into_iter().map(f64::from));
-    Ok(some
-        .zip(all)
-        .map(|(some, all)| all * (all / 2.0 + some))
-        .sum())
+    let pairs = some.zip(all).map(|(some, all)| all * (all / 2.0 + some));
+    Ok(pairs.sum())
 }
 
 /// Returns the smallest element that `a` and `b`, both in ascending order, have in common, or None if there is none.

@@ -240,11 +240,8 @@ pub fn choose(
         let rare = count < last || (count == last && looked_for > 0);
         looked_for -= usize::from(count == last && rare);
         let look = if rare && count >= 2 { LOOK_HERE } else { 0 };
-        let hot = if look != 0 && count >= HOT_COUNT.into() {
-            HOT
-        } else {
-            0
-        };
+        let is_hot = look != 0 && count >= HOT_COUNT.into();
+        let hot = if is_hot { HOT } else { 0 };
         token & TOKEN | look | hot
     }))?;
     Ok(true)

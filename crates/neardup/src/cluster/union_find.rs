@@ -54,11 +54,8 @@ impl UnionFind {
             let (root, other) = (a.min(b), a.max(b));
             // Fails if another thread has joined the set of `other`.
             let place = &self.parents[other as usize];
-            if a == b
-                || place
-                    .compare_exchange(other, root, Relaxed, Relaxed)
-                    .is_ok()
-            {
+            let join = || place.compare_exchange(other, root, Relaxed, Relaxed);
+            if a == b || join().is_ok() {
                 return a != b;
             }
         }

@@ -157,6 +157,19 @@ impl Kernels {
     }
 }
 
+/// Returns the first bytes of `bytes`, followed by zeros if there are fewer.
+#[inline(always)]
+pub(crate) fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    match bytes.first_chunk() {
+        Some(first) => *first,
+        None => {
+            let mut first = [0; N];
+            first[..bytes.len()].copy_from_slice(bytes);
+            first
+        }
+    }
+}
+
 /// Work whose `run` is always inlined, so that [`vectorized`] can compile it again. A closure is compiled only once
 /// for all its calls, without vectors.
 pub trait Vectorize {

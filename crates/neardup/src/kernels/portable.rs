@@ -5,7 +5,7 @@
 use super::bit_sums::{add_weight, add_where_set};
 use super::fold::{FoldRows, Folded};
 use super::words::{PieceText, Steps, WordLimits, hash_words, positions};
-use super::{Kernels, siphash};
+use super::{Kernels, first_bytes, siphash};
 use crate::hash::slot::MAX_SLOTS;
 use crate::hash::slot::{code, first_code, slot};
 use crate::hash::{Key, POLYNOMIAL_BASE, combine, finish};
@@ -267,17 +267,9 @@ fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> 
     let whole: u32 = a.iter().zip(b).map(|(a, b)| differing(a, b)).sum();
     let rest = match a_rest {
         [] => 0,
-        _ => differing(&word(a_rest), &word(b_rest)),
+        _ => differing(&first_bytes(a_rest), &first_bytes(b_rest)),
     };
     (whole + rest) as usize
-}
-
-/// Returns `bytes`, at most 8, padded with zeros.
-#[inline(always)]
-fn word(bytes: &[u8]) -> [u8; 8] {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    word
 }
 
 #[inline(always)]

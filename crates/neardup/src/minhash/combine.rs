@@ -27,14 +27,12 @@ pub fn union(a: &Signature<'_>, b: &Signature<'_>) -> Result<Vec<u8>> {
 /// # Errors
 /// `Invalid` for packed signatures.
 pub fn check_full_width(signature: &Signature<'_>) -> Result<()> {
-    if signature.header.slot_bits == 32 {
+    let bits = signature.header.slot_bits;
+    if bits == 32 {
         return Ok(());
     }
     Err(Error::invalid(
-        format!(
-            "a signature packed to {} bits per slot is too coarse for this function",
-            signature.header.slot_bits
-        ),
+        format!("a signature packed to {bits} bits per slot is too coarse for this function"),
         "Only signatures of 32 bits per slot have a union, a containment and a cardinality: pack last.",
     ))
 }
@@ -47,13 +45,9 @@ pub fn pack(signature: &Signature<'_>, bits: i64) -> Result<Vec<u8>> {
     let from = signature.header.slot_bits;
     match u8::try_from(bits) {
         Ok(slot_bits) if is_slot_bits(slot_bits) && slot_bits <= from => {
-            let slots: Vec<u32> = signature.slots().collect();
-            let header = signature.header;
-            Ok(Header {
-                slot_bits,
-                ..header
-            }
-            .encode(&slots))
+            let mut header = signature.header;
+            header.slot_bits = slot_bits;
+            Ok(header.encode(&signature.slots().collect::<Vec<_>>()))
         }
         _ => Err(Error::invalid(
             format!("slots of {from} bits cannot be packed to {bits}"),

@@ -32,14 +32,11 @@ pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
 /// `Corrupt` if `a` or `b` is not a signature.
 #[inline]
 pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<Option<bool>> {
-    Ok(match estimate_alike(a, b) {
-        Some(estimate) => Some(estimate >= threshold),
-        None => near_duplicates(
-            &Signature::from_bytes(a)?,
-            &Signature::from_bytes(b)?,
-            threshold,
-        ),
-    })
+    if let Some(estimate) = estimate_alike(a, b) {
+        return Ok(Some(estimate >= threshold));
+    }
+    let (a, b) = (Signature::from_bytes(a)?, Signature::from_bytes(b)?);
+    Ok(near_duplicates(&a, &b, threshold))
 }
 
 /// Returns the estimate if the headers are equal byte by byte, as in the rows of one table. Reads only one header then,

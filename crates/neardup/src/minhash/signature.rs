@@ -165,11 +165,9 @@ impl Header {
     /// Returns the header's bytes with `empty` cleared. Two signatures are comparable if and only if these bytes are
     /// equal.
     pub fn parameters(&self) -> [u8; HEADER_LEN] {
-        Self {
-            empty: false,
-            ..*self
-        }
-        .to_bytes()
+        let mut header = *self;
+        header.empty = false;
+        header.to_bytes()
     }
 
     fn to_bytes(self) -> [u8; HEADER_LEN] {
@@ -191,16 +189,14 @@ impl Header {
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
-            return Err(Error::corrupt(format!(
-                "a header has {HEADER_LEN} bytes, {} found",
-                bytes.len()
-            )));
+            let found = bytes.len();
+            return corrupt(format!("a header has {HEADER_LEN} bytes, {found} found"));
         };
         if bytes[0] != VERSION {
-            return Err(Error::corrupt(format!("unknown version {}", bytes[0])));
+            return corrupt(format!("unknown version {}", bytes[0]));
         }
         if bytes[7] & !(FOLD_MASK | EMPTY) != 0 {
-            return Err(Error::corrupt(format!("unknown flags {:#04x}", bytes[7])));
+            return corrupt(format!("unknown flags {:#04x}", bytes[7]));
         }
         let fold = bytes[7] & FOLD_MASK;
         let fold = Fold::from_repr(fold)
@@ -232,19 +228,20 @@ pub fn is_slot_bits(bits: u8) -> bool {
 #[inline]
 fn check_ranges(k: u16, slots: u16, slot_bits: u8) -> Result<()> {
     if !(1..=MAX_K).contains(&usize::from(k)) {
-        return Err(Error::corrupt(format!("k = {k} is out of range")));
+        return corrupt(format!("k = {k} is out of range"));
     }
     if !(1..=MAX_SLOTS).contains(&usize::from(slots)) {
-        return Err(Error::corrupt(format!(
-            "{slots} slots are not 1 to {MAX_SLOTS}"
-        )));
+        return corrupt(format!("{slots} slots are not 1 to {MAX_SLOTS}"));
     }
     if !is_slot_bits(slot_bits) {
-        return Err(Error::corrupt(format!(
-            "{slot_bits} bits per slot are not 1, 2, 4, 8, 16 or 32"
-        )));
+        let message = format!("{slot_bits} bits per slot are not 1, 2, 4, 8, 16 or 32");
+        return corrupt(message);
     }
     Ok(())
+}
+
+fn corrupt<T>(message: impl Into<String>) -> Result<T> {
+    Err(Error::corrupt(message))
 }
 
 /// Displays the parameters, for messages and the text form.
@@ -274,12 +271,9 @@ impl<'a> Signature<'a> {
     pub fn from_bytes(bytes: &'a [u8]) -> Result<Self> {
         let header = Header::parse(bytes)?;
         let payload = &bytes[HEADER_LEN..];
-        if payload.len() != header.payload_len() {
-            return Err(Error::corrupt(format!(
-                "{} bytes of slots expected, {} found",
-                header.payload_len(),
-                payload.len()
-            )));
+        let (expected, found) = (header.payload_len(), payload.len());
+        if found != expected {
+            return corrupt(format!("{expected} bytes of slots expected, {found} found"));
         }
         Ok(Self { header, payload })
     }
@@ -297,17 +291,17 @@ impl<'a> Signature<'a> {
             (used, Some(last)) => last >> used,
         };
         if padding != 0 {
-            return Err(Error::corrupt("bits are set after the last slot"));
+            return corrupt("bits are set after the last slot");
         }
         if header.empty {
             let unfilled = UNFILLED >> (32 - u32::from(header.slot_bits));
             if signature.slots().any(|slot| slot != unfilled) {
-                return Err(Error::corrupt("an empty document with filled slots"));
+                return corrupt("an empty document with filled slots");
             }
         } else if header.slot_bits == 32 && header.unit != SignatureUnit::Imported {
             let end = crate::hash::slot::first_code(2 * usize::from(header.slots));
             if signature.slots().any(|slot| slot >= end) {
-                return Err(Error::corrupt("a slot beyond the last round"));
+                return corrupt("a slot beyond the last round");
             }
         }
         Ok(signature)
@@ -321,23 +315,16 @@ impl<'a> Signature<'a> {
     pub fn parse_text(text: &str) -> Result<Vec<u8>> {
         let text = text.trim();
         if !text.starts_with("minhash:") {
-            return Err(Error::corrupt(format!(
-                "{} does not begin with \"minhash:\"",
-                quoted(text)
-            )));
+            return corrupt(format!("{} does not begin with \"minhash:\"", quoted(text)));
         }
         let fields: Vec<&str> = text.split(':').take(9).collect();
         let [_, version, unit, k, fold, size, seed_id, slots] = fields[..] else {
             let found = text.split(':').count();
-            return Err(Error::corrupt(format!(
-                "8 fields separated by colons expected, {found} found"
-            )));
+            let message = format!("8 fields separated by colons expected, {found} found");
+            return corrupt(message);
         };
         if version != VERSION.to_string() {
-            return Err(Error::corrupt(format!(
-                "unknown version {}",
-                quoted(version)
-            )));
+            return corrupt(format!("unknown version {}", quoted(version)));
         }
         let (count, bits) = size.split_once('x').unwrap_or((size, ""));
         let header = Header {

@@ -1,5 +1,6 @@
 //! A document without some of its characters.
 
+use crate::memory::GrowText;
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -26,9 +27,7 @@ pub fn cut(
                 hint: "Cut fewer passages, or choose a shorter replacement.".into(),
             });
         }
-        left.try_reserve(text.len())?;
-        left.push_str(text);
-        Ok(())
+        left.try_push_str(text)
     };
     let mut rest = doc.chars();
     let mut at = 0;

@@ -1,5 +1,7 @@
 //! Numbers of a fixed width in bits, packed beginning with the lowest bit of the first byte.
 
+use crate::kernels::first_bytes;
+
 /// Maximum number of numbers packed at once: one block.
 pub const BLOCK: usize = 64;
 
@@ -47,9 +49,7 @@ pub fn number_in(bytes: &[u8], bit: u32, width: u32) -> u32 {
 
 #[cold]
 fn last_word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
+    u64::from_le_bytes(first_bytes(bytes))
 }
 
 #[cfg(test)]

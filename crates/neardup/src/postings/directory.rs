@@ -58,10 +58,8 @@ pub fn has_room(entries: usize, capacity: usize) -> bool {
 pub fn append(payload: &mut [u8], entry: DirectoryEntry) -> Result<Option<usize>, Damaged> {
     let directory = Directory::parse(payload)?;
     let used = directory.used();
-    if directory
-        .last()
-        .is_some_and(|last| last.first >= entry.first)
-    {
+    let is_after = |last: DirectoryEntry| last.first >= entry.first;
+    if directory.last().is_some_and(is_after) {
         return Err(Damaged("directory page that ends above what follows it"));
     }
     let entries = directory.entries.len() as u16 + 1;
@@ -109,10 +107,8 @@ impl<'a> Directory<'a> {
 
     #[inline]
     pub fn get(&self, index: usize) -> Option<DirectoryEntry> {
-        self.entries
-            .get(index)
-            .copied()
-            .map(DirectoryEntry::from_bytes)
+        let entry = self.entries.get(index).copied();
+        entry.map(DirectoryEntry::from_bytes)
     }
 
     /// Returns the child at `index`, which comes from [`Self::child_of`].

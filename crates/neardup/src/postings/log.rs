@@ -122,11 +122,8 @@ impl LogRow<'_> {
     }
 
     pub fn keys(&self) -> impl Iterator<Item = u32> {
-        self.0
-            .as_chunks()
-            .0
-            .iter()
-            .map(|key| u32::from_le_bytes(*key))
+        let (keys, _) = self.0.as_chunks();
+        keys.iter().map(|key| u32::from_le_bytes(*key))
     }
 }
 

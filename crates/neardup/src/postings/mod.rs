@@ -153,11 +153,7 @@ impl<'a> SegmentGroup<'a> {
     /// Returns the number of directory levels of the deepest tree.
     pub fn depth(&self) -> usize {
         let output = self.output.iter().map(|output| &output.segment);
-        let depths = self
-            .inputs
-            .iter()
-            .chain(output)
-            .map(|segment| segment.depth);
+        let depths = self.inputs.iter().chain(output).map(|of| of.depth);
         depths.max().map_or(0, usize::from)
     }
 }

@@ -24,15 +24,8 @@ pub fn passed<P: Pages>(
     if segment.postings == 0 {
         return Ok(());
     }
-    let root = DirectoryEntry::of_root(segment);
-    visit(
-        pages,
-        segment,
-        (from, to),
-        (root, None),
-        segment.depth,
-        found,
-    )
+    let root = (DirectoryEntry::of_root(segment), None);
+    visit(pages, segment, (from, to), root, segment.depth, found)
 }
 
 /// Calls `found` as [`passed`] does, for `page` of `level` and the pages below it between the two splits. The next page

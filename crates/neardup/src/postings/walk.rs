@@ -188,9 +188,7 @@ impl SegmentWalk {
     /// Returns the next posting, or None if it is not in memory.
     #[inline]
     fn loaded(&self) -> Option<Posting> {
-        self.postings
-            .get(self.at)
-            .map(|number| Posting::from(*number))
+        self.postings.get(self.at).copied().map(Posting::from)
     }
 
     /// Returns the next posting.
@@ -317,10 +315,8 @@ impl SweptSegment {
 
     #[inline]
     fn load<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
-        let within = self
-            .walk
-            .peek(pages)?
-            .filter(|posting| u64::from(*posting) <= self.last);
+        let next = self.walk.peek(pages)?;
+        let within = next.filter(|posting| u64::from(*posting) <= self.last);
         self.next = within.map_or(END, |posting| {
             (posting.key, self.lo + u64::from(posting.offset))
         });

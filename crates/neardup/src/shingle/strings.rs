@@ -93,14 +93,10 @@ const SLACK: usize = 4096;
 
 impl<'a> ShingleWindow<'a> {
     fn new(shingling: &Shingling, emit: &'a mut dyn FnMut(&str) -> Result<()>) -> Self {
-        let key = Key::from_seed(0);
+        let (key, is_char) = (Key::from_seed(0), shingling.unit == Unit::Char);
         Self {
             k: shingling.k,
-            separator: if shingling.unit == Unit::Char {
-                ""
-            } else {
-                " "
-            },
+            separator: if is_char { "" } else { " " },
             stop: (shingling.unit == Unit::Stop).then(|| StopHashes::new(shingling.fold, &key)),
             key,
             text: String::new(),

@@ -68,11 +68,8 @@ impl Units for WordText<'_, '_> {
         for (item, &byte) in items[start..start + N].iter_mut().zip(ascii) {
             let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;
             let is_digit = byte.wrapping_sub(b'0') < 10;
-            *item = if is_letter | is_digit {
-                byte | case_bit
-            } else {
-                b' '
-            };
+            let is_word = is_letter | is_digit;
+            *item = if is_word { byte | case_bit } else { b' ' };
         }
         start + count
     }
@@ -91,10 +88,8 @@ impl Units for WordText<'_, '_> {
     fn take(&mut self, text: &[u8], is_last: bool) -> usize {
         let mut from = 0;
         if let Some(mut hasher) = self.long.take() {
-            from = text
-                .iter()
-                .position(|byte| *byte == b' ')
-                .unwrap_or(text.len());
+            let space = text.iter().position(|byte| *byte == b' ');
+            from = space.unwrap_or(text.len());
             hasher.write(&text[..from]);
             if from == text.len() && !is_last {
                 self.long = Some(hasher);
@@ -138,10 +133,8 @@ fn fold_spaces(ascii: [u8; 8]) -> ([u8; 8], u64) {
     let bytes = u64::from_le_bytes(ascii) & each(0x7F);
     let spaces = (is_within(bytes, b'\t', b'\r') | is_within(bytes, b' ', b' ')) * 0xFF;
     let small = bytes | is_within(bytes, b'A', b'Z') << 5;
-    (
-        (small & !spaces | each(b' ') & spaces).to_le_bytes(),
-        spaces,
-    )
+    let folded = small & !spaces | each(b' ') & spaces;
+    (folded.to_le_bytes(), spaces)
 }
 
 /// Returns 1 in each byte that is ASCII from `first` to `last`, and 0 in the others.

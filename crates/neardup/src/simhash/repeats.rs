@@ -66,11 +66,8 @@ impl Repeats {
         self.terms
             .extend(positions.iter().map(|&at| terms[usize::from(at)]));
         self.counts.clear();
-        self.counts.extend(
-            positions
-                .iter()
-                .map(|&at| u32::from(frequencies[usize::from(at)])),
-        );
+        let frequency = |at: &u16| u32::from(frequencies[usize::from(*at)]);
+        self.counts.extend(positions.iter().map(frequency));
         frequencies.fill(0);
         (&self.terms, &self.counts)
     }
@@ -101,10 +98,8 @@ impl Repeats {
 
     /// Counts the remaining terms, comparing all their bits.
     fn compare(&mut self, terms: &[u64], left: usize) {
-        let mut left: Vec<(u64, u16)> = self.positions[..left]
-            .iter()
-            .map(|position| (terms[usize::from(*position)], *position))
-            .collect();
+        let term = |position: &u16| (terms[usize::from(*position)], *position);
+        let mut left: Vec<_> = self.positions[..left].iter().map(term).collect();
         left.sort_unstable();
         for equal in left.chunk_by(|a, b| a.0 == b.0) {
             self.frequencies[usize::from(equal[0].1)] += equal.len() as u16;

@@ -25,9 +25,7 @@ const MAX_BITS: i64 = 4096;
 
 /// The size of a SimHash, in 64-bit words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Width {
-    words: usize,
-}
+pub struct Width(usize);
 
 impl Width {
     /// Returns the width of `bits` bits.
@@ -36,9 +34,7 @@ impl Width {
     /// `Invalid` unless `bits` is a multiple of 64 from 64 to 4096.
     pub fn new(bits: i64) -> Result<Self> {
         if (64..=MAX_BITS).contains(&bits) && bits % 64 == 0 {
-            return Ok(Self {
-                words: bits as usize / 64,
-            });
+            return Ok(Self(bits as usize / 64));
         }
         Err(Error::invalid(
             format!("bits = {bits} is out of range"),
@@ -47,7 +43,7 @@ impl Width {
     }
 
     pub fn bits(self) -> usize {
-        64 * self.words
+        64 * self.0
     }
 }
 
@@ -79,9 +75,7 @@ pub struct Sums<N = Vec<i64>> {
 
 impl Sums {
     pub fn new(width: Width) -> Self {
-        Self {
-            numbers: vec![0; Self::numbers_needed(width)],
-        }
+        Self::over(vec![0; Self::numbers_needed(width)])
     }
 
     /// Reads the result of [`Sums::to_bytes`].
@@ -98,9 +92,7 @@ impl Sums {
             )));
         }
         let numbers = numbers.iter().map(|bytes| i64::from_le_bytes(*bytes));
-        Ok(Self {
-            numbers: numbers.collect(),
-        })
+        Ok(Self::over(numbers.collect()))
     }
 
     /// Returns the number of elements that [`Sums::over`] needs for `width`.
@@ -257,10 +249,7 @@ fn signs_of<'a>(terms: &'a [u64], word: usize, room: &'a mut Vec<u64>) -> &'a [u
     }
     let offset = GOLDEN.wrapping_mul(word as u64);
     room.clear();
-    room.extend(
-        terms
-            .iter()
-            .map(|term| split_mix(term.wrapping_add(offset))),
-    );
+    let sign = |term: &u64| split_mix(term.wrapping_add(offset));
+    room.extend(terms.iter().map(sign));
     room
 }

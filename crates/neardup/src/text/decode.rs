@@ -51,10 +51,8 @@ fn window_end(doc: &[u8], start: usize) -> usize {
     let Some(end) = start.checked_add(WINDOW).filter(|end| *end < doc.len()) else {
         return doc.len();
     };
-    (end - 3..=end)
-        .rev()
-        .find(|at| doc[*at] & 0xC0 != 0x80)
-        .unwrap_or(end)
+    let begins = |at: &usize| doc[*at] & 0xC0 != 0x80;
+    (end - 3..=end).rev().find(begins).unwrap_or(end)
 }
 
 /// Passes the whole document, folded, to `out`. Checks for interrupts at every piece.

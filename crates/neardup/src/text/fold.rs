@@ -72,12 +72,8 @@ impl Folder {
         if !self.segment.is_empty() {
             self.flush_segment(out);
         } else if !self.pending.is_dropped() {
-            out.put(
-                self.pending.char(),
-                self.pending.class(),
-                self.source.clone(),
-            );
-            self.pending = Info::DROPPED;
+            let pending = std::mem::replace(&mut self.pending, Info::DROPPED);
+            out.put(pending.char(), pending.class(), self.source.clone());
         }
     }
 
@@ -121,10 +117,8 @@ impl Folder {
     }
 
     fn flush_segment(&mut self, out: &mut impl FoldedText) {
-        for run in self
-            .segment
-            .chunk_by_mut(|a, b| (a.combining_class() == 0) == (b.combining_class() == 0))
-        {
+        let alike = |a: &Info, b: &Info| (a.combining_class() == 0) == (b.combining_class() == 0);
+        for run in self.segment.chunk_by_mut(alike) {
             self.error.run(|| order(run, out));
         }
         let kept = compose_segment(&mut self.segment, out);

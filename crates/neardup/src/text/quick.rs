@@ -9,7 +9,7 @@ use super::properties::WordClass;
 use super::table::Table;
 use crate::Result;
 use crate::kernels::fold::Folded;
-use crate::kernels::{Vectorize, vectorized};
+use crate::kernels::{Vectorize, first_bytes, vectorized};
 use std::ops::Range;
 
 /// Maximum number of items of a text to keep before [`Units::take`] takes them.
@@ -134,14 +134,8 @@ pub(crate) fn fold_quickly<U: Units>(
         }
     }
     folder.finish(&mut output)?;
-    let FoldedItems {
-        items,
-        end,
-        mut units,
-        ..
-    } = output;
-    units.take(&items[1..end], true);
-    Ok(units)
+    output.units.take(&output.items[1..output.end], true);
+    Ok(output.units)
 }
 
 /// Folds the text of the open segment, including its first code point if none is open. Returns the rest of the text,
@@ -379,18 +373,5 @@ impl<U: Units> FoldedText for FoldedItems<'_, U> {
 
     fn check(&mut self) {
         self.units.check();
-    }
-}
-
-/// Returns the first bytes of `bytes`, followed by zeros if there are fewer.
-#[inline(always)]
-fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    match bytes.first_chunk() {
-        Some(first) => *first,
-        None => {
-            let mut first = [0; N];
-            first[..bytes.len()].copy_from_slice(bytes);
-            first
-        }
     }
 }

@@ -36,9 +36,10 @@ def told() -> Iterator[None]:
     except KeyboardInterrupt as error:
         raise Failure("interrupted") from error
     except psycopg.Error as error:
-        said = error.diag.message_primary or str(error)
-        hint = f" HINT: {error.diag.message_hint}" if error.diag.message_hint else ""
-        raise Failure(said + hint) from error
+        said, hint = error.diag.message_primary or str(error), error.diag.message_hint
+        if isinstance(error, psycopg.errors.UndefinedFunction) and "near_dup" in said:
+            hint = "CREATE EXTENSION pg_neardup in this database first, or put its schema into search_path."
+        raise Failure(said + (f" HINT: {hint}" if hint else "")) from error
     except UnicodeDecodeError as error:
         raise Failure(f"a text is not valid UTF-8: {error}") from error
     except (ValueError, ImportError, OSError, KeyError) as error:

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
+use postgres::error::SqlState;
 use testbed::server::database::Database;
 use testbed::server::{ScratchCluster, Server};
 
@@ -65,6 +66,7 @@ pub fn pushed_down(server: &Server) -> Result<Outcome> {
     check_joins(&mut client)?;
     check_pairs(&mut client)?;
     check_aggregates(&mut client, &body)?;
+    check_guard(&mut client)?;
     Ok(Outcome::Passed)
 }
 
@@ -83,6 +85,21 @@ fn add_shard(server: &Server, client: &mut Client, number: usize) -> Result<Scra
         shard.socket_dir().display()
     ))?;
     Ok(shard)
+}
+
+/// Checks that a guard rejects rows of a foreign table, which it cannot search.
+fn check_guard(client: &mut Client) -> Result<()> {
+    client.batch_execute(
+        "CREATE TRIGGER guard AFTER INSERT ON docs_0 FOR EACH ROW EXECUTE FUNCTION near_dup_guard('body', '0.8')",
+    )?;
+    let rows =
+        "INSERT INTO docs (id, body) SELECT i, 'some words ' || i FROM generate_series(-9, -1) i";
+    let error = client.batch_execute(rows).err().context("the rows pass")?;
+    ensure!(
+        error.code() == Some(&SqlState::WRONG_OBJECT_TYPE),
+        "{error:?}"
+    );
+    Ok(())
 }
 
 /// Checks that nothing is left for the coordinator to filter, that the shards use the index, and that no row is lost.

@@ -93,7 +93,7 @@ pub fn summary(loaded: &Loaded, found: &Found, socket_dir: &Path) {
         found.copies
     );
     println!(
-        "Near-duplicates  {} pairs of different texts at resemblance >= 0.8, in {} groups, found in {:.2} s",
+        "Near-duplicates  {} pairs of different texts at resemblance >= 0.8, in {} groups (identical texts count once), found in {:.2} s",
         found.pairs,
         found.clusters,
         found.search_time.as_secs_f64()
@@ -111,7 +111,7 @@ pub fn summary(loaded: &Loaded, found: &Found, socket_dir: &Path) {
     println!("\nExplore further:  cargo xtask psql");
     println!("for instance with:");
     println!("  SELECT b.name, resemblance(a.body, b.body) FROM documents a, documents b");
-    println!("  WHERE a.id = 1 AND a.id <> b.id AND near_dup(b.body, a.body, 0.8) LIMIT 10;");
+    println!("  WHERE a.id < b.id AND near_dup(b.body, a.body, 0.8) LIMIT 10;");
     println!(
         "\nA page about all groups, with the Python package (pip install './crates/python[lab]'):"
     );

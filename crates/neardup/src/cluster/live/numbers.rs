@@ -182,12 +182,8 @@ impl ClusterNumbers {
             Some((from, (self.of(canonical), canonical)))
         });
         for (from, (to, canonical), _) in largest(counted(moved)?)? {
-            log(Event::new(
-                EventKind::Merged,
-                Some(from),
-                Some(to),
-                canonical,
-            ));
+            let event = Event::new(EventKind::Merged, Some(from), Some(to), canonical);
+            log(event);
         }
         Ok(())
     }
@@ -199,18 +195,12 @@ impl ClusterNumbers {
         first_new: i64,
         log: &mut dyn FnMut(Event),
     ) {
-        for Move {
-            row,
-            from,
-            canonical,
-            ..
-        } in moves
-        {
-            let to = canonical.map(|canonical| self.of(canonical));
-            let began = canonical == Some(row) && to >= Some(first_new);
-            if from != to && !began {
+        for moved in moves {
+            let to = moved.canonical.map(|canonical| self.of(canonical));
+            let began = moved.canonical == Some(moved.row) && to >= Some(first_new);
+            if moved.from != to && !began {
                 let kind = to.map_or(EventKind::Left, |_| EventKind::Joined);
-                log(Event::new(kind, from, to, row));
+                log(Event::new(kind, moved.from, to, moved.row));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Folds runs of text. The code points of one row are looked up at once.
 
+use super::super::first_bytes;
 use super::super::fold::{
     ALONE, BLOCK, BLOCK_ROOM, DROPPED, FoldRow, FoldRows, Folded, LETTER, MARK, MOVES, ONE_BYTE,
     SPACE, UNCHANGED, VALID,
@@ -66,8 +67,7 @@ fn fold<T>(
             }
             Some(bytes) => (FoldedBlock::new(bytes, ascii, rows), BLOCK),
             None => {
-                let mut bytes = [0; BLOCK + 2];
-                bytes[..rest.len()].copy_from_slice(rest);
+                let bytes = first_bytes(rest);
                 (FoldedBlock::new(&bytes, ascii, rows), rest.len())
             }
         };

@@ -62,11 +62,12 @@ def draw(name: str, title: str, description: str, paint: Callable[[Any], None], 
 def bars(name: str, title: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> Chart:
     """Return a chart of horizontal bars; in rows with two counts, the second is a part of the first."""
     labels = [str(row[0]) for row in rows]
-    description = ", ".join(f"{row[0]}: {row[1]:,}" for row in rows)
+    has_part = len(columns) > 2
+    parts = [f", {columns[2].lower()}: {row[2]:,}" if has_part else "" for row in rows]
+    description = "; ".join(f"{row[0]}: {row[1]:,}{part}" for row, part in zip(rows, parts, strict=True))
 
     def paint(axes: Any) -> None:
         places = range(len(rows))
-        has_part = len(columns) > 2
         axes.barh(places, [row[1] for row in rows], color="none" if has_part else BAR, edgecolor=BAR, linewidth=0.8)
         if has_part:
             axes.barh(places, [row[2] for row in rows], color=BAR)
