@@ -543,3 +543,20 @@ proptest! {
         prop_assert!(rewritten <= 2 * written * classes, "{rewritten} of {written}");
     }
 }
+
+/// A step that keeps nothing reads a part of the inputs, and frees it.
+#[test]
+fn a_merge_of_dead_rows_takes_several_steps() {
+    let mut store = Store::new(8140);
+    let posting = |offset| Posting { key: 7, offset }.into();
+    let postings: Vec<u64> = (0..3_000_000).map(posting).collect();
+    let segment = store.write(1, 0, 3_000_000, &postings);
+    let mut merging = Merging::begin(2, &[segment]);
+    for free in [0, 1, 2] {
+        assert!(store.free.len() * 3 >= store.pages.len() * free);
+        let more = merging.step(&mut store, &mut |_| false).unwrap();
+        assert_eq!(more, free < 2);
+        assert_eq!(merging.output.segment.postings, 0);
+    }
+    assert_eq!(store.free.len(), store.pages.len());
+}

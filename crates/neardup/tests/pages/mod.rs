@@ -44,7 +44,7 @@ pub struct Page {
 pub struct Store {
     /// The pages; `None` if a page is free.
     pub pages: Vec<Option<Page>>,
-    free: Vec<u32>,
+    pub free: Vec<u32>,
     pub capacity: usize,
     /// Number of reads still allowed.
     pub fuel: usize,
