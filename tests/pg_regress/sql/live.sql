@@ -516,7 +516,9 @@ CREATE TRIGGER refresh AFTER INSERT ON notes_clusters_log FOR EACH ROW WHEN (NEW
 INSERT INTO notes VALUES (1, 'the same letter of some words to everybody');
 SELECT rows FROM near_dup_refresh('notes_clusters');
 INSERT INTO notes VALUES (2, 'the same letter of some words to everybody');
+\set SHOW_CONTEXT never
 SELECT rows FROM near_dup_refresh('notes_clusters');
+\set SHOW_CONTEXT errors
 DROP TRIGGER refresh ON notes_clusters_log;
 CREATE TRIGGER refresh AFTER INSERT ON notes_clusters FOR EACH ROW WHEN (NEW.key = 2)
     EXECUTE FUNCTION remove_and_refresh('public.others_clusters');
