@@ -81,13 +81,16 @@ pub fn sampled_equal_scan(server: &Server) -> Result<Outcome> {
     let all = ["0.05", "0.1", "0.3", "0.5", "0.8", "0.9", "1"];
     let some = ["0.3", "0.8"];
     let of_characters = [", 9, 'char', 'none'", ", k = 9, unit = char, fold = none"];
+    let mut counted_cut = None;
     for ([cut, options], keys, thresholds) in [
         (["", ""], ", keys = 64, seed = 5", &all[..]),
         (["", ""], "", &all),
         ([", 1", ", k = 1"], ", keys = 200", &some),
         (of_characters, "", &some),
     ] {
-        count(&mut client, "resemblance", cut)?;
+        if counted_cut.replace(cut) != Some(cut) {
+            count(&mut client, "resemblance", cut)?;
+        }
         let index = format!(
             "CREATE INDEX docs_body ON docs USING neardup (body{})",
             class(&format!("{options}{keys}"))
@@ -135,6 +138,7 @@ pub fn containment_equals_scan(server: &Server) -> Result<Outcome> {
     let all = ["0.05", "0.1", "0.3", "0.5", "0.8", "0.9", "1"];
     let some = ["0.3", "0.8"];
     let of_characters = [", 9, 'char', 'none'", ", k = 9, unit = char, fold = none"];
+    let mut counted_cut = None;
     for ([cut, options], keys, column, thresholds) in [
         (["", ""], ", keys = 64, seed = 5", "body", &all[..]),
         (["", ""], "", "body", &all),
@@ -142,7 +146,9 @@ pub fn containment_equals_scan(server: &Server) -> Result<Outcome> {
         ([", 1", ", k = 1"], ", keys = 200", "body", &some),
         (of_characters, "", "body", &some),
     ] {
-        count(&mut client, "containment", cut)?;
+        if counted_cut.replace(cut) != Some(cut) {
+            count(&mut client, "containment", cut)?;
+        }
         let index = format!(
             "CREATE INDEX docs_body ON docs USING neardup ({column}{})",
             class(&format!("{options}{keys}"))
