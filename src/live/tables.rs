@@ -156,7 +156,7 @@ fn open_each(
     tables.rev().map(|(table, (name, columns))| {
         let created = created(tracked, &columns, key_of(name));
         let opened = CheckedTable::open(table, &created, pg_sys::AccessShareLock);
-        opened.and_then(CheckedTable::without_foreign_keys)
+        opened.and_then(CheckedTable::unconstrained)
     })
 }
 

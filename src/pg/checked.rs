@@ -109,7 +109,7 @@ impl CheckedTable {
 
     /// Returns the table unless it has a foreign key, which can delete or change its rows, or a deferrable trigger, for
     /// which a restricted operation cannot write.
-    pub fn without_foreign_keys(self) -> Result<Self, Altered> {
+    pub fn unconstrained(self) -> Result<Self, Altered> {
         // SAFETY: looks only at the number of the function.
         let refers = |trigger: &pg_sys::Trigger| unsafe {
             pg_sys::RI_FKey_trigger_type(trigger.tgfoid) as u32 == pg_sys::RI_TRIGGER_FK

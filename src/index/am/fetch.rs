@@ -80,7 +80,7 @@ impl Fetch {
         None
     }
 
-    /// Returns the memory for one row, which is reset for the next.
+    /// Returns the memory for one row.
     fn memory(&self) -> pg_sys::MemoryContext {
         // SAFETY: the state is there until `close`.
         unsafe { (*self.context).ecxt_per_tuple_memory }

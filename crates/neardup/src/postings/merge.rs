@@ -73,10 +73,8 @@ impl Merge {
                 return Err(Damaged("a row has postings in two segments").into());
             }
             let posting = Posting::from(number);
-            if read == AT_ONCE {
-                return Ok(Some(posting));
-            }
-            if keep(self.lo + u64::from(posting.offset)) && !leaf.push(posting) {
+            let row = self.lo + u64::from(posting.offset);
+            if read == AT_ONCE || keep(row) && !leaf.push(posting) {
                 return Ok(Some(posting));
             }
             self.last = Some(number);

@@ -95,11 +95,9 @@ fn ends_stretch() -> impl FnMut(char) -> bool {
     let mut length = 0;
     move |c| {
         let is_letter = c.is_alphabetic() && info(c).class() != WordClass::Mark;
-        length = if is_letter || length == STRETCH {
-            0
-        } else {
-            length + 1
-        };
+        // A stretch of that length has ended.
+        length %= STRETCH;
+        length = if is_letter { 0 } else { length + 1 };
         length == STRETCH
     }
 }

@@ -13,8 +13,8 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 
 /// Documents in families of four whose members differ in some words: a third of them short, a third compressed inline,
-/// a third out of line; some of them copies, some empty, some NULL. And pairs of copies of which two fifths are one
-/// template.
+/// a third out of line; some of them copies, some empty, some NULL. `listings` has pairs of near-duplicates; two
+/// fifths of their words are a template.
 const DOCUMENTS: &str = "
     CREATE TABLE docs (id bigint PRIMARY KEY, body text);
     INSERT INTO docs
@@ -50,7 +50,7 @@ const JOBS: &[&str] = &[
     "SELECT * FROM frequent_passages('SELECT body FROM docs ORDER BY id', 5, most => 1000)",
 ];
 
-/// A job over listings, of which many share a template's bands.
+/// A job over `listings`, many of which share the bands of the template.
 const LISTINGS: &str =
     "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM listings ORDER BY id', 0.8)";
 
