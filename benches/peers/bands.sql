@@ -13,9 +13,11 @@ CREATE TABLE bands AS
     SELECT id, band, hash_array_extended(slots[8 * band + 1:8 * band + 8], 0) AS key
     FROM slots, generate_series(0, 13) band WHERE slots[1] IS NOT NULL;
 CREATE INDEX ON bands (band, key);
+ANALYZE bands;
 CREATE TABLE edges AS
     SELECT DISTINCT a.id AS a, b.id AS b FROM bands a JOIN bands b USING (band, key) WHERE a.id <> b.id;
 CREATE TABLE clusters AS SELECT id AS key, id AS cluster FROM docs;
+ANALYZE edges, clusters;
 DO $$
 BEGIN
     LOOP
