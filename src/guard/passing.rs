@@ -89,7 +89,7 @@ use std::mem::take;
 /// faster.
 const MOST_LOOKS: usize = 8;
 
-/// A look with the gate open is the last one if at most this many rows were added before it.
+/// A look with the gate open is the last one if it has searched for at most this many rows.
 const FEW: u64 = 16;
 
 /// Lets the rows at `places` pass, guard by guard, in the order of their roots. Returns the first rejection, or None if
@@ -350,20 +350,22 @@ impl<'p> Passing<'p> {
             row.is_open |= take(&mut row.has_met_pending);
         }
         for _ in 0..MOST_LOOKS {
-            let added = self.begin_round();
+            let mut searched = self.begin_round();
             self.look_at_added(attempt);
             for number in 0..attempt.rows.len() {
                 check_interrupts();
-                if take(&mut attempt.rows[number].is_open)
-                    && let Some(rejection) = self.look_at_all(attempt, number)
-                {
-                    return Err(rejection.into());
+                if take(&mut attempt.rows[number].is_open) {
+                    searched += 1;
+                    if let Some(rejection) = self.look_at_all(attempt, number) {
+                        return Err(rejection.into());
+                    }
                 }
             }
             if attempt.wait.is_some() {
                 return Ok(false);
             }
-            if added <= FEW {
+            hold::point("guard_has_looked");
+            if searched <= FEW {
                 break;
             }
         }

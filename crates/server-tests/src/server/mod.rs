@@ -281,6 +281,10 @@ const ALL: &[Test] = &[
         guard::detached_while_waiting,
     ),
     (
+        "guard_added_during_a_long_look",
+        guard::added_during_a_long_look,
+    ),
+    (
         "guard_few_searches_behind_the_gate",
         guard::few_searches_behind_the_gate,
     ),

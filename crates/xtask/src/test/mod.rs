@@ -4,10 +4,11 @@ mod tally;
 
 use std::process::{Command, ExitCode};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use anyhow::Result;
 use testbed::pg_config::{PgConfig, PostgresChoice};
+use testbed::server::extension;
 use testbed::{setup, shell, workspace};
 
 use tally::{Tally, print};
@@ -66,6 +67,8 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
 /// other tests at a lower priority. The output of the halves is printed last.
 fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
     thread::scope(|scope| {
+        // First, since no test can start without it.
+        let extension = scope.spawn(|| extension::build_with_holds(pg));
         // The harness's own tests run with the first half.
         let halves: [(&str, &[&str]); 2] = [
             ("first", &["--lib", "--test=suite"]),
@@ -83,18 +86,24 @@ fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
             (scope.spawn(run), lines)
         });
         tally.check("fmt", &mut fmt())?;
-        // First, since tests in the first half would wait for its lock on the build directory.
-        for command in clippy(pg) {
-            tally.check("clippy", &mut shell::behind(&command))?;
-        }
+        joined(extension)?;
+        let [mut of_extension, of_others] = clippy(pg);
+        // At full priority: a test in the first half waits for its lock on the build directory.
+        tally.check("clippy", &mut of_extension)?;
+        tally.check("clippy", &mut shell::behind(&of_others))?;
         tally.count_all(&mut shell::behind(&unit_tests()))?;
         for (half, lines) in halves {
             lines.into_iter().for_each(print);
-            let half = half.join();
-            tally.add(&half.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            tally.add(&joined(half)?);
         }
         Ok(())
     })
+}
+
+/// Returns the result of a thread, and passes its panic on.
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    let result = thread.join();
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn fmt() -> Command {

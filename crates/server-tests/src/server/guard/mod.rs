@@ -35,8 +35,8 @@ pub use moments::{
 pub use noted::most_similar;
 pub use restored::{restored, strangers};
 pub use statements::{
-    attached_while_waiting, detached_while_waiting, few_searches_behind_the_gate,
-    passes_in_its_statement,
+    added_during_a_long_look, attached_while_waiting, detached_while_waiting,
+    few_searches_behind_the_gate, passes_in_its_statement,
 };
 pub use truth::truth;
 pub use updates::keep_pairs;

@@ -249,6 +249,27 @@ pub fn detached_while_waiting(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Checks that after a long look, rows that others have added meanwhile are searched for before the gate is closed.
+pub fn added_during_a_long_look(server: &Server) -> Result<Outcome> {
+    let cluster = held_cluster(server, "guard_long_look")?;
+    let database = Database::with_extension(&cluster, "guard_long_look")?;
+    let tables = "CREATE TABLE docs (id int PRIMARY KEY, body text); CREATE INDEX ON docs USING neardup (body);
+         SELECT near_dup_protect('docs', 'body', 0.8)";
+    let mut play = Play::new(&database, tables, 2)?;
+    let [looked, searched] =
+        ["guard_has_looked", "guard_has_searched"].map(|point| play.hold(&cluster, 0, point));
+    File::create(&looked)?;
+    File::create(&searched)?;
+    let insert =
+        "INSERT INTO docs SELECT n, concat_ws(' a', n, n, n) FROM generate_series(1, 50) n";
+    play.step(0, insert, Step::Waits)?;
+    play.step(1, "INSERT INTO docs VALUES (0, '7 a7 a7')", Step::Done)?;
+    fs::remove_file(&looked)?;
+    play.comes_to(0, &rejected())?;
+    fs::remove_file(&searched)?;
+    Ok(Outcome::Passed)
+}
+
 /// Checks that with the gate closed, a statement of many rows searches once for each row of other sessions, not once
 /// for each of its own, and finds a copy among them.
 pub fn few_searches_behind_the_gate(server: &Server) -> Result<Outcome> {
