@@ -88,9 +88,9 @@ fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
         tally.check("fmt", &mut fmt())?;
         joined(extension)?;
         let [mut of_extension, of_others] = clippy(pg);
+        tally.check("clippy", &mut shell::behind(&of_others))?;
         // At full priority: a test in the first half waits for its lock on the build directory.
         tally.check("clippy", &mut of_extension)?;
-        tally.check("clippy", &mut shell::behind(&of_others))?;
         tally.count_all(&mut shell::behind(&unit_tests()))?;
         for (half, lines) in halves {
             lines.into_iter().for_each(print);
