@@ -82,6 +82,7 @@ const SECOND_HALF: &[&str] = &[
     "reliability::",
     "server::bench_",
     "server::documents_",
+    "server::equals_scan_",
     "server::guard_",
     "server::live_",
     "server::reuse_",
