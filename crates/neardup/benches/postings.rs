@@ -111,7 +111,7 @@ fn main() {
             let rows = log_pages
                 .iter()
                 .flat_map(|page| Log::parse(page).expect("a log").iter());
-            let shared = rows.map(|row| query.shared(row.expect("a row")));
+            let shared = rows.map(|row| query.shared(row.expect("a row"), NEEDED as u32));
             let found = shared
                 .enumerate()
                 .filter(|(_, shared)| *shared >= NEEDED as u32);

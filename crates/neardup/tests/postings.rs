@@ -154,7 +154,8 @@ fn sets_found(
         log::append(&mut page, keys)
             .unwrap()
             .expect("an empty page has room");
-        let shared = log_query.shared(Log::parse(&page).unwrap().iter().next().unwrap().unwrap());
+        let row = Log::parse(&page).unwrap().iter().next().unwrap().unwrap();
+        let shared = log_query.shared(row, needed.least() as u32);
         shared as usize >= needed.least()
             && needed.is_reached(shared as usize, RowSize::new(0, keys.len()))
     });
@@ -398,12 +399,17 @@ proptest! {
             prop_assert_eq!(&row.keys().collect::<Vec<_>>(), keys);
             let same = query.iter().zip(keys).filter(|(a, b)| a == b).count();
             let same = if query.len() == keys.len() { same } else { 0 };
-            prop_assert_eq!(places.shared(row) as usize, same);
+            prop_assert_eq!(places.shared(row, 0) as usize, same);
             let distinct: BTreeSet<u32> = keys.iter().copied().collect();
             let shared = query.iter().filter(|key| distinct.contains(key)).count();
-            prop_assert!(set.shared(row) as usize >= shared);
+            let all = set.shared(row, 0);
+            prop_assert!(all as usize >= shared);
             if distinct.len() == keys.len() {
-                prop_assert_eq!(set.shared(row) as usize, shared);
+                prop_assert_eq!(all as usize, shared);
+            }
+            for least in 0..query.len() as u32 + 2 {
+                let found = set.shared(row, least);
+                prop_assert!(found == all || found == 0 && all < least);
             }
         }
         prop_assert_eq!(log.iter().count(), taken);

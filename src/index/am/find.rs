@@ -110,11 +110,12 @@ fn candidates(
     // The log is read first, because its pages are reused first.
     let mut newest = Vec::new();
     let query = needed.log_query(keys)?;
+    let least = needed.least() as u32;
     log::for_each_page(index, meta, |start, log| {
         let is_before = start + u64::from(log.rows) <= from;
         for (row, keys) in (start..).zip(log.iter()).take_while(|_| !is_before) {
-            let shared = query.shared(keys?);
-            if shared as usize >= needed.least() {
+            let shared = query.shared(keys?, least);
+            if shared >= least {
                 newest.try_push(FoundRow { row, shared }).or_raise();
             }
         }

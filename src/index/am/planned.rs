@@ -378,7 +378,7 @@ fn in_log_pages(
         }
         for row in log::parse(index, &page).iter() {
             let row = row.map_err(Stop::at(block))?;
-            let shared = query.shared(row);
+            let shared = query.shared(row, 0);
             found += u32::from(match needed {
                 // A row of the log may have only the keys of a sample, so this is its minimum size.
                 Needed::Resembling { levels: None, .. } => {

@@ -152,17 +152,18 @@ impl LogQuery {
         KeySet::new(keys).map(Self::Set)
     }
 
-    /// Returns the number of the query's keys that `row` has, or a higher number.
+    /// Returns the number of the query's keys that `row` has, or a higher number. A number below `least` may be
+    /// returned as 0, which is faster.
     ///
     /// If keys must match at the same place, a row with a different number of keys shares none.
     #[inline]
-    pub fn shared(&self, row: LogRow) -> u32 {
+    pub fn shared(&self, row: LogRow, least: u32) -> u32 {
         match self {
             Self::Places(keys) if keys.len() == row.0.len() => {
                 active().count_equal(keys, row.0, row.len(), u32::BITS) as u32
             }
             Self::Places(_) => 0,
-            Self::Set(keys) => keys.shared(row),
+            Self::Set(keys) => keys.shared(row, least),
         }
     }
 }
@@ -171,6 +172,8 @@ impl LogQuery {
 pub struct KeySet {
     sorted: Vec<(u32, u32)>,
     total: u32,
+    /// The highest frequency.
+    most: u32,
     bits: Vec<u64>,
     shift: u32,
 }
@@ -190,6 +193,11 @@ impl KeySet {
         let wanted = keys.len().saturating_mul(Self::BITS_PER_KEY).max(64);
         let log2 = wanted.next_power_of_two().ilog2().min(24);
         let mut set = Self {
+            most: sorted
+                .iter()
+                .map(|(_, frequency)| *frequency)
+                .max()
+                .unwrap_or(0),
             sorted,
             total: keys.len() as u32,
             bits: filled(0, 1 << (log2 - 6))?,
@@ -209,14 +217,23 @@ impl KeySet {
         ((place / 64) as usize, place % 64)
     }
 
-    fn shared(&self, row: LogRow) -> u32 {
-        let mut shared = 0;
+    fn shared(&self, row: LogRow, least: u32) -> u32 {
+        let mut shared = 0u32;
+        // At 0.8, a row that shares no key with a query of its size is left after a fifth of its keys.
+        let most = u64::from(self.most);
+        let Some(mut spare) = (row.len() as u64 * most).checked_sub(u64::from(least)) else {
+            return 0;
+        };
         for key in row.keys() {
             let (word, bit) = self.place(key);
             if self.bits[word] >> bit & 1 == 1
                 && let Ok(at) = self.sorted.binary_search_by_key(&key, |(key, _)| *key)
             {
-                shared += self.sorted[at].1;
+                shared = shared.saturating_add(self.sorted[at].1);
+            } else if let Some(left) = spare.checked_sub(most) {
+                spare = left;
+            } else {
+                return 0;
             }
         }
         shared.min(self.total)

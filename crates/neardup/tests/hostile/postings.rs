@@ -137,7 +137,7 @@ pub fn payload(bytes: &[u8]) {
         assert!(log.iter().count() <= usize::from(log.rows) + 1);
         let query = LogQuery::set(&[1, 2, 3]).expect("memory");
         for row in log.iter().flatten() {
-            assert!(query.shared(row) <= 3);
+            assert!(query.shared(row, 0) <= 3);
         }
         let mut copy = bytes.to_vec();
         let _ = append(&mut copy, &[1, 2, 3]);
