@@ -219,8 +219,8 @@ impl KeySet {
 
     fn shared(&self, row: LogRow, least: u32) -> u32 {
         let mut shared = 0u32;
-        // At 0.8, a row that shares no key with a query of its size is left after a fifth of its keys.
         let most = u64::from(self.most);
+        // The row is out when the keys that it lacks use this up: at 0.8 after a fifth of its keys, if it shares none.
         let Some(mut spare) = (row.len() as u64 * most).checked_sub(u64::from(least)) else {
             return 0;
         };

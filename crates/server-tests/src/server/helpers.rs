@@ -50,7 +50,7 @@ const JOBS: &[&str] = &[
     "SELECT * FROM frequent_passages('SELECT body FROM docs ORDER BY id', 5, most => 1000)",
 ];
 
-/// A job over `listings`, many of which share the bands of the template.
+/// A job over `listings`. The template gives many of them a band in common.
 const LISTINGS: &str =
     "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM listings ORDER BY id', 0.8)";
 

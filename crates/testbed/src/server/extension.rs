@@ -21,19 +21,20 @@ const KEEP_SCHEMA: [&str; 2] = ["-C", "link-arg=-Wl,--no-gc-sections"];
 /// Builds the extension with the points at which tests hold sessions, and adds it to the installation; fast if nothing
 /// has changed.
 pub fn install(installation: &Installation, pg: &PgConfig) -> Result<()> {
-    let package = package_with(pg, &with_holds(pg))?;
+    let package = package_with(pg, &tested_features(pg))?;
     match &installation.private_root {
         Some(root) => overlay(&package, root),
         None => copy_into_system(&package, pg),
     }
 }
 
-/// Builds the library as [`install`] does.
-pub fn build_with_holds(pg: &PgConfig) -> Result<PathBuf> {
-    build(pg, &with_holds(pg))
+/// Builds the library as [`install`] does, and returns it.
+pub fn build_for_tests(pg: &PgConfig) -> Result<PathBuf> {
+    build(pg, &tested_features(pg))
 }
 
-fn with_holds(pg: &PgConfig) -> String {
+/// Returns the features of the extension that is tested, separated by a space.
+pub fn tested_features(pg: &PgConfig) -> String {
     format!("{} holds", pg.feature())
 }
 

@@ -68,7 +68,7 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
 fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
     thread::scope(|scope| {
         // First, since no test can start without it.
-        let extension = scope.spawn(|| extension::build_with_holds(pg));
+        let extension = scope.spawn(|| extension::build_for_tests(pg));
         // The harness's own tests run with the first half.
         let halves: [(&str, &[&str]); 2] = [
             ("first", &["--lib", "--test=suite"]),
@@ -115,7 +115,7 @@ fn fmt() -> Command {
 /// Returns the commands that run clippy on the extension and on all other crates, and allow no warnings. Each shares
 /// macros and build scripts with what tests build: the extension with its own build, the others with the unit tests.
 fn clippy(pg: &PgConfig) -> [Command; 2] {
-    let features = format!("--features={} holds", pg.feature());
+    let features = format!("--features={}", extension::tested_features(pg));
     let extension = [
         "--release",
         "--package=pg_neardup",
