@@ -619,6 +619,43 @@ def by_django():
         assert "neardup.signature(text). The text form is" in str(error)
 
 
+def constraints_of_django():
+    """Check that the index of a constraint finds copies for full_clean, also where a form excludes the label."""
+    from django.core.exceptions import ValidationError
+    from django.db import connections, models
+    from django.test.utils import CaptureQueriesContext
+    from neardup.django import MinhashSignatureField, NearDupConstraint
+
+    for name, field, value, options in (
+        ("signed", MinhashSignatureField(), FIRST, {}),
+        ("exact", models.TextField(), BODY, {"threshold": 1}),
+        ("labeled", models.CharField(max_length=200), BODY, {"label": "id"}),
+    ):
+        constraint = NearDupConstraint(name=f"{name}_near", field="body", **options)
+        meta = type("Meta", (), {"app_label": "archive", "constraints": [constraint]})
+        attributes = {"__module__": __name__, "id": models.BigAutoField(primary_key=True), "body": field, "Meta": meta}
+        kind = type(name, (models.Model,), attributes)
+        for alias in "default", "binding":
+            with connections[alias].schema_editor() as editor:
+                editor.create_model(kind)
+            kind.objects.using(alias).create(body=value)
+            copy = kind(id="not yet", body=value)
+            copy._state.db = alias
+            with CaptureQueriesContext(connections[alias]) as queries:
+                try:
+                    copy.full_clean(exclude={"id"})
+                    raise AssertionError(f"a near-duplicate is valid: {name}")
+                except ValidationError:
+                    query = queries.captured_queries[-1]["sql"]
+            with connections[alias].cursor() as cursor:
+                cursor.execute("SET enable_seqscan = off")
+                cursor.execute(f"EXPLAIN {query}")
+                plan = cursor.fetchall()
+                assert any(constraint.name in line for (line,) in plan), plan
+            with connections[alias].schema_editor() as editor:
+                editor.delete_model(kind)
+
+
 GUARDED = """
     CREATE TABLE by_guard (id text PRIMARY KEY, body text);
     CREATE INDEX ON by_guard USING neardup (body);
@@ -649,6 +686,9 @@ def check_existing(execute):
 def existing_keys():
     from django.db import connections
 
+    circular = ValueError()
+    circular.__cause__ = circular
+    assert neardup.existing_key(circular) is None
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(GUARDED.format(BODY))
         check_existing(conn.execute)
@@ -688,6 +728,7 @@ by_alembic()
 archives()
 asyncio.run(sqlalchemy_asyncpg())
 by_django()
+constraints_of_django()
 existing_keys()
 operations_of_django()
 print("psycopg, asyncpg, SQLAlchemy, Alembic and Django give back what they were sent")

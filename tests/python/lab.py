@@ -20,6 +20,7 @@ import xml.etree.ElementTree
 
 import neardup
 import numpy
+import pandas
 import psycopg
 from neardup import _command, _html, lab
 from neardup.lab import _calibrate
@@ -67,8 +68,15 @@ def worked_example():
     assert (precise.threshold, precise.recall) == (0.8, 1 / 3), precise
     [complete] = lab.calibrate(mixed, [1], ["word"], ["case"], recall=1.0).methods
     assert complete.recall == 1 and complete.threshold == 0.2, complete
+    # A pair without a label is represented by those of its weight.
+    partly = [*pairs, ("a b c d", "a b c y", 0, 2), ("a", "a", math.nan, 2.0, 1.0), ("a", "a", pandas.NA, 2), ("a", "a", None, 3)]
+    found = lab.calibrate(partly, [1], ["word"], ["case"])
+    assert round(found.methods[0].precision, 12) == 3.6 / 9.6 and (found.pairs, found.left_out) == (6, 1), found
+    assert "because no pair of their weight is labeled: 1\n" in str(found), str(found)
+    fails(lambda: lab.calibrate([*pairs, ("a", "b", "no")]), ValueError, "same is True or False, not 'no'")
     fails(lambda: lab.calibrate(pairs[:3]), ValueError, "3 labeled pairs, 3 of them the same")
-    fails(lambda: lab.calibrate([("a", "b", True, 0.0, 0.1), ("a", "b", False, 1.0, 0.1)]), ValueError, "weight")
+    for wrong in 0.0, None, math.nan:
+        fails(lambda wrong=wrong: lab.calibrate([("a", "b", True, wrong, 0.1), ("a", "b", False, 1.0, 0.1)]), ValueError, "weight")
     fails(lambda: lab.calibrate([("a", "b")]), ValueError, "a pair is")
     fails(lambda: lab.calibrate(pairs, [0]), ValueError, "k = 0 is out of range")
     fails(lambda: lab.calibrate([("a", "a", False), ("a", "b", True)], [1], precision=0.9), ValueError, "no threshold reaches")
@@ -93,7 +101,7 @@ def recorded_answers():
 
 
 def draw_pairs(random, size):
-    """Return similarities, labels and weights of a stratified sample, as a sample has them."""
+    """Return similarities, labels and weights of a sample stratified by estimates, as `near_dup_sample_pairs` draws it."""
     scores, same, weights = [], [], []
     for tenth in range(10):
         chosen = random.choice(POPULATION[tenth], size // 10)
@@ -105,16 +113,17 @@ def draw_pairs(random, size):
 
 random = numpy.random.default_rng(7)
 POPULATION_SCORES = numpy.concatenate([tenth / 10 + random.random(size) / 10 for tenth, size in enumerate((4000, 2000, 1200, 900, 700, 500, 400, 300, 300, 300))])
-POPULATION_SAME = random.random(len(POPULATION_SCORES)) < 1 / (1 + numpy.exp(-9 * (POPULATION_SCORES - 0.55)))
-POPULATION = [numpy.flatnonzero((POPULATION_SCORES * 10).astype(int) == tenth) for tenth in range(10)]
+POPULATION_SAME = random.random(len(POPULATION_SCORES)) < 1 / (1 + numpy.exp(-9 * (POPULATION_SCORES - 0.5)))
+ESTIMATES = random.binomial(128, POPULATION_SCORES) / 128
+POPULATION = [numpy.flatnonzero((ESTIMATES * 10).astype(int).clip(max=9) == tenth) for tenth in range(10)]
 
 
 class Drawn:
     """Labeled pairs, of which only the similarities matter."""
 
-    def __init__(self, scores, same, weights):
+    def __init__(self, same, weights):
         self.same, self.weights = numpy.array(same), numpy.array(weights, dtype=float)
-        self.strata = (numpy.array(scores) * 10).astype(int) if len(set(weights)) > 1 else numpy.zeros(len(scores), dtype=int)
+        self.strata = numpy.unique(self.weights, return_inverse=True)[1]
 
 
 def coverage():
@@ -129,7 +138,7 @@ def coverage():
             else:
                 chosen = random.integers(len(POPULATION_SCORES), size=size)
                 scores, same, weights = POPULATION_SCORES[chosen], POPULATION_SAME[chosen], [1.0] * size
-            curve = _calibrate._curve(numpy.array(scores), Drawn(scores, same, weights), all_)
+            curve = _calibrate._curve(numpy.array(scores), Drawn(same, weights), all_)
             all_ += 1
             for threshold in (0.4, 0.6, 0.8):
                 above = POPULATION_SCORES >= threshold
@@ -302,7 +311,12 @@ def reports():
     assert "redundant documents 300 (" in read(by_key)
     kept = "SELECT id, body, source, day, c.cluster AS canonical, c.similarity FROM notes n LEFT JOIN near_dup_clusters(NULL::int," \
         " 'SELECT id, body FROM notes ORDER BY id', 0.6) c ON c.key = n.id ORDER BY id"
-    assert lab.report(conn, kept, 0.6, title="A <b>title</b> & more") == page
+    given = page.replace("<p>Documents of a similarity of at least 0.6 are near-duplicates.</p>\n", "")
+    assert lab.report(conn, kept, 0.6, title="A <b>title</b> & more") == given != page
+    # Groups of the query, of a lower threshold.
+    members = "(VALUES (1, 'a b c', 1, 1.0), (2, 'a b d', 1, 0.33), (3, 'a b c d', 1, 0.9)) v (id, body, canonical, similarity)"
+    text = read(lab.report(conn, f"SELECT * FROM {members}"))
+    assert "of a similarity of at least" not in text and "Similarity from Documents 0.3 1 0.37 0 " in text and "0.86 1 " in text, text
     small = lab.report(conn, query, 0.6, groups=90, max_bytes=90_000)
     text = read(small)
     assert len(small.encode()) <= 90_000 and "did not fit into 90,000 bytes" in text and "of 100 groups" in text, text[-600:]
@@ -361,7 +375,10 @@ def commands():
         with open(place / "labels.csv", "w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, rows[0])
             table.writeheader()
-            table.writerows({**row, "same": ("yes", "0")[float(row["similarity"]) < 0.35]} for row in rows)
+            labels = [None if i % 5 == 3 else float(row["similarity"]) >= 0.35 for i, row in enumerate(rows)]
+            table.writerows({**row, "same": {None: "", True: "yes", False: "0"}[same]} for row, same in zip(rows, labels, strict=True))
+        read_again = [pair[2:] for pair in _command.labeled(str(place / "labels.csv"))]
+        assert read_again == [(same, float(row["weight"])) for row, same in zip(rows, labels, strict=True)], read_again
         done = command("calibrate", str(place / "labels.csv"), "-k", "3", "--unit", "word", "--fold", "case", "-o", str(place / "curve.svg"))
         assert done.returncode == 0 and "word  3  case" in done.stdout and "1.000 [" in done.stdout, done
         assert (place / "curve.svg").read_text(encoding="utf-8").startswith("<svg ")

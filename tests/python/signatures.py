@@ -182,8 +182,9 @@ def compare_columns(texts):
     for nothing in ([], numpy.array([]), pyarrow.array([], pyarrow.string()), pyarrow.chunked_array([], pyarrow.string())):
         assert neardup.signatures(nothing) == []
     assert neardup.signatures(pyarrow.nulls(3)) == [None] * 3
-    numbers = pyarrow.array([1]).dictionary_encode()
-    wrong = "a text", b"bytes", [1], [b"bytes"], pyarrow.array([1]), numbers, pyarrow.table({"a": ["x"]}), 5
+    assert neardup.signatures(pandas.Series([float("nan"), None])) == [None] * 2
+    numbers = pyarrow.array([1]).dictionary_encode(), pandas.Series([0.5, None]), 5
+    wrong = "a text", b"bytes", [1], [b"bytes"], pyarrow.array([1]), *numbers, pyarrow.table({"a": ["x"]}), numpy.array("a text")
     for column in wrong:
         try:
             neardup.signatures(column)
@@ -204,6 +205,7 @@ def name_items():
         "item 1: a text, an integer of 64 bits or None expected, not float": lambda: neardup.set_signature(["a", 1.5]),
         "item 0: a text, an integer of 64 bits or None expected, not int": lambda: neardup.set_signature([2**63]),
         "put it into a list": lambda: neardup.set_signature("abc"),
+        "'float' object cannot be interpreted as an integer": lambda: neardup.bands(signature, 16.9, 8),
         "seed = 9223372036854775808 is out of range\nHINT:  Valid values are -9223372036854775808 to":
             lambda: neardup.signature("a", seed=2**63),
         "seed = -9223372036854775809 is out of range": lambda: neardup.winnow(["a"], 1, 1, seed=-(2**63) - 1),

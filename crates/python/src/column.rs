@@ -56,20 +56,25 @@ impl<'py> Column<'py> {
     pub fn read(column: &Bound<'py, PyAny>) -> PyResult<Self> {
         reject_single(column)?;
         let is_plain = column.is_instance_of::<PyList>() || column.is_instance_of::<PyTuple>();
+        let has_list = !is_plain && column.hasattr("tolist")?;
         if !is_plain {
-            // A pandas Series has the method, but without pyarrow the method fails.
+            // A pandas Series has the method, but without pyarrow the method fails. A Series without a text has
+            // numbers, which are NaN.
             match Array::read(column) {
                 Ok(None) => {}
                 Ok(Some(chunks)) => return Ok(Self::Arrow(chunks)),
                 Err(error) if error.is_instance_of::<PyImportError>(column.py()) => {}
+                Err(error) if error.is_instance_of::<PyTypeError>(column.py()) && has_list => {}
                 Err(error) => return Err(error),
             }
         }
-        let values = match is_plain || !column.hasattr("tolist")? {
-            true => column.try_iter()?,
-            false => column.call_method0("tolist")?.try_iter()?,
-        };
-        Ok(Self::Objects(values))
+        if !has_list {
+            return Ok(Self::Objects(column.try_iter()?));
+        }
+        // An array of NumPy without dimensions becomes a single value.
+        let values = column.call_method0("tolist")?;
+        reject_single(&values)?;
+        Ok(Self::Objects(values.try_iter()?))
     }
 
     /// Returns the texts as UTF-8.

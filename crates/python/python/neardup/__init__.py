@@ -178,7 +178,7 @@ def cardinality(signature: bytes) -> float:
 def bands(signature: bytes, threshold: float, /) -> list[int]: ...
 @overload
 def bands(signature: bytes, bands: int, rows: int, /) -> list[int]: ...
-def bands(signature: bytes, threshold: float, rows: int | None = None, /) -> list[int]:
+def bands(signature: bytes, threshold: Any, rows: int | None = None, /) -> list[int]:
     """Return the band keys of a signature, as ``minhash_bands`` does in SQL; an empty document has none.
 
     ``bands(signature, threshold)``: of b keys, signatures of k slots whose `sim` reaches the threshold
@@ -186,7 +186,7 @@ def bands(signature: bytes, threshold: float, rows: int | None = None, /) -> lis
     """
     if rows is None:
         return _native.bands(signature, threshold)
-    return _native.classic_bands(signature, int(threshold), rows)
+    return _native.classic_bands(signature, threshold, rows)
 
 
 def union(a: bytes, *others: bytes) -> Signature:

@@ -202,7 +202,7 @@ YES, NO = ("1", "true", "t", "yes", "y"), ("0", "false", "f", "no", "n")
 
 
 def labeled(path: str) -> list[tuple[Any, ...]]:
-    """Return the labeled pairs of a file; rows without a label are left out.
+    """Return the pairs of a file, with None in place of an empty label.
 
     Raises ValueError for a file that is not a sample, and for a label other than yes or no.
     """
@@ -217,9 +217,8 @@ def labeled(path: str) -> list[tuple[Any, ...]]:
             label = (row["same"] or "").strip().lower()
             if label and label not in YES + NO:
                 raise ValueError(f"{path}, line {rows.line_num}: same is yes or no, not {label!r}")
-            if label:
-                weights = (float(row["weight"]), float(row["similarity"])) if row.get("weight") and row.get("similarity") else ()
-                pairs.append((of_cell(row["a"]), of_cell(row["b"]), label in YES, *weights))
+            weight = (float(row["weight"]),) if row.get("weight") else ()
+            pairs.append((of_cell(row["a"]), of_cell(row["b"]), label in YES if label else None, *weight))
     return pairs
 
 

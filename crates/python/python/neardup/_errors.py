@@ -12,7 +12,9 @@ def existing_key(error: BaseException) -> str | None:
     such row: errors of constraints, errors about a row that the role may not see, and all others.
     """
     found: BaseException | None = error
-    while found is not None:
+    seen: list[BaseException] = []
+    while found is not None and found not in seen:
+        seen.append(found)
         if getattr(found, "sqlstate", None) == REJECTED:
             key = getattr(getattr(found, "diag", found), "column_name", None)
             if key is not None:

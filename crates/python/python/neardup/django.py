@@ -12,7 +12,7 @@ from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.indexes import OpClass, PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.core.exceptions import ValidationError
-from django.db import NotSupportedError, models
+from django.db import DEFAULT_DB_ALIAS, NotSupportedError, models
 from django.db.migrations.operations.base import Operation
 from django.db.models.expressions import OrderBy
 from django.db.models.functions import Cast, Collate
@@ -225,6 +225,16 @@ class _NearDupKey(models.Func):
     function = "near_dup_key"
     output_field = models.Field()
 
+    def get_expression_for_validation(self) -> Any:
+        """Return the key of a document that is given, without a label; the key of a column stays that of the index."""
+        document, *parameters = self.get_source_expressions()
+        if isinstance(document, models.F):
+            return self
+        if isinstance(document, models.Value):
+            # Without its type, the server would take it for a text or for bits.
+            document = Cast(document, document.output_field)
+        return _NearDupKey(document, *(part for part in parameters if not isinstance(part, _Label)))
+
 
 class NearDupConstraint(ExclusionConstraint):
     """The constraint that no two rows are near-duplicates, or none with an equal ``scope``.
@@ -245,7 +255,7 @@ class NearDupConstraint(ExclusionConstraint):
         fold: str = "case",
         **options: Any,
     ) -> None:
-        self.own = {
+        self.own: dict[str, Any] = {
             "field": field,
             "threshold": threshold,
             "scope": tuple(scope),
@@ -261,6 +271,11 @@ class NearDupConstraint(ExclusionConstraint):
         expressions = [*((OpClass(part, "scope_ops"), "=") for part in scope), (_NearDupKey(field, *arguments), "%%")]
         super().__init__(expressions=expressions, **options)
         self.index_type = "neardup"
+
+    def validate(self, model: Any, instance: Any, exclude: Any = None, using: str = DEFAULT_DB_ALIAS) -> None:
+        # Forms exclude a primary key, with which a violation is only labeled.
+        labels = {self.own["label"]} - {self.own["field"], *self.own["scope"]}
+        super().validate(model, instance, set(exclude or ()) - labels, using)
 
     def constraint_sql(self, model: Any, schema_editor: Any) -> Any:
         _ensure_extension(schema_editor)

@@ -14,8 +14,6 @@ from sklearn.metrics import precision_recall_curve
 from .. import resemblance
 from ._charts import BAR, INK, SECOND, draw
 
-"""The lowest threshold of an index on text; an index on shingle hashes supports lower ones."""
-
 RESAMPLES = 1000
 
 AT_ONCE = 1 << 22
@@ -67,10 +65,13 @@ class Calibration:
     curves: list[Curve]
     pairs: int
     same: int
+    left_out: int
+    """Number of pairs whose weight no labeled pair has."""
 
     def __str__(self) -> str:
         lines = [
             f"{self.pairs} labeled pairs, {self.same} of them the same; 95 % intervals in brackets",
+            *([f"left out, because no pair of their weight is labeled: {self.left_out}"] if self.left_out else []),
             "unit  k  fold   threshold  precision             recall                F1",
         ]
         for m in self.methods:
@@ -123,12 +124,14 @@ def calibrate(
     """Return how well each combination of ``k``, ``unit`` and ``fold`` tells labeled pairs apart.
 
     A pair is (a, b, same), or (a, b, same, weight, similarity) from a sample: the weight is the number of pairs for which
-    it stands, and pairs of one weight and one tenth of similarity are a stratum. Rows with None are left out. The
-    threshold is the one with the highest F1; with ``precision``, the one of the highest recall among those that reach
-    it, and with ``recall`` the one of the highest precision. Intervals are by the Bayesian bootstrap, and hold for a
-    threshold that was not chosen with the same pairs. ``relation`` and ``column`` are used in the statements.
+    it stands, and pairs of one weight are a stratum. The similarity is not used. A pair without a label or a document
+    (None, NaN) is represented by the labeled pairs of its stratum. The threshold is the one with the highest F1; with
+    ``precision``, the one of the highest recall among those that reach it, and with ``recall`` the one of the highest
+    precision. Intervals are by the Bayesian bootstrap, and hold for a threshold that was not chosen with the same pairs.
+    ``relation`` and ``column`` are used in the statements.
 
-    Raises ValueError without pairs of both labels, and if no threshold reaches the wanted value.
+    Raises ValueError without pairs of both labels, for a label other than True and False (1 and 0), and if no threshold
+    reaches the wanted value.
     """
     labeled = _Labeled(pairs)
     if precision is not None and recall is not None:
@@ -156,7 +159,7 @@ def calibrate(
         wanted = f"precision of {precision}" if recall is None else f"recall of {recall}"
         raise ValueError(f"no threshold reaches a {wanted} on these pairs")
     found.sort(key=lambda one: one[:3])
-    return Calibration([one[3] for one in found], [one[4] for one in found], len(labeled.a), int(labeled.same.sum()))
+    return Calibration([one[3] for one in found], [one[4] for one in found], len(labeled.a), int(labeled.same.sum()), labeled.left_out)
 
 
 class _Labeled:
@@ -166,19 +169,24 @@ class _Labeled:
         rows = [tuple(pair) for pair in pairs]
         if any(not 3 <= len(row) <= 5 for row in rows):
             raise ValueError("a pair is (a, b, same), or (a, b, same, weight, similarity)")
-        rows = [row for row in rows if None not in row]
+        weights = numpy.array([row[3] if len(row) > 3 else 1.0 for row in rows], dtype=float)
+        if not (numpy.isfinite(weights) & (weights > 0)).all():
+            raise ValueError("a weight is a number above 0")
+        is_labeled = numpy.array([not any(map(_is_missing, row[:3])) for row in rows], dtype=bool)
+        _, strata, drawn = numpy.unique(weights, return_inverse=True, return_counts=True)
+        labeled = numpy.bincount(strata[is_labeled], minlength=len(drawn))
+        self.left_out = int(drawn[labeled == 0].sum())
+        represented = drawn / numpy.maximum(labeled, 1)
+        # Only the ratios of weights matter; a single stratum keeps its own.
+        self.weights = (weights * (represented / represented[-1:])[strata])[is_labeled]
+        self.strata = numpy.unique(strata[is_labeled], return_inverse=True)[1]
+        rows = [row for row, has_label in zip(rows, is_labeled, strict=True) if has_label]
+        wrong = [row[2] for row in rows if row[2] not in (False, True)]
+        if wrong:
+            raise ValueError(f"same is True or False, not {wrong[0]!r}")
         self.a = [row[0] for row in rows]
         self.b = [row[1] for row in rows]
         self.same = numpy.array([bool(row[2]) for row in rows], dtype=bool)
-        self.weights = numpy.array([float(row[3]) if len(row) > 3 else 1.0 for row in rows])
-        if not (numpy.isfinite(self.weights) & (self.weights > 0)).all():
-            raise ValueError("a weight is a number above 0")
-        similarities = [float(row[4]) if len(row) > 4 else 0.0 for row in rows]
-        strata = {(min(int(s * 10), 9), w) for s, w in zip(similarities, self.weights, strict=True)}
-        numbers = {stratum: number for number, stratum in enumerate(sorted(strata))}
-        self.strata = numpy.array(
-            [numbers[min(int(s * 10), 9), w] for s, w in zip(similarities, self.weights, strict=True)], dtype=int
-        )
         count = int(self.same.sum())
         if not 0 < count < len(rows):
             raise ValueError(
@@ -186,12 +194,17 @@ class _Labeled:
             )
 
 
+def _is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN, or pandas.NA."""
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
+
+
 def _curve(scores: Any, labeled: _Labeled, seed: int) -> Curve:
     """Return the curve over all similarities above 0.
 
     The interval comes from the Bayesian bootstrap (Rubin, Annals of Statistics 1981): within each stratum, the pairs
     get weights from a Dirichlet distribution, whose parameters make the variance of a mean equal to its unbiased
-    estimate. Half a pair is added to each of the four outcomes, like Jeffreys' prior,
+    estimate, from four pairs on. Half a pair is added to each of the four outcomes, like Jeffreys' prior,
     because ten pairs without an error do not prove that there are none. It has the least weight of its outcome, or of
     all pairs if there is none.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import datetime
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -119,13 +120,14 @@ def report(
     # Among groups of the same size, the one that comes first in the query is first.
     found.sort(key=lambda group: -len(group[1]))
     total = Tally(rows)
-    charts = [_sizes(found), _similarities(rows, threshold)] if found else []
+    has_groups = "canonical" in names
+    charts = [_sizes(found), _similarities(rows, threshold, has_groups)] if found else []
     timeline, undated = _timeline(rows)
     page = templates().get_template("report.html")
     legend = templates().get_template("macros.html").module.legend
     context: dict[str, Any] = {
         "title": title,
-        "threshold": f"{threshold:g}",
+        "threshold": None if has_groups else f"{threshold:g}",
         "total": total,
         "groups": len(found),
         "uncompared": sum(row.canonical is None for row in rows),
@@ -200,9 +202,13 @@ def _sizes(groups: list[tuple[str, list[Row]]]) -> Chart:
     return bars("sizes", "Groups by number of documents", ("Documents", "Groups"), counted)
 
 
-def _similarities(rows: list[Row], threshold: float) -> Chart:
-    edges = sorted({round(threshold + (1 - threshold) * step / 10, 3) for step in range(1, 11)} | {threshold})
-    counts = Counter(max(0, bisect.bisect_right(edges, row.similarity) - 1) for row in rows if row.is_redundant and row.similarity is not None)
+def _similarities(rows: list[Row], lowest: float, has_groups: bool) -> Chart:
+    found = [row.similarity for row in rows if row.is_redundant and row.similarity is not None]
+    # Groups of the query may be of a lower threshold.
+    if has_groups:
+        lowest = min([lowest, *(math.floor(similarity * 10) / 10 for similarity in found)])
+    edges = sorted({round(lowest + (1 - lowest) * step / 10, 3) for step in range(1, 11)} | {lowest})
+    counts = Counter(max(0, bisect.bisect_right(edges, similarity) - 1) for similarity in found)
     counted = [(f"{edge:g}", counts[place]) for place, edge in enumerate(edges)]
     title = "Redundant documents by similarity to the canonical one"
     return bars("similarities", title, ("Similarity from", "Documents"), counted)
