@@ -75,17 +75,17 @@ pub fn with_text(cut: Shingling, (name, text): (&str, impl AsRef<str>)) -> Resul
     }
 }
 
-/// Returns the choice that argument `number` of a call names. Errors call the argument `what`.
+/// Returns the choice that argument `number` of a call names. Errors call it `name`.
 ///
 /// # Errors
 /// ERROR `null_value_not_allowed` if it is NULL, `invalid_parameter_value` with a HINT that lists both choices.
-pub fn one_of<T: Copy>(call: &Call, number: usize, what: &str, choices: [(&str, T); 2]) -> T {
-    let name = call.get::<Text<'_>>(number, what).name().into_owned();
-    let chosen = choices.iter().find(|(choice, _)| *choice == name);
+pub fn one_of<T: Copy>(call: &Call, number: usize, name: &str, choices: [(&str, T); 2]) -> T {
+    let given = call.get::<Text<'_>>(number, name).name().into_owned();
+    let chosen = choices.iter().find(|(choice, _)| *choice == given);
     let valid = choices.map(|(choice, _)| choice);
     chosen
         .map(|(_, choice)| *choice)
-        .ok_or_else(|| unknown(what, &name, &valid))
+        .ok_or_else(|| unknown(name, &given, &valid))
         .or_raise()
 }
 

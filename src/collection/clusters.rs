@@ -4,7 +4,7 @@ use crate::collection::exceptions::Exceptions;
 use crate::collection::matches::Matches;
 use crate::collection::reading::{Collection, PairMeasure};
 use crate::options;
-use crate::pg::call::Call;
+use crate::pg::prelude::*;
 use pgrx::prelude::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,8 @@ fn near_dup_clusters(call: Call) {
     collection.except(exceptions);
     let mut rows = call.rows();
     // Rows without a value are similar to no row, themselves included.
-    for row in 0..collection.without.len() as u32 {
+    let without = 0..collection.without.len() as u32;
+    for row in over("listing rows without a value", without) {
         // SAFETY: no other key is read before the next row.
         let key = unsafe { collection.without.get(row) };
         rows.put([key, key, None]);

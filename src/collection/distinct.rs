@@ -178,7 +178,8 @@ impl ValueMeasure {
     /// Reads a datum of the kind's type.
     fn read(&self, datum: pg_sys::Datum) -> Value {
         let mut piece = Piece::default();
-        piece.push(self.kind, Some(datum), None);
+        // SAFETY: the datum is from the column that `check_columns` checked.
+        unsafe { piece.push(self.kind, Some(datum), None) };
         let (mut set, mut record) = (Vec::new(), piece.values.items);
         if let RowKind::Document(kind) | RowKind::Contained(kind) = self.kind {
             let shingling = (kind == DocumentKind::Text).then_some(self.shingling);

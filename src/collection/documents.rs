@@ -48,14 +48,14 @@ impl DocumentKind {
     /// # Safety
     /// `datum` is a non-null datum of a type of this kind.
     pub unsafe fn push_record(self, datum: pg_sys::Datum, record: &mut Vec<u8>) {
-        let mut set = match self {
-            // SAFETY: guaranteed by the caller.
-            Self::Text => return unsafe { stored_texts::push_record(datum, record) },
-            Self::TextSet => {
-                let hash = |element: &[u8]| Key::from_seed(0).element_hash(element) as i64;
-                text_elements(datum, &hash)
+        let hash = |element: &[u8]| Key::from_seed(0).element_hash(element) as i64;
+        // SAFETY: guaranteed by the caller.
+        let mut set = unsafe {
+            match self {
+                Self::Text => return stored_texts::push_record(datum, record),
+                Self::TextSet => text_elements(datum, &hash),
+                Self::HashSet => bigint_elements(datum),
             }
-            Self::HashSet => bigint_elements(datum),
         };
         sort_distinct(&mut set, &mut check_interrupts);
         let bytes = set_record(&set).or_raise();

@@ -15,6 +15,8 @@ const NONE: u32 = u32::MAX;
 pub struct Items {
     /// The first row of each item.
     first: Vec<u32>,
+    /// The first row of each item on side b of a join or, without a join, its first row. `NONE` if there is none.
+    first_of_b: Vec<u32>,
     /// The item of each row.
     of_row: Vec<u32>,
     /// The next row of the same item, or `NONE`.
@@ -31,7 +33,13 @@ impl Items {
             tell_sets_apart(&mut digests, collection);
         }
         digests.retain(|(_, row)| !collection.exceptions.has(*row));
-        Self::of_digests(&digests, rows as usize)
+        let mut items = Self::of_digests(&digests, rows as usize);
+        items.first_of_b = filled(NONE, items.first.len()).or_raise();
+        let of_b = collection.first_side.unwrap_or(0)..rows;
+        for row in over("finding first rows", of_b.rev()) {
+            items.first_of_b[items.of_row[row as usize] as usize] = row;
+        }
+        items
     }
 
     /// Groups rows, given `sorted`, the sorted digests of all rows that may be identical, and `rows`, the number of all
@@ -39,6 +47,7 @@ impl Items {
     fn of_digests(sorted: &[(Digest, u32)], rows: usize) -> Self {
         let mut items = Self {
             first: Vec::new(),
+            first_of_b: Vec::new(),
             of_row: collected(0..rows as u32).or_raise(),
             next: filled(NONE, rows).or_raise(),
         };
@@ -91,11 +100,11 @@ impl Items {
         rows
     }
 
-    /// Returns `row` and the later rows of its item.
-    pub fn rows_from(&self, row: u32) -> impl Iterator<Item = u32> + Clone + '_ {
-        std::iter::successors(Some(row), |&row| {
-            Some(self.next[row as usize]).filter(|&next| next != NONE)
-        })
+    /// Returns `row` and the later rows of its item, or nothing for `NONE`.
+    fn rows_from(&self, row: u32) -> impl Iterator<Item = u32> + Clone + '_ {
+        let is_row = |row: &u32| *row != NONE;
+        let next = move |row: &u32| Some(self.next[*row as usize]).filter(is_row);
+        std::iter::successors(Some(row).filter(is_row), next)
     }
 
     /// Calls `visit` for every pair of rows of `item`, the earlier row first.
@@ -106,14 +115,17 @@ impl Items {
         }
     }
 
+    /// Returns the rows of an item on side b of a join or, without a join, all its rows, in ascending order.
+    pub fn rows_of_b(&self, item: u32) -> impl Iterator<Item = u32> + Clone + '_ {
+        self.rows_from(self.first_of_b[item as usize])
+    }
+
     /// Returns the sides of a join on which `item` has rows.
     pub fn sides(&self, item: u32, collection: &Collection) -> Sides {
-        let first = collection.sides(self.first_row(item));
-        if first == Sides::BOTH || first.b {
-            return first;
+        Sides {
+            a: collection.sides(self.first_row(item)).a,
+            b: self.first_of_b[item as usize] != NONE,
         }
-        let other = self.rows(item).any(|row| collection.sides(row).b);
-        Sides { a: true, b: other }
     }
 }
 
@@ -146,7 +158,8 @@ fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
     digests
 }
 
-/// Mixes the digest of a row's set into its digest if other rows have the same signature, and sorts `digests` again.
+/// Mixes the digest of a row's set into its digest if other rows have the same signature, and sorts `digests` again. An
+/// empty set is not even like itself: for it, the row's number is mixed in.
 fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection) {
     let (mut places, mut rows) = (Vec::new(), Vec::new());
     let mut place = 0;
@@ -160,10 +173,14 @@ fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection) {
     let mut places = places.into_iter();
     collection.for_each_set(
         ("comparing identical signatures", &rows),
-        &|set, made| made.try_push(digest(&set_record(set)?)),
-        &mut |_, made| {
+        &|set, made| match set {
+            [] => Ok(()),
+            set => made.try_push(digest(&set_record(set)?)),
+        },
+        &mut |row, made| {
             let place = places.next().expect("a place for every row");
-            let (signature, (low, high)) = (digests[place].0, made[0]);
+            let (low, high) = made.first().map_or((row.into(), 0), |digest| *digest);
+            let signature = digests[place].0;
             digests[place].0 = (low ^ signature.0, high ^ signature.1);
         },
     );

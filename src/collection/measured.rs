@@ -188,12 +188,13 @@ impl Measured {
 
     /// Calls `visit` for every pair of different rows, one of item `a` on side a and one of item `b` on side b.
     fn visit_across(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
-        let theirs = self.items.rows(b).find(|&row| self.collection.sides(row).b);
+        let theirs = self.items.rows_of_b(b);
+        if theirs.clone().next().is_none() {
+            return;
+        }
         let ours = self.items.rows(a);
-        let ours = ours.take_while(|&row| self.collection.sides(row).a);
-        let from_first = |first| self.items.rows_from(first);
-        for x in ours {
-            for y in theirs.into_iter().flat_map(from_first) {
+        for x in ours.take_while(|&row| self.collection.sides(row).a) {
+            for y in theirs.clone() {
                 match self.is_ordered() {
                     true if x == y => {}
                     true => self.visit_pair(x, y, similarity, visit),

@@ -334,13 +334,13 @@ impl SpooledTexts {
     fn put_rows(
         &mut self,
         reader: DocumentReader,
-        copies: Partitions<2>,
+        entries: Partitions<2>,
         (keys, rows): (&Keys, &mut ResultRows),
     ) -> bool {
-        let (mut maker, mut is_true) = (Copies::new(reader).or_raise(), true);
-        self.for_each_sorted(copies, &mut |documents, window, first| {
-            if is_true && !maker.is_within(window) {
-                let row = maker.row(window, Place(first), documents, &mut check_interrupts);
+        let (mut copies, mut is_true) = (Copies::new(reader).or_raise(), true);
+        self.for_each_sorted(entries, &mut |documents, window, first| {
+            if is_true && !copies.is_within(window) {
+                let row = copies.passage(window, Place(first), documents, &mut check_interrupts);
                 match row.or_raise() {
                     Some(row) => rows.put(documents.columns(&row, keys)),
                     None => is_true = false,

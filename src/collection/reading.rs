@@ -300,7 +300,8 @@ impl Collection {
             query.for_each(stage, &mut |row| {
                 let document = document.and_then(|column| row.get(column));
                 keys.push(row.get(key));
-                piece.push(kind, row.get(value), document);
+                // SAFETY: the columns are of the types of the kind.
+                unsafe { piece.push(kind, row.get(value), document) };
                 if piece.bytes() >= piece_bytes() {
                     let keys = std::mem::replace(&mut keys, Keys::new(key_type));
                     put(keys, std::mem::take(&mut piece));
@@ -310,8 +311,11 @@ impl Collection {
         });
     }
 
-    /// Adds a row to a collection from [`Self::of_bound`]. `value` is of the bound's kind.
-    pub fn push(&mut self, key: Option<pg_sys::Datum>, value: Option<pg_sys::Datum>) {
+    /// Adds a row to a collection from [`Self::of_bound`].
+    ///
+    /// # Safety
+    /// `key` is of the collection's key type, `value` of the bound's kind.
+    pub unsafe fn push(&mut self, key: Option<pg_sys::Datum>, value: Option<pg_sys::Datum>) {
         let kind = self.kind.expect("the bound has a kind");
         let is_full = |(_, piece): &(Keys, Piece)| piece.bytes() >= piece_bytes();
         if self.waiting.last().is_none_or(is_full) {
@@ -324,7 +328,8 @@ impl Collection {
         }
         if let Some((keys, piece)) = self.waiting.last_mut() {
             keys.push(key);
-            piece.push(kind, value, None);
+            // SAFETY: guaranteed by the caller.
+            unsafe { piece.push(kind, value, None) };
         }
     }
 
@@ -388,6 +393,9 @@ impl Collection {
             None => &rows.values,
         };
         for (number, (outline, record)) in (0..).zip(outlines.iter().zip(records.iter())) {
+            if self.keys.len().max(self.without.len()) >= u32::MAX as usize - 1 {
+                too_large("the query yields more than 4 294 967 294 rows", "");
+            }
             // SAFETY: no other key is read before the next row.
             let key = unsafe { keys.get(number) };
             if outline.is_empty() {
@@ -400,9 +408,6 @@ impl Collection {
             self.records.push(record);
             self.outlines.push(outline);
             self.keys.push(key);
-            if self.keys.len() >= u32::MAX as usize {
-                too_large("the query yields more than 4 294 967 294 rows", "");
-            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::collection::documents::{DocumentKind, set_of_document, set_record};
 use crate::collection::outlines::{Outlining, push_digest};
-use crate::minhash::datum::StoredSignature;
+use crate::minhash::datum::{StoredSignature, shingling};
 use crate::minhash::sets::signature_of_set;
 use crate::pg::bits::Bits;
 use crate::pg::prelude::*;
@@ -11,6 +11,7 @@ use crate::pg::stored_texts;
 use neardup::minhash::{Header, Signature, Signing};
 use neardup::parts::Parts;
 use neardup::shingle::Shingling;
+use neardup::text::Unit;
 
 /// The kind of a row's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,8 +64,11 @@ impl Piece {
         self.values.bytes() + self.documents.bytes()
     }
 
-    /// Adds a row. `value` and `document` must be of the types of `kind`.
-    pub fn push(
+    /// Adds a row.
+    ///
+    /// # Safety
+    /// `value` and `document` are of the types of `kind`.
+    pub unsafe fn push(
         &mut self,
         kind: RowKind,
         value: Option<pg_sys::Datum>,
@@ -134,8 +138,13 @@ impl Piece {
                     let signature = sign(kind, value, document, signing, check)?;
                     outlining.push(&signature, outline)
                 }
-                (RowKind::Signature(_), Some(outlining)) if !value.is_empty() => {
-                    outlining.push(value, outline)
+                (RowKind::Signature(kind), Some(outlining)) if !value.is_empty() => {
+                    let cut = shingling(&outlining.header);
+                    match kind.map(|kind| has_no_set(kind, document, cut, check)) {
+                        Some(Ok(true)) => Ok(()),
+                        Some(Err(error)) => Err(error),
+                        _ => outlining.push(value, outline),
+                    }
                 }
                 (RowKind::Bits | RowKind::Contained(_), _) if !value.is_empty() => {
                     push_digest(value, outline)
@@ -164,6 +173,34 @@ fn sign(
         .iter()
         .map(|element| signing.key.element_hash(element));
     signature_of_set(hashes, signing.slots, &signing.key, check)
+}
+
+/// Bytes at the start of a text that are first searched for a unit.
+const START: usize = 64;
+
+/// Returns whether the set of a document, given its record, is empty. Returns false for a text that the record does not
+/// hold, because reading it would take longer than the search for pairs.
+fn has_no_set(
+    kind: DocumentKind,
+    record: &[u8],
+    shingling: Option<Shingling>,
+    check: &mut dyn FnMut(),
+) -> Result<bool> {
+    let (DocumentKind::Text, Some(shingling)) = (kind, shingling) else {
+        return Ok(record.is_empty());
+    };
+    let Some(text) = stored_texts::plain(record) else {
+        return Ok(false);
+    };
+    let end = match shingling.unit {
+        Unit::Stop => 0, // The start of another word can be a stop word.
+        Unit::Word | Unit::Char => text.len().min(START),
+    };
+    let characters = text[..end].utf8_chunks().next();
+    let start = characters.map_or("", |characters| characters.valid());
+    let mut is_empty =
+        |text: &[u8]| set_of_document(text, Some(shingling), check).map(|set| set.is_empty());
+    Ok(is_empty(start.as_bytes())? && is_empty(text)?)
 }
 
 /// The kind of the records by which rows are compared.

@@ -132,7 +132,7 @@ fn connected_components(call: Call) {
     let (keys, places) = ends.places(2 * edges);
     let sets = UnionFind::new(keys.len() as u32).or_raise();
     let (edges, _) = places.as_chunks::<2>();
-    for &[a, b] in edges {
+    for &[a, b] in over("connecting keys", edges.iter()) {
         if a != NO_PLACE && b != NO_PLACE {
             sets.union(a, b);
         }

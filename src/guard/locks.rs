@@ -26,12 +26,12 @@ const ONE_BY_ONE: u16 = 6;
 pub fn announce(root: pg_sys::Oid, state: PassState) {
     // SAFETY: a transaction is running; it gets an identifier unless it has one.
     let transaction = unsafe { pg_sys::GetTopTransactionId() };
-    acquire(tag(root, transaction, state as u16));
+    acquire_with_rows(tag(root, transaction, state as u16));
 }
 
 /// Waits until no other transaction passes `root` row by row. Makes others wait until this transaction ends.
 pub fn pass_one_by_one(root: pg_sys::Oid) {
-    acquire(tag(root, pg_sys::InvalidTransactionId, ONE_BY_ONE));
+    acquire_with_rows(tag(root, pg_sys::InvalidTransactionId, ONE_BY_ONE));
 }
 
 /// Returns the state of `transaction` at `root`. A subtransaction has the state of its top transaction.
@@ -76,7 +76,19 @@ fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, purpose: u16) -> p
     }
 }
 
-/// Takes the lock `tag`. It is held until the transaction ends, unless it is released.
+/// Takes the lock `tag` for the subtransaction whose rows are being written, so that it is released with them. A cursor
+/// has an owner of its own, which releases its locks if a later FETCH fails in a savepoint, although the rows stay.
+fn acquire_with_rows(tag: pg_sys::LOCKTAG) {
+    // SAFETY: a transaction is running. After an ERROR, PostgreSQL sets the owner itself.
+    unsafe {
+        let owner = pg_sys::CurrentResourceOwner;
+        pg_sys::CurrentResourceOwner = pg_sys::CurTransactionResourceOwner;
+        acquire(tag);
+        pg_sys::CurrentResourceOwner = owner;
+    }
+}
+
+/// Takes the lock `tag`. It is held until the current resource owner ends, unless it is released.
 fn acquire(tag: pg_sys::LOCKTAG) {
     // SAFETY: a transaction is running.
     unsafe { pg_sys::LockAcquire(&tag, pg_sys::ExclusiveLock as i32, false, false) };

@@ -10,9 +10,9 @@ use crate::pg::prelude::*;
 use crate::pg::slot::{is_inserted, is_of_same_command, row_place};
 use crate::pg::value::in_memory_of_its_own;
 
-/// Compares the rows at the places given to [`pass`](crate::guard::passing::pass).
+/// Compares the rows given to [`pass`](crate::guard::passing::pass).
 impl Passing<'_> {
-    /// Compares the row at place `number` with all others. Returns the row's rejection, or None if the row may stay. A
+    /// Compares row `number` of the statement with all others. Returns the row's rejection, or None if it may stay. A
     /// guard that keeps notes rejects no row; it adds the similar earlier rows to the row's `earlier`.
     ///
     /// # Safety
@@ -89,7 +89,6 @@ impl Passing<'_> {
                 continue;
             };
             table.for_each_live(&KeySearch::Everything, from, &mut |slot, _| {
-                // Frees what a comparison allocates.
                 in_memory_of_its_own(|| {
                     if let Some(added) = RowVersion::new(&self.rule, &table.columns, slot) {
                         self.for_each_similar(&added, &has_ours, &mut |ours| {
@@ -104,18 +103,18 @@ impl Passing<'_> {
         has_found
     }
 
-    /// Calls `work` with the row at place `number` and its newest version. Does nothing if another guard checks the
+    /// Calls `work` with row `number` of the statement and its newest version. Does nothing if another guard checks the
     /// row, or if it is gone or cannot be near others.
     ///
     /// # Safety
     /// The same as for [`pass`](crate::guard::passing::pass).
     unsafe fn with_version(&self, number: usize, work: impl FnOnce(&Row<'_>, &RowVersion<'_>)) {
-        let place = &self.places[number];
-        let Some(source) = self.source(place) else {
+        let written = &self.written[number];
+        let Some(source) = self.source(written) else {
             return;
         };
         in_memory_of_its_own(|| {
-            source.with_row(place, |row| {
+            source.with_row(written, |row| {
                 let version = RowVersion::new(&self.rule, &source.columns, row.slot);
                 version.map(|version| work(row, &version))
             })
@@ -195,8 +194,8 @@ impl Passing<'_> {
                 && !self.excepts([old.key(), columns.key_of(slot)])
         };
         let before = || {
-            let place = &self.places[self.number(similar.slot)?];
-            self.source(place)?.version(place.old)
+            let written = &self.written[self.number(similar.slot)?];
+            self.source(written)?.version(written.old)
         };
         is_near(similar.slot) || before().is_some_and(|before| is_near(before.as_ptr()))
     }
@@ -207,7 +206,7 @@ impl Passing<'_> {
         exceptions.is_some_and(|(exceptions, (a, b))| exceptions.has_pair([a, b]))
     }
 
-    /// Returns whether `similar` passes before the row at place `number`.
+    /// Returns whether `similar` passes before row `number` of the statement.
     ///
     /// # Safety
     /// The slots hold rows of their tables.

@@ -44,7 +44,7 @@ impl Passing<'_> {
     /// were found. Opens each of `rows` with a changed earlier row.
     ///
     /// # Safety
-    /// The statement wrote the rows at the places.
+    /// The statement wrote the rows in `written`.
     pub unsafe fn lock_earlier(&self, rows: &mut [RowState]) -> bool {
         let mut are_as_found = true;
         for row in rows.iter_mut().filter(|row| !row.earlier.is_empty()) {
@@ -58,14 +58,14 @@ impl Passing<'_> {
         are_as_found
     }
 
-    /// Removes the notes about the rows with the place numbers `replaced`, which were deleted or changed.
+    /// Removes the notes about the rows with the numbers `replaced` in the statement, which were deleted or changed.
     ///
     /// # Safety
     /// The same as for [`Self::lock_earlier`].
     pub unsafe fn remove_notes(&self, replaced: &[usize]) {
         self.write_notes(replaced, &|table, connection, source, row| {
             // Holds the version while its key is used.
-            if let Some(old) = source.version(self.places[row].old)
+            if let Some(old) = source.version(self.written[row].old)
                 && let Some(key) = source.columns.key_of(old.as_ptr())
             {
                 table.remove(connection, key);
@@ -81,7 +81,7 @@ impl Passing<'_> {
         let noted = (0..rows.len()).filter(|row| !rows[*row].earlier.is_empty());
         let noted = collected(noted).or_raise();
         self.write_notes(&noted, &|table, connection, source, number| {
-            source.with_row(&self.places[number], |row| {
+            source.with_row(&self.written[number], |row| {
                 let key = source.columns.key_of(row.slot);
                 for earlier in &rows[number].earlier {
                     let near = earlier.fetch(&self.tables);
@@ -93,9 +93,9 @@ impl Passing<'_> {
         });
     }
 
-    /// Calls `write` for `rows`, given by place number, if the guard keeps notes.
+    /// Calls `write` for `rows`, given by their numbers in the statement, if the guard keeps notes.
     fn write_notes(&self, rows: &[usize], write: &dyn Fn(&PairTable, &Connection, &Source, usize)) {
-        let source = |row: usize| self.source(&self.places[row]).expect("the row is checked");
+        let source = |row: usize| self.source(&self.written[row]).expect("the row is checked");
         let Some((notes, &first)) = self.rule.options.notes.zip(rows.first()) else {
             return;
         };

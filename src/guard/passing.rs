@@ -18,15 +18,16 @@
 //! **No copy is admitted.** Suppose that transactions A and B commit similar rows a and b, each by a statement that was
 //! checked, and that A's statement went through the gate first. Then a was in its table and its index when B closed the
 //! gate, and its table was among those that B looks at: B lists partitions again with the gate closed, and starts over
-//! if they have changed, or fails if a table of its own rows is no longer among them. B has looked at every row number
-//! that was drawn before that: the first look covers all numbers, each later one the numbers drawn since the look
-//! before it began, and the last one is made with the gate closed. A later look searches the new numbers for each of
-//! B's rows, or searches for B's rows near each new one, whichever are fewer; both find the same pairs, since B's rows
-//! were all there before its first look. A row of B's near a new one is compared with all others again; if it was found
-//! with the gate closed, B starts over. So B has found a. If A was in progress then and had passed, B waited. If A had
-//! not passed, B checked again, with the gate closed, whether the transactions to which it had left the check have
-//! passed or ended in the meantime, and started over if one had: with a look at everything for the rows that had met
-//! such a transaction, and from where it had stopped for the others, since only rows with later numbers can change
+//! if they have changed, or fails if a table of its own rows is no longer among them. If A has attached a's table
+//! itself, B does not list it; then A has locked the root, which B opens, before it looked. B has looked at every row
+//! number that was drawn before that: the first look covers all numbers, each later one the numbers drawn since the
+//! look before it began, and the last one is made with the gate closed. A later look searches the new numbers for each
+//! of B's rows, or searches for B's rows near each new one, whichever are fewer; both find the same pairs, since B's
+//! rows were all there before its first look. A row of B's near a new one is compared with all others again; if it was
+//! found with the gate closed, B starts over. So B has found a. If A was in progress then and had passed, B waited. If
+//! A had not passed, B checked again, with the gate closed, whether the transactions to which it had left the check
+//! have passed or ended in the meantime, and started over if one had: with a look at everything for the rows that had
+//! met such a transaction, and from where it had stopped for the others, since only rows with later numbers can change
 //! their answers. B checks the lock first, and after that whether the transaction is in progress. A transaction
 //! releases its locks after it has ceased to be in progress, so one that is in progress now and did not hold the lock
 //! before had not passed. In the opposite order, one that commits in between would look as if it had not passed. A
@@ -73,7 +74,7 @@ use crate::guard::locks::{PassState, announce, close_gate, open_gate, pass_state
 use crate::guard::options::{GuardOptions, helped};
 use crate::guard::pair_table::PairTable;
 use crate::guard::rejection::Rejection;
-use crate::guard::row::{Place, Row, RowVersion, Source};
+use crate::guard::row::{Row, RowVersion, Source, WrittenRow};
 use crate::guard::search::Pending;
 use crate::guard::table::{Rule, SearchedTable, foreign};
 use crate::guard::window::Span;
@@ -92,19 +93,19 @@ const MOST_LOOKS: usize = 8;
 /// A look with the gate open is the last one if it has searched for at most this many rows.
 const FEW: u64 = 16;
 
-/// Lets the rows at `places` pass, guard by guard, in the order of their roots. Returns the first rejection, or None if
+/// Lets the `written` rows pass, guard by guard, in the order of their roots. Returns the first rejection, or None if
 /// all have passed.
 ///
 /// # Safety
 /// The running statement wrote these rows, and a snapshot is active.
-pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
+pub unsafe fn pass(written: &[WrittenRow]) -> Option<Rejection> {
     let mut guards: Vec<Passing<'_>> = Vec::new();
     let mut known = FxHashSet::default();
-    for place in places {
+    for row in written {
         check_interrupts();
         known.try_reserve(1).or_raise();
-        if known.insert((place.table, place.trigger)) {
-            Passing::add_source(&mut guards, places, place);
+        if known.insert((row.table, row.trigger)) {
+            Passing::add_source(&mut guards, written, row);
         }
     }
     guards.sort_by_key(|guard| guard.root.to_u32());
@@ -116,9 +117,9 @@ pub struct Passing<'p> {
     pub root: pg_sys::Oid,
     pub rule: Rule,
     pub exceptions: Option<PairTable>,
-    pub places: &'p [Place],
+    pub written: &'p [WrittenRow],
     pub sources: Vec<Source>,
-    /// The rows that have to pass: the place of the newest version and the place number, sorted.
+    /// The rows that have to pass: the place of the newest version and the row number in the statement, sorted.
     pub order: Vec<(RowPlace, usize)>,
     /// The time span of rows that can be near the rows of `order`.
     reach: Span,
@@ -139,7 +140,7 @@ pub struct RowState {
     pub earlier: Vec<EarlierRow>,
 }
 
-/// An attempt to pass: the state of each row by place number, and the transactions that it met.
+/// An attempt to pass: the state of each row by its number in the statement, and the transactions that it met.
 pub struct Attempt {
     pub rows: Vec<RowState>,
     /// Transactions with similar rows that will pass later and find ours.
@@ -165,38 +166,38 @@ impl Attempt {
 }
 
 impl<'p> Passing<'p> {
-    /// Adds the table and trigger of `place` to its guard, which is created if it is new. Does nothing if the trigger
+    /// Adds the table and trigger of `row` to its guard, which is created if it is new. Does nothing if the trigger
     /// no longer exists.
     ///
     /// # Errors
     /// ERROR for options that do not fit the table.
-    fn add_source(guards: &mut Vec<Self>, places: &'p [Place], place: &Place) {
-        let table = Relation::open_table(place.table);
+    fn add_source(guards: &mut Vec<Self>, written: &'p [WrittenRow], row: &WrittenRow) {
+        let table = Relation::open_table(row.table);
         if table.kind() == pg_sys::RELKIND_FOREIGN_TABLE {
-            foreign(place.table, None);
+            foreign(row.table, None);
         }
         // SAFETY: the table is open; its triggers are those that it has now.
         unsafe {
             let mut triggers = table.triggers().iter();
-            let Some(trigger) = triggers.find(|own| own.tgoid == place.trigger) else {
+            let Some(trigger) = triggers.find(|own| own.tgoid == row.trigger) else {
                 return;
             };
             // Copied first, since reading the catalog may invalidate the trigger.
             let (name, function) = (CStr::from_ptr(trigger.tgname).to_owned(), trigger.tgfoid);
-            let options = match place.new {
+            let options = match row.new {
                 Some(_) => Some(GuardOptions::from_trigger(trigger, &table)),
                 None => helped(&table, trigger),
             };
             let Some(options) = options else { return };
             let columns = GuardColumns::of(&table, &options);
-            let known = |guard: &Self| guard.root == place.root && guard.rule.options == options;
+            let known = |guard: &Self| guard.root == row.root && guard.rule.options == options;
             let number = guards.iter().position(known).unwrap_or_else(|| {
                 let exceptions = options.exceptions;
                 guards.push(Self {
-                    root: place.root,
+                    root: row.root,
                     exceptions: exceptions.map(|oid| PairTable::exceptions(oid, &table, &columns)),
                     rule: Rule::new(&table, options, function),
-                    places,
+                    written,
                     sources: Vec::new(),
                     order: Vec::new(),
                     reach: Span::NEVER,
@@ -207,31 +208,31 @@ impl<'p> Passing<'p> {
             });
             guards[number].sources.push(Source {
                 table,
-                trigger: place.trigger,
+                trigger: row.trigger,
                 name,
                 columns,
             });
         }
     }
 
-    /// Returns the table and trigger of `place`, or None if another guard checks it.
-    pub fn source(&self, place: &Place) -> Option<&Source> {
+    /// Returns the table and trigger of `row`, or None if another guard checks it.
+    pub fn source(&self, row: &WrittenRow) -> Option<&Source> {
         let mut sources = self.sources.iter();
-        sources.find(|source| source.trigger == place.trigger)
+        sources.find(|source| source.trigger == row.trigger)
     }
 
-    /// Adds the row at place `number` to those that must pass, unless it is gone, cannot be near any row, or is
+    /// Adds row `number` of the statement to those that must pass, unless it is gone, cannot be near any row, or is
     /// unchanged in everything that the guard reads. Returns whether the statement deleted it or changed anything that
     /// the guard reads.
     ///
     /// # Safety
     /// The same as for [`pass`].
     unsafe fn add_row(&mut self, number: usize) -> bool {
-        let place = &self.places[number];
-        let Some(source) = self.source(place) else {
+        let written = &self.written[number];
+        let Some(source) = self.source(written) else {
             return false;
         };
-        let newest = source.with_row(place, |row| {
+        let newest = source.with_row(written, |row| {
             let columns = &source.columns;
             let is_kept = row.old.is_some_and(|old| columns.are_same(old, row.slot));
             let version = (!is_kept).then(|| RowVersion::new(&self.rule, columns, row.slot));
@@ -243,10 +244,10 @@ impl<'p> Passing<'p> {
             self.order.try_push((newest, number)).or_raise();
             self.reach = self.reach.with(span);
         }
-        place.old.is_some() && !is_kept
+        written.old.is_some() && !is_kept
     }
 
-    /// Returns the place number of the row whose newest version is in `slot`, or None if it does not have to pass.
+    /// Returns the number of the row whose newest version is in `slot`, or None if it does not have to pass.
     ///
     /// # Safety
     /// `slot` holds a row of a table.
@@ -271,8 +272,9 @@ impl<'p> Passing<'p> {
         }
         (self.tables, self.partitioned) =
             self.rule.tables(self.root, self.reach, "near_dup_guard", 0);
+        self.lock_out_others();
         for rows in self.order.chunk_by(|a, b| a.0.0 == b.0.0) {
-            let own = self.places[rows[0].1].table;
+            let own = self.written[rows[0].1].table;
             if !self.tables.iter().any(|table| table.oid() == own) {
                 let own = names::relation(own);
                 let message = format!("partition {own} was detached before its rows were checked");
@@ -291,6 +293,18 @@ impl<'p> Passing<'p> {
         }
     }
 
+    /// Locks the root until the transaction ends if the transaction has attached a partition with rows to check: others
+    /// do not see that partition, so they must not list the partitions before.
+    fn lock_out_others(&self) {
+        let (mut sources, mut above) = (self.sources.iter(), self.partitioned.iter());
+        if sources.any(|source| source.table.is_locked(pg_sys::AccessExclusiveLock))
+            && above.any(|(table, _)| table.is_locked(pg_sys::ShareUpdateExclusiveLock))
+        {
+            // SAFETY: a transaction is running.
+            unsafe { pg_sys::LockRelationOid(self.root, pg_sys::AccessExclusiveLock as i32) };
+        }
+    }
+
     /// Returns whether partitions were attached or detached, by committed transactions, since the tables were opened.
     fn has_other_tables(&self) -> bool {
         // SAFETY: a transaction is running.
@@ -305,19 +319,21 @@ impl<'p> Passing<'p> {
     /// The same as for [`pass`].
     unsafe fn pass(mut self) -> Option<Rejection> {
         let mut replaced = Vec::new();
-        for number in 0..self.places.len() {
+        for number in 0..self.written.len() {
             check_interrupts();
             if in_memory_of_its_own(|| self.add_row(number)) {
                 replaced.try_push(number).or_raise();
             }
         }
         self.order.sort_unstable();
+        // A cascade of a foreign key may have changed a row again. Its first change has the version before the statement.
+        self.order.dedup_by_key(|row| row.0);
         self.remove_notes(&replaced);
         if self.order.is_empty() {
             return None;
         }
         let mut attempt = Attempt {
-            rows: filled(RowState::default(), self.places.len()).or_raise(),
+            rows: filled(RowState::default(), self.written.len()).or_raise(),
             later: Vec::new(),
             wait: None,
         };

@@ -12,7 +12,7 @@ use crate::guard::locks::{PassState, announce, pass_one_by_one};
 use crate::guard::options::{helped, is_main, protocol_violation};
 use crate::guard::pair_table::{PairTable, remove_note, removes_notes};
 use crate::guard::passing::pass;
-use crate::guard::row::Place;
+use crate::guard::row::WrittenRow;
 use crate::pg::call::{finfo, trigger_data};
 use crate::pg::prelude::*;
 use crate::pg::relation::{root_of, triggers};
@@ -26,11 +26,11 @@ use std::ptr::null_mut;
 struct Frame {
     subtransaction: pg_sys::SubTransactionId,
     /// The statement's rows, in the order in which triggers fired.
-    places: Vec<Place>,
+    written: Vec<WrittenRow>,
 }
 
 thread_local! {
-    /// The statements in progress, innermost last. A backend runs them in one thread.
+    /// The statements in progress, innermost last. Only the leader's thread uses them.
     static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -39,7 +39,7 @@ static mut PREVIOUS_UTILITY: pg_sys::ProcessUtility_hook_type = None;
 
 /// Installs the hooks; called once when a session loads the library.
 pub fn install() {
-    // SAFETY: a backend has one thread.
+    // SAFETY: called while the library is loaded, before any helper starts.
     unsafe {
         PREVIOUS_FINISH = pg_sys::ExecutorFinish_hook;
         pg_sys::ExecutorFinish_hook = Some(finish);
@@ -109,10 +109,10 @@ fn begin() -> usize {
     let subtransaction = unsafe { pg_sys::GetCurrentSubTransactionId() };
     FRAMES.with_borrow_mut(|frames| {
         let number = frames.len();
-        let places = Vec::new();
+        let written = Vec::new();
         let frame = Frame {
             subtransaction,
-            places,
+            written,
         };
         frames.try_push(frame).or_raise();
         number
@@ -127,7 +127,7 @@ fn begin() -> usize {
 unsafe fn end(frames: usize) {
     let has_rows = FRAMES.with_borrow_mut(|all| {
         all.truncate(frames + 1);
-        let ended = all.pop_if(|frame| frame.places.is_empty());
+        let ended = all.pop_if(|frame| frame.written.is_empty());
         ended.is_none() && all.len() > frames
     });
     if has_rows {
@@ -145,7 +145,7 @@ unsafe fn pass_or_raise() {
         let ended = FRAMES.with_borrow_mut(Vec::pop);
         // After an ERROR the snapshot is popped with the transaction.
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let rejection = ended.and_then(|frame| pass(&frame.places));
+        let rejection = ended.and_then(|frame| pass(&frame.written));
         pg_sys::PopActiveSnapshot();
         rejection
     });
@@ -242,14 +242,14 @@ unsafe fn fire(fcinfo: pg_sys::FunctionCallInfo) -> (pg_sys::Datum, bool) {
         }
         _ => protocol_violation("near_dup_guard was not fired after each row"),
     };
-    let place = Place {
+    let row = WrittenRow {
         root,
         table: (*table).rd_id,
         trigger: trigger.tgoid,
         new,
         old,
     };
-    let has_to_pass = await_end(place, trigger.tgdeferrable);
+    let has_to_pass = await_end(row, trigger.tgdeferrable);
     (pg_sys::Datum::null(), has_to_pass)
 }
 
@@ -266,9 +266,9 @@ fn fires(trigger: &pg_sys::Trigger) -> bool {
     }
 }
 
-/// Adds `place` to the frame of its statement, or to a new frame if there is none or the trigger `is_deferrable`.
+/// Adds `row` to the frame of its statement, or to a new frame if there is none or the trigger `is_deferrable`.
 /// Returns whether the frame is new.
-fn await_end(place: Place, is_deferrable: bool) -> bool {
+fn await_end(row: WrittenRow, is_deferrable: bool) -> bool {
     // SAFETY: reads a variable of the backend.
     let now = unsafe { pg_sys::GetCurrentSubTransactionId() };
     let is_alone = FRAMES.with_borrow(|frames| {
@@ -279,15 +279,15 @@ fn await_end(place: Place, is_deferrable: bool) -> bool {
         begin();
         // SAFETY: reads a variable of the backend.
         if !unsafe { pg_sys::IsLogicalWorker() } {
-            pass_one_by_one(place.root);
+            pass_one_by_one(row.root);
         }
     }
-    if place.new.is_some() {
-        announce(place.root, PassState::WillPass);
+    if row.new.is_some() {
+        announce(row.root, PassState::WillPass);
     }
     FRAMES.with_borrow_mut(|frames| {
         let innermost = frames.last_mut().expect("one has begun");
-        innermost.places.try_push(place).or_raise();
+        innermost.written.try_push(row).or_raise();
     });
     is_alone
 }

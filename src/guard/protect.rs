@@ -33,7 +33,7 @@ fn near_dup_protect(call: Call) {
     unsafe {
         let relation = call.oid(0, "relation");
         let table = Relation::open_table(relation);
-        let arguments = trigger_arguments(&call, &table);
+        let arguments = main_trigger_arguments(&call, &table);
         let condition = call.text(14);
         let condition = condition.map(|text| RowCondition::over_new(&table, &text));
         let texts: Vec<_> = arguments.iter().map(|text| server_text(text)).collect();
@@ -67,7 +67,7 @@ const ACTIONS: &str =
 ///
 /// # Safety
 /// `call` is a call to `near_dup_protect`.
-unsafe fn trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
+unsafe fn main_trigger_arguments(call: &Call, table: &Relation) -> Vec<String> {
     let threshold: f64 = call.get(2, "threshold");
     call.argument(1, "column_name");
     let column = call.name(1).unwrap_or_default();

@@ -13,7 +13,7 @@ use std::ffi::CString;
 use std::fmt;
 
 /// A row that a statement wrote, as its trigger saw it.
-pub struct Place {
+pub struct WrittenRow {
     pub root: pg_sys::Oid,
     pub table: pg_sys::Oid,
     pub trigger: pg_sys::Oid,
@@ -43,16 +43,20 @@ pub struct Row<'r> {
 }
 
 impl Source {
-    /// Calls `work` with the row at `place`, as it is now. Returns its result, or None if the row no longer exists.
+    /// Calls `work` with `row`, as it is now. Returns its result, or None if the row no longer exists.
     ///
     /// # Safety
-    /// `place` belongs to the running statement and to the table.
-    pub unsafe fn with_row<R>(&self, place: &Place, work: impl FnOnce(&Row<'_>) -> R) -> Option<R> {
+    /// The running statement wrote `row` to the table.
+    pub unsafe fn with_row<R>(
+        &self,
+        row: &WrittenRow,
+        work: impl FnOnce(&Row<'_>) -> R,
+    ) -> Option<R> {
         let table = self.table.as_ptr();
-        let written = self.version(place.new)?;
+        let written = self.version(row.new)?;
         let newest = Slot::new(table);
-        newest.fetch_newest(table, place.new?).then(|| {
-            let old = self.version(place.old);
+        newest.fetch_newest(table, row.new?).then(|| {
+            let old = self.version(row.old);
             let [written, slot] = [&written, &newest].map(Slot::as_ptr);
             work(&Row {
                 source: self,

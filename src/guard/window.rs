@@ -149,11 +149,12 @@ pub fn partitions(
     window: Option<Window>,
     span: Span,
 ) -> Vec<(pg_sys::Oid, Span)> {
-    let all = table.partitions().into_iter();
-    let mut all: Vec<_> = all.map(|partition| (partition, span)).collect();
     // SAFETY: the table is open and partitioned, and the window belongs to it.
     unsafe {
+        // Reads catalogs, which may renew the list of partitions, and so comes first.
         let window = window.filter(|window| window.decides(table.oid()));
+        let all = table.partitions().into_iter();
+        let mut all: Vec<_> = all.map(|partition| (partition, span)).collect();
         let bounds = (*pg_sys::RelationGetPartitionDesc(table.as_ptr(), true)).boundinfo;
         let Some((window, bounds)) = window.zip(bounds.as_ref()) else {
             return all;
@@ -177,8 +178,8 @@ pub fn partitions(
                 };
             }
         }
+        all
     }
-    all
 }
 
 /// Returns the interval in `text`, in microseconds.

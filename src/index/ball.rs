@@ -232,8 +232,7 @@ fn read_elements(bytes: &[u8]) -> Option<Vec<i64>> {
     is_valid.then(|| collected(elements).or_raise())
 }
 
-/// # Errors
-/// Always ERROR `data_corrupted`: the stored bytes are not a value of type `name`.
+/// Raises ERROR `data_corrupted` for a stored value that is not of type `name`.
 pub fn corrupt(name: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
@@ -306,8 +305,7 @@ fn is_valid(bytes: &[u8]) -> bool {
     }
 }
 
-/// # Errors
-/// Always ERROR `feature_not_supported`: values of type `name` are made by functions, not read from text.
+/// Raises ERROR `feature_not_supported`: values of type `name` are made by functions, not read from text.
 pub fn reject_text(name: &str, hint: &str) -> ! {
     unsupported(&format!("cannot accept a value of type {name}"), hint)
 }

@@ -64,12 +64,12 @@ pub enum Kind {
 
 /// The kind and strategy of one of our operators between a value and a ball.
 #[derive(Debug, Clone, Copy)]
-pub struct Containment {
+pub struct BallOperator {
     pub kind: Kind,
     pub strategy: u16,
 }
 
-impl Containment {
+impl BallOperator {
     /// Returns the kind and strategy of the operator with this `function`, whatever its name and schema. Returns None
     /// if it is not one of ours. PostgreSQL inlines the functions of operators with the ball on the left.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
@@ -275,7 +275,7 @@ impl Kind {
     ///
     /// # Safety
     /// The nodes are the planner's, and of the kind's types.
-    pub unsafe fn containment(
+    pub unsafe fn in_ball(
         self,
         root: *mut pg_sys::PlannerInfo,
         function: pg_sys::Oid,
@@ -293,7 +293,7 @@ impl Kind {
     /// Returns None if there is no such function.
     ///
     /// # Safety
-    /// The same as for [`Self::containment`].
+    /// The same as for [`Self::in_ball`].
     pub unsafe fn call(
         self,
         root: *mut pg_sys::PlannerInfo,

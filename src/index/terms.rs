@@ -77,12 +77,12 @@ impl Terms {
         [center, self.bound].into_iter().chain(cut)
     }
 
-    /// Returns [`Kind::containment`] for the ball around `center`.
+    /// Returns [`Kind::in_ball`] for the ball around `center`.
     ///
     /// # Safety
-    /// The same as for [`Kind::containment`].
+    /// The same as for [`Kind::in_ball`].
     #[allow(clippy::disallowed_methods, reason = "one entry per argument")]
-    pub unsafe fn containment(
+    pub unsafe fn in_ball(
         self,
         root: *mut pg_sys::PlannerInfo,
         function: pg_sys::Oid,
@@ -90,7 +90,7 @@ impl Terms {
         center: *mut pg_sys::Node,
     ) -> Option<*mut pg_sys::OpExpr> {
         let ball: Vec<_> = self.after(center).collect();
-        self.kind.containment(root, function, value, &ball)
+        self.kind.in_ball(root, function, value, &ball)
     }
 
     /// Returns the calls `shingle_hashes(document, k, unit, fold, 0)` for `documents`, or None if the terms are not for

@@ -20,18 +20,18 @@ const FIRST: f64 = 0.05;
 pub struct Budget {
     started: Instant,
     /// Seconds that recomputing all clusters would take.
-    anew: f64,
+    rebuild_seconds: f64,
     /// Number of lookups begun and rows found.
     steps: Cell<usize>,
     is_spent: Cell<bool>,
 }
 
 impl Budget {
-    /// Returns a budget that begins now. `anew` is the number of seconds that recomputing all clusters would take.
-    pub fn new(anew: f64) -> Self {
+    /// Returns a budget that begins now. Recomputing all clusters would take `rebuild_seconds`.
+    pub fn new(rebuild_seconds: f64) -> Self {
         Self {
             started: Instant::now(),
-            anew,
+            rebuild_seconds,
             steps: Cell::new(0),
             is_spent: Cell::new(false),
         }
@@ -42,10 +42,10 @@ impl Budget {
     /// `since`. Each row takes at least two lookups.
     pub fn predict(&self, since: Instant, done: usize, to_come: usize) {
         let spent = self.started.elapsed().as_secs_f64();
-        let is_sampled = done >= SAMPLE && spent > FIRST * self.anew;
+        let is_sampled = done >= SAMPLE && spent > FIRST * self.rebuild_seconds;
         if is_sampled && (2 * (done + to_come) > FEW || spent > LONG) {
             let each = since.elapsed().as_secs_f64() / done as f64;
-            if spent + each * to_come as f64 > self.anew {
+            if spent + each * to_come as f64 > self.rebuild_seconds {
                 self.give_up();
             }
         }
@@ -57,7 +57,7 @@ impl Budget {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
         let spent = self.started.elapsed().as_secs_f64();
-        if (steps > FEW || spent > LONG) && spent > self.anew {
+        if (steps > FEW || spent > LONG) && spent > self.rebuild_seconds {
             self.give_up();
         }
         !self.is_spent()

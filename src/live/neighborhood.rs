@@ -54,8 +54,7 @@ impl<'a> Neighborhood<'a> {
     /// others.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` for a signature with different parameters than earlier ones, `unique_violation`
-    /// if two rows have the same key.
+    /// ERROR `unique_violation` if two rows have the same key.
     fn affected(&self, connection: &Connection) -> Vec<AffectedRow> {
         let changed = self.read_queue(connection);
         let mut affected = Vec::new();
@@ -118,7 +117,8 @@ impl<'a> Neighborhood<'a> {
 
     /// Returns the rows that `lookup` finds for the key of `row` and that can be near others: the row itself, or its
     /// unchanged members. Sets the former cluster and canonical row of each row found, and the outcome of rows that are
-    /// gone or cannot be near others. Gives up the search if a key has different texts.
+    /// gone or cannot be near others. Gives up the search if a key has different texts, or a signature has parameters
+    /// other than the known ones.
     fn read_known(&self, lookup: &Statement<'_>, row: u32) -> Vec<u32> {
         let (mut found, mut last) = (Vec::new(), None);
         self.look_up(lookup, row, &mut |tuple| {
@@ -149,7 +149,10 @@ impl<'a> Neighborhood<'a> {
                 rows.get_mut(number).after = After::There(None);
             }
             let signature = tuple.datum(known::SIGNATURE);
-            self.parameters.borrow_mut().check(signature);
+            // All rows may have been signed anew since the last refresh.
+            if self.parameters.borrow_mut().check(signature).is_err() {
+                return self.budget.give_up();
+            }
             self.set_place(number, tuple, known::PLACE);
             found.try_extend(joins.then_some(number)).or_raise();
         });
@@ -276,14 +279,13 @@ impl ClusteredRows for Neighborhood<'_> {
 /// and the members of each row that is no longer canonical.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` for a signature with different parameters than the others, `unique_violation` if two
-/// rows have the same key.
+/// ERROR `unique_violation` if two rows have the same key.
 pub fn repaired(
     connection: &Connection,
     tracker: &Tracker,
     budget: &Budget,
 ) -> Option<(TrackedRows, Vec<u32>)> {
-    // Signatures that cannot be compared are reported once, by `TrackedParameters`.
+    // Signatures that cannot be compared make the search give up.
     let _quiet = Quiet::begin();
     let neighborhood = Neighborhood::new(connection, tracker, budget);
     let placed = repair(&neighborhood, neighborhood.affected(connection)).or_raise()?;

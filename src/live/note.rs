@@ -65,7 +65,9 @@ struct Noting {
     /// All columns of the changed table that the tracker reads. An UPDATE that changes no bit of them is skipped.
     /// Equality operators cannot replace this test, because equal values can have different places in the order.
     read: Vec<i16>,
-    /// True if `keys` is not empty and all its columns have the type of the queue's keys.
+    /// The type of the queue's keys. The queue is closed between rows, so a trigger can alter it within the statement.
+    key_type: ColumnType,
+    /// True if `keys` is not empty and all its columns are of `key_type`.
     are_of_type: bool,
 }
 
@@ -91,7 +93,9 @@ impl Noting {
         // An exception has two keys.
         let count = if tables.exceptions == Some(oid) { 2 } else { 1 };
         let keys = kept.iter().take(count);
-        let keys: Vec<_> = keys.map_while(|&node| condition::column(node)).collect();
+        // A forged condition can name a system column, which a slot does not have among its values.
+        let keys = keys.map_while(|&node| condition::column(node).filter(|&column| column > 0));
+        let keys: Vec<_> = keys.collect();
         let read = kept.iter().flat_map(|&node| nodes::columns(node));
         let read = read.filter(|&column| column > 0).collect();
         // A partition has a clone of the tracked table's trigger.
@@ -107,11 +111,12 @@ impl Noting {
                 &format!("Undo the change of its owner, or DROP TRIGGER {trigger} ON {table}."),
             );
         }
+        let key_type = held(tables.get(TrackerTable::Queue));
         let is_of_type = |&column: &i16| {
-            names::column(oid, column).is_some()
-                && ColumnType::of(oid, column) == held(tables.get(TrackerTable::Queue))
+            names::column(oid, column).is_some() && ColumnType::of(oid, column) == key_type
         };
         Some(Self {
+            key_type,
             are_of_type: keys.iter().all(is_of_type) && !keys.is_empty(),
             keys,
             read,
@@ -130,7 +135,7 @@ impl Noting {
         let created = CreatedTable {
             owner: self.owner,
             persistence: self.persistence,
-            columns: &[CreatedColumn::new("key", held(queue), false)],
+            columns: &[CreatedColumn::new("key", self.key_type, false)],
             key: Some(&[]),
         };
         let opened = CheckedTable::open(queue, &created, pg_sys::RowExclusiveLock);

@@ -10,6 +10,7 @@ use crate::live::tracker::{Tracker, TrackerTable};
 use crate::pg::prelude::*;
 use crate::pg::statement::Tuple;
 use neardup::cluster::live::NearCanonical;
+use std::mem::replace;
 use std::rc::Rc;
 
 /// The columns of [`query`].
@@ -122,12 +123,17 @@ impl Rebuild {
             )
         };
         let number = self.rows.number(key);
-        if matches!(self.rows.get(number).after, After::There(_)) {
+        if self.rows.get(number).after != After::Same {
             duplicate_key(key);
         }
         self.rows.set_before(number, tuple, column::BEFORE);
         if let Some(former) = stored.as_ref().filter(|stored| *stored != key) {
             self.rows.rename(number, former);
+            // The text that is no longer used must not come again, as the key of a row that equals this one.
+            let former = self.rows.number(former);
+            if replace(&mut self.rows.get_mut(former).after, After::Gone) != After::Same {
+                duplicate_key(key);
+            }
         }
         self.order.try_push(number).or_raise();
         if present.is_none() {
@@ -138,7 +144,7 @@ impl Rebuild {
         self.rows.get_mut(number).after = After::There(None);
         let value = tuple.datum(column::VALUE);
         if self.measure.kind == Kind::Minhash {
-            self.parameters.check(value);
+            self.parameters.check(value).or_raise();
         }
         let Some(scope) = tuple.get(column::SCOPE) else {
             return;
@@ -151,7 +157,8 @@ impl Rebuild {
         let collection = self
             .collection
             .get_or_insert_with(|| Collection::of_bound(pg_sys::INT8OID, bound));
-        collection.push(i64::from(number).into_datum(), value);
+        // SAFETY: the key is a bigint, and the tracked column is of the bound's kind.
+        unsafe { collection.push(i64::from(number).into_datum(), value) };
     }
 
     /// Computes the clusters of the scope that has been read.

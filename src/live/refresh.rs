@@ -134,7 +134,7 @@ impl<'a> Refresh<'a> {
     /// Repairs the clusters around the changed rows. Returns the changes, or None if recomputing all clusters is
     /// cheaper, if the time for it is not known, or if rows that are not in the queue changed.
     fn repair(&mut self) -> Option<Changes> {
-        let anew = self.state.anew? * self.state.rows as f64;
+        let rebuild_seconds = self.state.rebuild_seconds_per_row? * self.state.rows as f64;
         // Rows near others are looked up in the index. The planner cannot know how many rows are near each other, and
         // its guess must not lead to a scan of the whole table or another index.
         let settings = Settings::begin();
@@ -142,7 +142,7 @@ impl<'a> Refresh<'a> {
             settings.set(setting, c"off");
         }
         settings.set(c"cpu_operator_cost", c"0.25");
-        let budget = Budget::new(anew);
+        let budget = Budget::new(rebuild_seconds);
         let repaired = repaired(self.connection, self.tracker, &budget);
         let changes = repaired.map(|(rows, order)| {
             let changes = self.write(&rows, &order, true);
@@ -167,7 +167,7 @@ impl<'a> Refresh<'a> {
         let changes = self.write(&rows, &order, is_logged);
         let comparing = write::all_canonicals(self.connection, self.tracker);
         let seconds = (computing + comparing).as_secs_f64();
-        self.state.anew = Some(seconds / order.len().max(1) as f64);
+        self.state.rebuild_seconds_per_row = Some(seconds / order.len().max(1) as f64);
         renew_links(self.connection, self.tracker);
         changes
     }

@@ -13,7 +13,7 @@ pub struct State {
     /// The result of [`noted`](super::triggers::noted); None if the next refresh recomputes all clusters.
     pub noted: Option<String>,
     /// Seconds per row of the last recomputation.
-    pub anew: Option<f64>,
+    pub rebuild_seconds_per_row: Option<f64>,
 }
 
 impl State {
@@ -29,7 +29,7 @@ impl State {
                 next_cluster: row.get(1).unwrap_or(1),
                 rows: row.get(2).unwrap_or(0),
                 noted: row.name(3),
-                anew: row.get(4),
+                rebuild_seconds_per_row: row.get(4),
             });
         });
         state.unwrap_or_else(|| {
@@ -61,7 +61,7 @@ impl State {
             (pg_sys::INT8OID, self.next_cluster.into_datum()),
             (pg_sys::INT8OID, self.rows.into_datum()),
             (pg_sys::TEXTOID, self.noted.clone().into_datum()),
-            (pg_sys::FLOAT8OID, self.anew.into_datum()),
+            (pg_sys::FLOAT8OID, self.rebuild_seconds_per_row.into_datum()),
             (pg_sys::FLOAT8OID, seconds.into_datum()),
             (pg_sys::INT8OID, changed.into_datum()),
         ];

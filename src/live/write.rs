@@ -21,17 +21,16 @@ pub fn clusters(
     numbers: &ClusterNumbers,
 ) -> i64 {
     let (table, type_) = (tracker.table(TrackerTable::Clusters), tracker.key_type());
-    let put = connection.prepare_kept(
-        &format!(
+    let put = |on_conflict: &str| {
+        let put = format!(
             "INSERT INTO {table} AS m (key, cluster, canonical, similarity)
              SELECT u.key::{type_}, u.cluster, u.canonical::{type_}, u.similarity
              FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
-                 pg_catalog.unnest($4)) u (key, cluster, canonical, similarity)
-             ON CONFLICT (key) DO UPDATE SET key = excluded.key, cluster = excluded.cluster,
-                 canonical = excluded.canonical, similarity = excluded.similarity"
-        ),
-        &[TEXTARRAYOID, INT8ARRAYOID, TEXTARRAYOID, FLOAT8ARRAYOID],
-    );
+                 pg_catalog.unnest($4)) u (key, cluster, canonical, similarity) {on_conflict}"
+        );
+        let types = [TEXTARRAYOID, INT8ARRAYOID, TEXTARRAYOID, FLOAT8ARRAYOID];
+        connection.prepare_kept(&put, &types)
+    };
     let mut added = 0;
     let gone = rows
         .iter()
@@ -47,18 +46,21 @@ pub fn clusters(
     run_in_batches(&delete, gone.inspect(|_| added -= 1), |keys| {
         [Some(text_array(keys.iter().copied()))]
     });
-    let moved = rows.iter().filter_map(|(number, row)| {
-        let After::There(near) = row.after else {
-            return None;
-        };
-        let canonical = near.map_or(number, |near| near.canonical);
-        let cluster = numbers.of(canonical);
-        let before = row.before.as_ref();
-        let is_same = before.is_some_and(|before| before.cluster == cluster && before.near == near);
-        added += i64::from(before.is_none());
-        (!is_same).then_some((number, cluster, canonical, near.map(|near| near.similarity)))
-    });
-    run_in_batches(&put, moved, |batch| {
+    let moved = |is_new: bool| {
+        rows.iter().filter_map(move |(number, row)| {
+            let After::There(near) = row.after else {
+                return None;
+            };
+            let canonical = near.map_or(number, |near| near.canonical);
+            let cluster = numbers.of(canonical);
+            let before = row.before.as_ref();
+            let is_same =
+                before.is_some_and(|before| before.cluster == cluster && before.near == near);
+            let is_written = !is_same && before.is_none() == is_new;
+            is_written.then_some((number, cluster, canonical, near.map(|near| near.similarity)))
+        })
+    };
+    let arguments = |batch: &[(u32, i64, u32, Option<f64>)]| {
         let clusters = collected(batch.iter().map(|row| row.1)).or_raise();
         let similarities = collected(batch.iter().map(|row| row.3)).or_raise();
         [
@@ -67,7 +69,12 @@ pub fn clusters(
             Some(text_array(batch.iter().map(|row| rows.key(row.2)))),
             similarities.into_datum(),
         ]
-    });
+    };
+    let renew = "ON CONFLICT (key) DO UPDATE SET key = excluded.key, cluster = excluded.cluster,
+         canonical = excluded.canonical, similarity = excluded.similarity";
+    run_in_batches(&put(renew), moved(false), arguments);
+    // The primary key rejects equal keys of different texts, such as 5 and 5.0.
+    run_in_batches(&put(""), moved(true).inspect(|_| added += 1), arguments);
     added
 }
 
@@ -120,15 +127,16 @@ pub fn all_canonicals(connection: &Connection, tracker: &Tracker) -> Duration {
 /// returns a condition on a key, beginning with AND.
 fn updates_of_canonicals(tracker: &Tracker, is_given: impl Fn(&str) -> String) -> [String; 2] {
     let canonical = tracker.table(TrackerTable::Canonical);
-    let key = tracker.key_of("new");
+    let [key, value] = [tracker.key_of("new"), tracker.value_of("new")];
     let columns = format!(
         "{key}, m.cluster, {}{}, {}",
-        tracker.measure.kept(&tracker.value_of("new")),
+        tracker.measure.kept(&value),
         tracker.of_scope(|_, column| format!(", new.{}", column.sql)),
         tracker.order.new_values_sql()
     );
+    // A trigger on the clusters can have changed a row since it was read: the next refresh examines it.
     let are = format!(
-        "{} new, {} m WHERE {} AND m.similarity IS NOT NULL AND {}",
+        "{} new, {} m WHERE {} AND m.similarity IS NOT NULL AND {} AND {value} IS NOT NULL",
         tracker.base(),
         tracker.table(TrackerTable::Clusters),
         tracker.equal("m.key", "m.canonical"),

@@ -33,12 +33,9 @@ struct UnionState {
 
 impl UnionState {
     /// Returns a state without elements, in the memory context of the aggregate that `call` belongs to.
-    ///
-    /// # Safety
-    /// `call` is the current function call.
-    unsafe fn new<'a>(call: &Call, header: Header, seed: i64) -> &'a mut Self {
+    fn new<'a>(call: &Call, header: Header, seed: i64) -> &'a mut Self {
         let hint = "Use the aggregates minhash_agg and minhash_union.";
-        // SAFETY: guaranteed by the caller; the arrays live as long as the state.
+        // SAFETY: the state needs no drop; the arrays live as long as it.
         unsafe {
             aggregate::new_state(call, hint, |context| Self {
                 header,
@@ -105,8 +102,7 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
     let key = Key::from_seed(seed);
     let state = state.unwrap_or_else(|| {
         let header = Header::of_set(SignatureUnit::Set, 1, options::slots(slots), key.id());
-        // SAFETY: the call is running.
-        unsafe { UnionState::new(call, header, seed) }
+        UnionState::new(call, header, seed)
     });
     if i32::from(state.header.slots) != slots || state.seed != seed {
         invalid(
@@ -144,8 +140,7 @@ fn minhash_union_add(state: Internal, m: Option<StoredSignature<'_>>, call: Call
     let signature = m.read();
     let state = state.unwrap_or_else(|| {
         combine::check_full_width(&signature).or_raise();
-        // SAFETY: PostgreSQL passes the current call.
-        unsafe { UnionState::new(&call, signature.header, 0) }
+        UnionState::new(&call, signature.header, 0)
     });
     state.header.check_comparable(&signature.header).or_raise();
     state.sketch.merge(&signature.slots().collect::<Vec<_>>());
@@ -159,9 +154,7 @@ fn minhash_agg_combine(state: Internal, other: Internal, call: Call) -> Internal
     let Some(other) = aggregate::state::<UnionState>(other) else {
         return internal(state);
     };
-    // SAFETY: PostgreSQL passes the current call.
-    let state =
-        state.unwrap_or_else(|| unsafe { UnionState::new(&call, other.header, other.seed) });
+    let state = state.unwrap_or_else(|| UnionState::new(&call, other.header, other.seed));
     state.header.check_comparable(&other.header).or_raise();
     state.sketch.merge(other.finished().slots());
     internal(Some(state))
@@ -187,8 +180,7 @@ fn minhash_agg_deserialize(bytes: &[u8], _unused: Internal, call: Call) -> Inter
         .unwrap_or_else(|| corrupted("invalid state of a minhash aggregate"));
     let signature = Signature::from_foreign_bytes(bytes).or_raise();
     combine::check_full_width(&signature).or_raise();
-    // SAFETY: PostgreSQL passes the current call.
-    let state = unsafe { UnionState::new(&call, signature.header, i64::from_le_bytes(*seed)) };
+    let state = UnionState::new(&call, signature.header, i64::from_le_bytes(*seed));
     state.sketch.merge(&signature.slots().collect::<Vec<_>>());
     internal(Some(state))
 }

@@ -97,9 +97,11 @@ pub fn text_set<'a>(texts: &'a [Text<'_>]) -> Vec<&'a [u8]> {
 }
 
 /// Returns the results of `map` for the elements of a text[], without NULLs.
-pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T> {
-    // SAFETY: the datum is a text[].
-    unsafe { elements::<Text<'static>, T>(array, |text| map(&text)) }
+///
+/// # Safety
+/// The datum is a text[].
+pub unsafe fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T> {
+    elements::<Text<'static>, T>(array, |text| map(&text))
 }
 
 /// Returns the elements of a name[], without NULLs.
@@ -123,9 +125,11 @@ unsafe fn elements<E: UnboxDatum + 'static, T>(
 }
 
 /// Returns the elements of a bigint[], without NULLs.
-pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
-    // SAFETY: the datum is a bigint[].
-    let array = unsafe { Bigints::from_raw(array) };
+///
+/// # Safety
+/// The datum is a bigint[].
+pub unsafe fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
+    let array = Bigints::from_raw(array);
     collected(array.elements()).or_raise()
 }
 

@@ -21,6 +21,7 @@ pub mod multirange;
 pub mod names;
 pub mod nodes;
 pub mod partitions;
+pub mod prefetch;
 pub mod prelude;
 pub mod progress;
 pub mod query;

@@ -6,14 +6,11 @@ use crate::pg::error::{OrRaise, wrong_type};
 use crate::pg::names;
 use crate::pg::progress::Progress;
 use crate::pg::settings::Settings;
-use crate::pg::statement::{Connection, Tuple, estimate, visit_fetched};
+use crate::pg::statement::{BATCH, Connection, Tuple, estimate, visit_fetched};
 use neardup::memory::Grow;
-use pgrx::pg_sys;
+use pgrx::{direct_function_call_as_datum, pg_sys};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
-
-/// Number of rows per fetch.
-const BATCH: i64 = 256;
 
 /// A column of a query's result whose type has not been checked.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +21,11 @@ pub struct Column {
 
 /// A column whose type has been checked. No value of a query is read without one.
 #[derive(Debug, Clone, Copy)]
-pub struct CheckedColumn(i32);
+pub struct CheckedColumn {
+    number: usize,
+    /// Whether values are documents of type `char(n)`, whose trailing spaces do not count.
+    is_padded: bool,
+}
 
 /// Rejects a query for the number of its columns, with the hint `valid`.
 pub fn wrong_columns(columns: &[Column], valid: &str) -> ! {
@@ -44,7 +45,14 @@ impl Column {
         &self,
         of_type: impl FnOnce(pg_sys::Oid) -> Option<K>,
     ) -> Option<(K, CheckedColumn)> {
-        Some((of_type(self.base_type())?, CheckedColumn(self.number)))
+        Some((of_type(self.base_type())?, self.checked(true)))
+    }
+
+    fn checked(&self, may_be_documents: bool) -> CheckedColumn {
+        CheckedColumn {
+            number: self.number as usize,
+            is_padded: may_be_documents && self.base_type() == pg_sys::BPCHAROID,
+        }
     }
 
     fn base_type(&self) -> pg_sys::Oid {
@@ -58,7 +66,8 @@ impl Column {
     /// ERROR `datatype_mismatch` otherwise.
     pub fn of_type(&self, expected: pg_sys::Oid, position: &str, what: &str) -> CheckedColumn {
         let is_expected = self.column_type == expected || self.base_type() == expected;
-        self.checked(is_expected, expected, position, what)
+        self.check(is_expected, expected, position, what);
+        self.checked(false)
     }
 
     /// Returns the column after checking that it holds documents, which are values of a text type.
@@ -67,16 +76,11 @@ impl Column {
     /// ERROR `datatype_mismatch` otherwise.
     pub fn of_documents(&self, position: &str) -> CheckedColumn {
         let is_expected = is_text(self.base_type());
-        self.checked(is_expected, pg_sys::TEXTOID, position, "document")
+        self.check(is_expected, pg_sys::TEXTOID, position, "document");
+        self.checked(true)
     }
 
-    fn checked(
-        &self,
-        is_expected: bool,
-        expected: pg_sys::Oid,
-        position: &str,
-        what: &str,
-    ) -> CheckedColumn {
+    fn check(&self, is_expected: bool, expected: pg_sys::Oid, position: &str, what: &str) {
         if !is_expected {
             let expected = names::type_(expected);
             let given = self.type_name();
@@ -87,7 +91,6 @@ impl Column {
                 &format!("The {position} column is the {what}; cast it to {expected}."),
             );
         }
-        CheckedColumn(self.number)
     }
 
     /// Raises the error for a column whose type is not among those in the hint `valid`.
@@ -194,7 +197,7 @@ impl Query {
         self.read(1, visit)
     }
 
-    /// Calls `visit` for each row, fetched in batches of `batch`, until `visit` returns false, and ends the query.
+    /// Calls `visit` for each row, fetched in batches of up to `batch`, until `visit` returns false, and ends the query.
     /// Returns whether the query had no more rows.
     fn read(self, batch: i64, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
         let settings = Settings::begin();
@@ -203,7 +206,7 @@ impl Query {
         // SAFETY: the portal is open.
         let is_exhausted = unsafe {
             let visit = &mut |row: &Tuple<'_>| visit(&QueryRow(row));
-            let is_exhausted = visit_fetched(|| self.fetch(batch), visit);
+            let is_exhausted = visit_fetched(batch, |rows| self.fetch(rows), visit);
             pg_sys::UnpinPortal(self.portal);
             pg_sys::SPI_cursor_close(self.portal);
             is_exhausted
@@ -310,8 +313,18 @@ impl QueryParameters {
 pub struct QueryRow<'a>(&'a Tuple<'a>);
 
 impl QueryRow<'_> {
-    /// Returns the value of a column of this query, or None for NULL.
+    /// Returns the value of a column of this query, or None for NULL. A document of type `char(n)` is cast to text.
     pub fn get(&self, column: CheckedColumn) -> Option<pg_sys::Datum> {
-        self.0.datum(column.0 as usize)
+        let value = self.0.datum(column.number)?;
+        if !column.is_padded {
+            return Some(value);
+        }
+        // SAFETY: `rtrim1` is the cast; its result is freed with the row.
+        unsafe {
+            let before = pg_sys::MemoryContextSwitchTo(self.0.memory);
+            let text = direct_function_call_as_datum(pg_sys::rtrim1, &[Some(value)]);
+            pg_sys::MemoryContextSwitchTo(before);
+            text
+        }
     }
 }

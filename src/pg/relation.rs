@@ -3,7 +3,6 @@
 use crate::pg::error::not_ready;
 use crate::pg::names;
 use pgrx::{IntoDatum, PgList, direct_function_call, pg_sys};
-use std::cell::Cell;
 use std::ffi::CStr;
 
 /// An open relation. Closing it keeps the lock until the end of the transaction.
@@ -110,6 +109,12 @@ impl Relation {
                 count => std::slice::from_raw_parts((*parts).oids, count as usize).to_vec(),
             }
         }
+    }
+
+    /// Returns whether this transaction has locked the relation in `mode` or a stronger one.
+    pub fn is_locked(&self, mode: u32) -> bool {
+        // SAFETY: the relation is open.
+        unsafe { pg_sys::CheckRelationLockedByMe(self.0, mode as i32, true) }
     }
 
     /// Returns the columns of the relation, including dropped ones.
@@ -306,60 +311,4 @@ impl ColumnType {
     pub fn definition(&self) -> String {
         self.name() + &names::collate(self.collation)
     }
-}
-
-/// After this many calls in a row that found all blocks in memory, only a few blocks are requested.
-const IN_VAIN: u32 = 64;
-
-/// Number of blocks that are requested after [`IN_VAIN`] such calls. If one of them is not in memory, all others are
-/// requested too.
-const PROBED: usize = 2;
-
-thread_local! {
-    /// The number of further calls that request all blocks.
-    static ASKED: Cell<u32> = const { Cell::new(IN_VAIN) };
-}
-
-/// Requests the `wanted` blocks of a relation in advance, so that they are read together. Requests only a few if the
-/// blocks of the last [`IN_VAIN`] calls were all in memory, and none if the tablespace's `effective_io_concurrency` is
-/// 0. `ask` requests a block, and returns whether it has to be read.
-///
-/// # Safety
-/// The relation is open.
-pub unsafe fn ask_ahead(
-    relation: pg_sys::Relation,
-    wanted: impl Iterator<Item = u32>,
-    mut ask: impl FnMut(u32) -> bool,
-) {
-    let tablespace = (*(*relation).rd_rel).reltablespace;
-    if pg_sys::get_tablespace_io_concurrency(tablespace) == 0 {
-        return;
-    }
-    // The size is looked up only for blocks past the first file. Within it, requesting pages past the end does no harm.
-    let mut end = pg_sys::RELSEG_SIZE;
-    let (left, mut is_read) = (ASKED.get(), false);
-    for (place, block) in wanted.enumerate() {
-        if place >= PROBED && left == 0 && !is_read {
-            break;
-        }
-        if block >= end {
-            end = end.max(blocks(relation));
-        }
-        is_read |= block < end && ask(block);
-    }
-    ASKED.set(match is_read {
-        true => IN_VAIN,
-        false => left.saturating_sub(1),
-    });
-}
-
-/// Begins to fetch rows of a table by their places; see `table_index_fetch_begin`.
-///
-/// # Safety
-/// The table is open until the fetch is ended.
-pub unsafe fn index_fetch_begin(table: pg_sys::Relation) -> *mut pg_sys::IndexFetchTableData {
-    #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18"))]
-    return pg_sys::table_index_fetch_begin(table);
-    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18")))]
-    pg_sys::table_index_fetch_begin(table, pg_sys::ScanOptions::SO_NONE)
 }

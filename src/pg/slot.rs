@@ -1,7 +1,6 @@
 //! Versions of rows in slots.
 
 use crate::pg::error::check_interrupts;
-use crate::pg::relation::index_fetch_begin;
 use crate::pg::value::Layout;
 use pgrx::itemptr::{item_pointer_get_both, item_pointer_set_all};
 use pgrx::pg_sys;
@@ -283,4 +282,15 @@ pub unsafe fn is_heap_only(slot: *mut pg_sys::TupleTableSlot) -> bool {
 unsafe fn header(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::HeapTupleHeaderData {
     let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, std::ptr::null_mut());
     (*tuple).t_data
+}
+
+/// Begins to fetch rows of a table by their places; see `table_index_fetch_begin`.
+///
+/// # Safety
+/// The table is open until the fetch is ended.
+unsafe fn index_fetch_begin(table: pg_sys::Relation) -> *mut pg_sys::IndexFetchTableData {
+    #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18"))]
+    return pg_sys::table_index_fetch_begin(table);
+    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18")))]
+    pg_sys::table_index_fetch_begin(table, pg_sys::ScanOptions::SO_NONE)
 }

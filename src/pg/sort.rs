@@ -85,7 +85,8 @@ impl PairSort {
     /// ERROR `undefined_function` if values of that type have no order.
     pub fn begin(value_type: pg_sys::Oid, columns: usize, memory: i32) -> Self {
         let order = order_of(value_type);
-        // SAFETY: plain calls into PostgreSQL; their allocations live as long as the current memory context.
+        // SAFETY: the descriptor has both columns before it is used, and lives as long as the sort and the slots, at
+        // most until the current memory context is reset. The arrays are only read.
         unsafe {
             let descriptor = pg_sys::CreateTemplateTupleDesc(2);
             let column = |number, name: &CStr, type_| {
@@ -158,9 +159,11 @@ impl PairSort {
     pub fn end(self) {
         // SAFETY: the sort is open, and not used again.
         unsafe {
+            let descriptor = (*self.slot).tts_tupleDescriptor;
             pg_sys::ExecDropSingleTupleTableSlot(self.slot);
             pg_sys::ExecDropSingleTupleTableSlot(self.sorted_slot);
             pg_sys::tuplesort_end(self.state);
+            pg_sys::FreeTupleDesc(descriptor);
         }
     }
 }

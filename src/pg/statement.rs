@@ -235,7 +235,6 @@ impl Statement<'_> {
         arguments: &[Option<pg_sys::Datum>],
         visit: &mut dyn FnMut(f64, &Tuple<'_>) -> bool,
     ) {
-        const BATCH: i64 = 256;
         let snapshot = self.snapshot.expect("the connection reads under one");
         let (mut datums, flags) = values_and_nulls(arguments);
         // SAFETY: as many values as the statement has parameters; the cursor reads under the active snapshot.
@@ -250,8 +249,8 @@ impl Statement<'_> {
             );
             let expected = estimate(portal).0;
             let visit = &mut |row: &Tuple<'_>| visit(expected, row);
-            let fetch = || pg_sys::SPI_cursor_fetch(portal, true, BATCH as _);
-            visit_fetched(fetch, visit);
+            let fetch = |rows: i64| pg_sys::SPI_cursor_fetch(portal, true, rows as _);
+            visit_fetched(BATCH, fetch, visit);
             pg_sys::SPI_cursor_close(portal);
             pg_sys::PopActiveSnapshot();
         }
@@ -309,6 +308,8 @@ impl Snapshot {
 /// A row returned by a statement, while it is visited. Columns are counted from 1.
 pub struct Tuple<'a> {
     tuple: pg_sys::HeapTuple,
+    /// Memory that is freed with the row.
+    pub(super) memory: pg_sys::MemoryContext,
     descriptor: &'a pg_sys::TupleDescData,
 }
 
@@ -346,40 +347,53 @@ impl Tuple<'_> {
 }
 
 /// Calls `visit` for the rows that PostgreSQL has just returned, until `visit` returns false, and frees them. Returns
-/// the number of rows returned or changed, and whether `visit` always returned true.
+/// the number of rows returned or changed, whether `visit` always returned true, and the bytes that the rows took.
 ///
 /// # Safety
 /// The last SPI call ran a statement or fetched rows.
-unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -> (u64, bool) {
+unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -> (u64, bool, usize) {
     let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
     if table.is_null() {
-        return (rows, true);
+        return (rows, true, 0);
     }
     let goes_on = (0..rows as usize).all(|number| {
         visit(&Tuple {
             tuple: *(*table).vals.add(number),
+            memory: (*table).tuptabcxt,
             descriptor: &*(*table).tupdesc,
         })
     });
+    let bytes = pg_sys::MemoryContextMemAllocated((*table).tuptabcxt, true);
     pg_sys::SPI_freetuptable(table);
-    (rows, goes_on)
+    (rows, goes_on, bytes)
 }
 
-/// Calls `visit` for the rows that `fetch` returns, call by call, until `visit` returns false. Returns whether there were
-/// no more rows.
+/// Maximum number of rows per fetch. Larger fetches are hardly faster.
+pub(super) const BATCH: i64 = 64;
+
+/// Bytes of the rows of a fetch above which the next fetch is for a single row. Rows whose documents a table stores out
+/// of line stay below.
+const BATCH_BYTES: usize = 1 << 18;
+
+/// Calls `visit` for the rows that `fetch` returns, until `visit` returns false. Each call of `fetch` is for twice as
+/// many rows as the one before, at most `most`, unless these rows were large: PostgreSQL copies all of them. Returns
+/// whether there were no more rows.
 ///
 /// # Safety
-/// `fetch` fetches the next rows of an open portal.
+/// `fetch` fetches up to the given number of the next rows of an open portal.
 pub(super) unsafe fn visit_fetched(
-    fetch: impl Fn(),
+    most: i64,
+    fetch: impl Fn(i64),
     visit: &mut dyn FnMut(&Tuple<'_>) -> bool,
 ) -> bool {
+    let mut rows = 1;
     loop {
-        fetch();
+        fetch(rows);
         match visit_returned(visit) {
-            (0, _) => return true,
-            (_, true) => {}
-            (_, false) => return false,
+            (0, ..) => return true,
+            (_, false, _) => return false,
+            (_, true, bytes) if bytes > BATCH_BYTES => rows = 1,
+            (_, true, _) => rows = most.min(2 * rows),
         }
     }
 }

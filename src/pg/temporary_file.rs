@@ -41,7 +41,7 @@ pub struct TemporaryFile {
 impl TemporaryFile {
     /// Creates a file. It is removed with this value or, after an ERROR, with the statement.
     pub fn create() -> Self {
-        // SAFETY: plain calls into PostgreSQL.
+        // SAFETY: a statement is running; its resource owner closes the file after an ERROR.
         let file = unsafe {
             pg_sys::PrepareTempTablespaces();
             pg_sys::OpenTemporaryFile(false)
@@ -164,15 +164,14 @@ fn copy_from(bytes: &[u8], start: u64, buffer: &mut [u8]) {
     buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
 }
 
-/// Raises the last error of the operating system. The message says that the extension could not `what` a temporary
-/// file.
-fn fail(what: &str) -> ! {
+/// Raises the operating system's last error: could not `action` a temporary file.
+fn fail(action: &str) -> ! {
     let error = io::Error::last_os_error();
     let code = match error.kind() {
         io::ErrorKind::StorageFull => PgSqlErrorCode::ERRCODE_DISK_FULL,
         _ => PgSqlErrorCode::ERRCODE_IO_ERROR,
     };
-    let message = format!("could not {what} a temporary file: {error}");
+    let message = format!("could not {action} a temporary file: {error}");
     raise(code, &message, "")
 }
 

@@ -109,9 +109,9 @@ pub const MAX_BYTES: usize = 0x3FFF_FFFF;
 /// Allocates `bytes` bytes for a new value in the current memory context.
 ///
 /// # Errors
-/// ERROR `program_limit_exceeded` above [`MAX_BYTES`]; ERROR `out_of_memory`, raised by Rust, so that frames free their memory before the error is copied. pgrx 0.19.3
-/// copies PostgreSQL's own error at once and, if there is no memory for the copy either, tries again until the server
-/// panics.
+/// ERROR `program_limit_exceeded` above [`MAX_BYTES`]. ERROR `out_of_memory`, raised by Rust: frames free their memory
+/// before pgrx copies the error, so the copy does not fail, too. pgrx 0.19.3 copies PostgreSQL's own error at once and,
+/// if there is no memory for the copy either, tries again until the server panics.
 pub fn allocate(bytes: usize) -> *mut u8 {
     if bytes > MAX_BYTES {
         too_large("the result is larger than 1 GB", "");

@@ -21,11 +21,8 @@ struct SumState {
 
 impl SumState {
     /// Returns a state without terms, in the memory context of the aggregate that `call` belongs to.
-    ///
-    /// # Safety
-    /// `call` is the current function call.
-    unsafe fn new<'a>(call: &Call, numbers: usize, seed: i64) -> &'a mut Self {
-        // SAFETY: guaranteed by the caller; the numbers live as long as the state.
+    fn new<'a>(call: &Call, numbers: usize, seed: i64) -> &'a mut Self {
+        // SAFETY: the state needs no drop; the numbers live as long as it.
         unsafe {
             aggregate::new_state(call, "Use the aggregate simhash_agg.", |context| Self {
                 seed,
@@ -61,8 +58,7 @@ fn simhash_agg_add(call: Call) -> Internal {
         return internal(state);
     };
     let numbers = Sums::numbers_needed(width(bits));
-    // SAFETY: the call is running.
-    let state = state.unwrap_or_else(|| unsafe { SumState::new(&call, numbers, seed) });
+    let state = state.unwrap_or_else(|| SumState::new(&call, numbers, seed));
     state.check_parameters(numbers, seed);
     let hash = Key::from_seed(seed).element_hash(&term);
     let weight = fixed_point(weight).or_raise();
@@ -78,8 +74,7 @@ fn simhash_agg_combine(state: Internal, other: Internal, call: Call) -> Internal
         return internal(state);
     };
     let numbers = other.sums.numbers().len();
-    // SAFETY: PostgreSQL passes the current call.
-    let state = state.unwrap_or_else(|| unsafe { SumState::new(&call, numbers, other.seed) });
+    let state = state.unwrap_or_else(|| SumState::new(&call, numbers, other.seed));
     state.check_parameters(numbers, other.seed);
     state.sums.merge(&other.sums).or_raise();
     internal(Some(state))
@@ -101,8 +96,7 @@ fn simhash_agg_deserialize(bytes: &[u8], _unused: Internal, call: Call) -> Inter
         .split_first_chunk()
         .and_then(|(seed, sums)| Some((i64::from_le_bytes(*seed), Sums::from_bytes(sums).ok()?)))
         .unwrap_or_else(|| corrupted("invalid state of simhash_agg"));
-    // SAFETY: PostgreSQL passes the current call.
-    let state = unsafe { SumState::new(&call, sums.numbers().len(), seed) };
+    let state = SumState::new(&call, sums.numbers().len(), seed);
     state.sums.merge(&sums).or_raise();
     internal(Some(state))
 }

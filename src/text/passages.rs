@@ -18,7 +18,8 @@ fn split_text(call: Call) {
         [(0, "doc"), (1, "by")].map(|(number, name)| call.get::<Text<'_>>(number, name));
     let by = by.name().parse().or_raise();
     let (mut rows, mut number) = (call.rows(), 0);
-    split(utf8(&doc), by, &mut check_interrupts, &mut |start, part| {
+    let doc = as_str(&doc);
+    split(doc, by, &mut check_interrupts, &mut |start, part| {
         number += 1;
         let part = NewText(copied(part.as_bytes()).or_raise()).into_datum();
         let start = (start as i32 + 1).into_datum();
@@ -47,7 +48,7 @@ fn cut_passages(call: Call) -> NewText {
         }
         span.start as usize - 1..span.end as usize - 1
     });
-    let (doc, replacement) = (utf8(&doc), utf8(&replacement));
+    let (doc, replacement) = (as_str(&doc), as_str(&replacement));
     let check = &mut check_interrupts;
     let left = cut(doc, characters, replacement, MAX_BYTES, check).or_raise();
     NewText(left.into_bytes())
@@ -57,7 +58,7 @@ fn cut_passages(call: Call) -> NewText {
 ///
 /// # Errors
 /// ERROR `character_not_in_repertoire` if it is not UTF-8, which happens only in SQL_ASCII.
-fn utf8<'a>(text: &'a Text<'_>) -> &'a str {
+fn as_str<'a>(text: &'a Text<'_>) -> &'a str {
     std::str::from_utf8(text).unwrap_or_else(|_| {
         raise(
             PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,

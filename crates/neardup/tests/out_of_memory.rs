@@ -358,7 +358,7 @@ fn copied(bytes: &[u8], starts: &[u64], min_words: usize) -> Result<u64> {
             };
             let window = Place(window[1]);
             if !copies.is_within(window) {
-                let row = copies.row(window, Place(first), &mut texts, &mut || ())?;
+                let row = copies.passage(window, Place(first), &mut texts, &mut || ())?;
                 let row = row.expect("the words are the same");
                 all ^= digest((
                     row.words,

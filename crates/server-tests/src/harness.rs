@@ -1,11 +1,12 @@
-//! The outcome of a test, and its conversion to a libtest-mimic trial.
+//! The outcome of a test, its conversion to a libtest-mimic trial, and the comparison of queries.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use libtest_mimic::{Completion, Failed, Trial};
+use postgres::Client;
 
 use crate::{deadline, preparation};
 
@@ -115,6 +116,25 @@ fn figures() -> MutexGuard<'static, Vec<String>> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Checks that two queries return the same rows, and at least one row.
+pub fn ensure_same_rows(client: &mut Client, found: &str, wanted: &str) -> Result<()> {
+    let row = client.query_one(
+        &format!(
+            "WITH found AS MATERIALIZED ({found}), wanted AS MATERIALIZED ({wanted})
+             SELECT (SELECT count(*) FROM (TABLE wanted EXCEPT ALL TABLE found) x),
+                    (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE wanted) x),
+                    (SELECT count(*) FROM wanted)"
+        ),
+        &[],
+    )?;
+    let [missed, other, all]: [i64; 3] = [row.get(0), row.get(1), row.get(2)];
+    ensure!(
+        missed == 0 && other == 0 && all > 0,
+        "of {all} rows {missed} are missed, {other} others found: {found}"
+    );
+    Ok(())
 }
 
 /// Makes a trial from a test; errors are shown with their causes.

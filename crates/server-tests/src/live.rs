@@ -1,4 +1,4 @@
-//! Maintained clusters and those computed from scratch: the documents, the types, and the comparison.
+//! Kept clusters and those computed from scratch: the documents, the types, and the comparison.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -176,7 +176,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Returns a query for the rows whose maintained clusters differ from computed ones.
+    /// Returns a query for the rows whose kept clusters differ from computed ones.
     fn differences(&self) -> String {
         let Self {
             table,

@@ -142,7 +142,7 @@ pub unsafe extern "C-unwind" fn estimate(
     }
 }
 
-/// Estimates of what a lookup by keys reads.
+/// Estimates for a lookup by keys.
 struct Keyed {
     /// The share of a value's lists that a lookup reads. If a match must have a share of the value's elements, this is
     /// the share that it may lack.
@@ -260,7 +260,7 @@ unsafe fn rows_nearest(
     let (function, operands) = nodes::call(pg_sys::list_nth((*path).indexorderbys, 0).cast())?;
     let [column, center] = elements(operands)?;
     let bound = kind.own_bound(compared.options())?.node();
-    let near = &*kind.containment(root, function, (0, column), &[center, bound])?;
+    let near = &*kind.in_ball(root, function, (0, column), &[center, bound])?;
     let (relation, no_collation) = (rel.relid as i32, pg_sys::InvalidOid);
     let share = pg_sys::restriction_selectivity(root, near.opno, near.args, no_collation, relation);
     Some(share * rel.tuples)

@@ -123,7 +123,7 @@ impl Fetch {
 
 /// Replaces values of `columns` in a slot that are in the TOAST table with copies in `memory`, or returns the message of
 /// PostgreSQL's ERROR if chunks of them are missing. This error is raised between the reads of two chunks, where no page
-/// is locked or being read, so only what has been opened and pinned must be released. Rethrows any other error.
+/// is locked or being read, so only open relations and pins must be released. Rethrows any other error.
 ///
 /// # Safety
 /// The slot has a row with these columns.

@@ -225,20 +225,9 @@ impl Merging<'_> {
             if let Some(next) = next {
                 state.split = next.into();
             }
-            if leaf.is_empty() {
-                match next {
-                    Some(_) => meta.merges[place] = state,
-                    None => finish_merge(&mut meta, place, range.clone(), &state.output),
-                }
-                store(index, page, &mut meta, &freed);
-                if next.is_none() {
-                    return Ok(Some(left + 1));
-                }
-                continue;
-            }
-            let done = next.is_none();
+            let (done, is_empty) = (next.is_none(), leaf.is_empty());
             let (mut output, mut rest) = (state.output, Vec::new());
-            let change = |meta: &mut Meta, output: &Segment| {
+            let mut change = |meta: &mut Meta, output: &Segment| {
                 meta.merges[place] = StoredMerge {
                     output: *output,
                     ..state
@@ -248,12 +237,17 @@ impl Merging<'_> {
                 }
                 rest = meta.push_free(&freed);
             };
-            add_leaf(index, &mut page, &mut meta, &mut output, &mut leaf, change);
+            if is_empty {
+                change(&mut meta, &output);
+                meta.store(index, &mut page);
+            } else {
+                add_leaf(index, &mut page, &mut meta, &mut output, &mut leaf, change);
+            }
             state.output = output;
             drop(page);
             meta::release(index, &rest);
             if done {
-                return Ok(Some(left));
+                return Ok(Some(left + usize::from(is_empty)));
             }
         }
         Ok(None)
@@ -380,6 +374,7 @@ pub(super) fn add_leaf(
         index,
         meta,
         number: segment.number,
+        locked: [META_BLOCK, block],
         appended: None,
         created: 0,
     };
@@ -409,21 +404,32 @@ struct SegmentTree<'t, 'a> {
     index: &'t Index<'a>,
     meta: &'t mut Meta,
     number: u64,
+    /// Blocks that are locked, for which a damaged page must not make this session wait.
+    locked: [u32; 2],
     appended: Option<(Page<'a>, DirectoryEntry)>,
     created: u32,
 }
 
-impl SegmentTree<'_, '_> {
+impl<'a> SegmentTree<'_, 'a> {
+    /// Returns the page of the segment at `block`, locked by `lock`.
+    fn page(
+        &self,
+        kind: PageType,
+        block: u32,
+        lock: fn(&Index<'a>, u32) -> Page<'a>,
+    ) -> Result<Page<'a>, Stop> {
+        let page = (!self.locked.contains(&block)).then(|| lock(self.index, block));
+        let page = page.filter(|page| page.is(kind, self.number));
+        page.ok_or(Stop::Restart(block))
+    }
+
     fn read<R>(
         &self,
         kind: PageType,
         block: u32,
         look: impl FnOnce(&[u8]) -> Result<Option<R>, Damaged>,
     ) -> Result<R, Stop> {
-        let page = self.index.read(block);
-        if !page.is(kind, self.number) {
-            return Err(Stop::Restart(block));
-        }
+        let page = self.page(kind, block, Index::read)?;
         const EMPTY: Damaged = Damaged("directory page without entries");
         let found = look(page.payload()).and_then(|found| found.ok_or(EMPTY));
         found.map_err(Stop::at(block))
@@ -450,10 +456,7 @@ impl Directories for SegmentTree<'_, '_> {
     }
 
     fn append(&mut self, _level: u8, block: u32, entry: DirectoryEntry) -> Result<bool, Stop> {
-        let page = self.index.lock(block);
-        if !page.is(PageType::Directory, self.number) {
-            return Err(Stop::Restart(block));
-        }
+        let page = self.page(PageType::Directory, block, Index::lock)?;
         let directory = Directory::parse(page.payload()).map_err(Stop::at(block))?;
         if !directory::has_room(directory.children(), PAYLOAD_LEN) {
             return Ok(false);

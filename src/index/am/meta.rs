@@ -18,6 +18,10 @@ pub const MAX_LOG_PAGES: usize = 80;
 pub const MAX_FREE: usize = 128;
 pub const MAX_PARAMETERS: usize = 64;
 
+/// Maximum number of pages that an allocation takes from the free space map, which may be outdated after a crash, while
+/// the metapage is locked.
+const MAX_TRIES: usize = 16;
+
 /// Adjacent segments that are being replaced by one. Postings before `split` are in the output, all others in the
 /// inputs.
 #[repr(C)]
@@ -336,19 +340,28 @@ impl Meta {
     }
 
     /// Returns a page for a new use, locked exclusively: a free one, or one added at the end of the file. The caller
-    /// must have locked the metapage, so that nobody else takes the same page.
+    /// must have locked the metapage, so that nobody else takes the same page. Waits for no page: a damaged list or map
+    /// may name one that is locked here.
+    ///
+    /// # Errors
+    /// ERROR `index_corrupted` if the list of free pages has a page of the row table.
     pub fn allocate<'a>(&mut self, index: &Index<'a>) -> Page<'a> {
-        if let Some(&block) = self.free().last() {
+        if let Some(&block) = self.free().last()
+            && let Some(page) = index.try_lock(block)
+        {
+            use PageType::{Directory, Free, Leaf, Log, Tail};
+            if !matches!(page.kind(), Some(Directory | Free | Leaf | Log | Tail)) {
+                raise_corrupted(index, Some(block), "a page in use is listed as free");
+            }
             self.free_count -= 1;
-            return index.lock(block);
+            return page;
         }
-        loop {
+        for _ in 0..MAX_TRIES {
             // SAFETY: the relation is open.
             let block = unsafe { pg_sys::GetFreeIndexPage(index.as_ptr()) };
             if block == pg_sys::InvalidBlockNumber {
-                return index.extend(pg_sys::ForkNumber::MAIN_FORKNUM);
+                break;
             }
-            // The map is only a hint, and may be outdated after a crash: the page may be one that is locked here.
             if block < index.blocks()
                 && let Some(page) = index.try_lock(block)
                 && page.is_free()
@@ -356,6 +369,7 @@ impl Meta {
                 return page;
             }
         }
+        index.extend(pg_sys::ForkNumber::MAIN_FORKNUM)
     }
 
     /// Records the parameters of a value. Returns whether this changed `self`: false if they are known, or too many

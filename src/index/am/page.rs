@@ -6,6 +6,7 @@
 
 use super::recent;
 use crate::pg::encoding::utf8;
+use crate::pg::prefetch;
 use crate::pg::prelude::*;
 use crate::pg::relation;
 use neardup::postings::Damaged;
@@ -211,12 +212,12 @@ impl<'a> Index<'a> {
 
     /// Requests from storage the `blocks` that will be read, without waiting for them. Calls `asked` for each requested
     /// block, with true if it must be read. May skip the rest if the first blocks are all in memory, or request none
-    /// (see [`relation::ask_ahead`]).
+    /// (see [`prefetch::ask_ahead`]).
     pub fn ask_ahead(&self, blocks: impl Iterator<Item = u32>, mut asked: impl FnMut(bool)) {
         let index = self.relation;
         // SAFETY: the relation is open.
         unsafe {
-            relation::ask_ahead(index, blocks, |block| {
+            prefetch::ask_ahead(index, blocks, |block| {
                 let is_read = recent::ask_ahead(index, block);
                 asked(is_read);
                 is_read
@@ -380,7 +381,9 @@ impl<'a> Page<'a> {
         let header = self.header();
         let lower = usize::from(header.pd_lower);
         let special = self.special();
+        // Generic WAL zeroes the bytes from `pd_lower` to `pd_upper`, in a critical section.
         let valid = usize::from(header.pd_special) == SPECIAL_START
+            && usize::from(header.pd_upper) == SPECIAL_START
             && (HEADER_LEN..=SPECIAL_START).contains(&lower)
             && special.page_id == PAGE_ID;
         PageType::from_repr(special.kind).filter(|_| valid)

@@ -9,7 +9,7 @@ use super::rows::{self, RowEntry, RowTable};
 use crate::index::classes::{RowKeys, ValueParameters};
 use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, tell, unsupported};
-use crate::pg::relation;
+use crate::pg::prefetch;
 use crate::pg::temporary_file::drop_after_error;
 use crate::pg::value::new_context;
 use pgrx::PgRelation;
@@ -41,7 +41,7 @@ impl Scan<'_> {
 }
 
 impl Drop for Scan<'_> {
-    /// Drops what an ERROR has left: otherwise, the end of the scan has closed it. The resource owner releases buffers
+    /// Drops the state after an ERROR; otherwise the end of the scan has closed it. The resource owner releases buffers
     /// and files, perhaps before the memory.
     fn drop(&mut self) {
         drop_after_error(std::mem::replace(&mut self.left, RowsLeft::Start));
@@ -119,7 +119,7 @@ impl Left<'_> {
         if !heap.is_null() && self.tids.len() > 1 {
             // SAFETY: the table is open while its index is scanned.
             unsafe {
-                relation::ask_ahead(heap, blocks, |block| {
+                prefetch::ask_ahead(heap, blocks, |block| {
                     let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
                     pg_sys::PrefetchBuffer(heap, fork, block).initiated_io
                 });

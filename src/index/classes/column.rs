@@ -1,17 +1,13 @@
 //! A column of an open index.
 
-use super::constraint::KeyClass;
-use super::{ComparedClass, EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
-use crate::index::constraint_key::near_dup_key_near_wrapper;
-use crate::index::kind::Kind;
-use crate::pg::catalog::is_at;
+use super::{EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
 use crate::pg::relation::ColumnType;
 use pgrx::{pg_sys, varlena_to_byte_slice};
 
 /// A column of an open index of the access method. Columns are numbered from 1.
 pub struct IndexColumn {
-    index: pg_sys::Relation,
-    number: i16,
+    pub(super) index: pg_sys::Relation,
+    pub(super) number: i16,
 }
 
 impl IndexColumn {
@@ -25,22 +21,8 @@ impl IndexColumn {
         self.number as usize - 1
     }
 
-    /// Returns the class of a column that [`Self::is_compared`]. Returns None if the class is not one of ours or its
-    /// options are out of range.
-    pub fn class(&self) -> Option<Box<dyn ComparedClass>> {
-        let (index, number) = (self.index, self.number);
-        // SAFETY: the class has the support function, which identifies it.
-        let predicate =
-            unsafe { (*pg_sys::index_getprocinfo(index, number, PREDICATE_FUNCTION)).fn_addr };
-        if is_at(&predicate, near_dup_key_near_wrapper) {
-            return Some(Box::new(KeyClass::of(self)?));
-        }
-        // SAFETY: the options are of the class that has the predicate.
-        unsafe { Kind::of_address(&predicate)?.class(self.options()) }
-    }
-
     /// Returns the parsed options of the column's operator class, or NULL.
-    fn options(&self) -> *mut pg_sys::bytea {
+    pub(super) fn options(&self) -> *mut pg_sys::bytea {
         // SAFETY: the index is open and has the column.
         unsafe { *pg_sys::RelationGetIndexAttOptions(self.index, false).add(self.place()) }
     }

@@ -49,7 +49,7 @@ static mut PREVIOUS: pg_sys::emit_log_hook_type = None;
 
 /// Installs the hook that names the valid options. Called once, when a session loads the library.
 pub fn install() {
-    // SAFETY: a backend has one thread.
+    // SAFETY: called while the library is loaded, before any helper starts.
     unsafe {
         PREVIOUS = pg_sys::emit_log_hook;
         pg_sys::emit_log_hook = Some(hint_at_names);

@@ -1,10 +1,14 @@
 //! The keys of a row: the keys of its compared value, within the scope defined by the preceding columns.
 
+use super::constraint::KeyClass;
 use super::{
     CONTAINED, ComparedClass, DocumentClass, EQUAL, IndexColumn, KeySearch, OF_OTHER_KIND,
-    ValueParameters,
+    PREDICATE_FUNCTION, ValueParameters,
 };
 use crate::index::ball::{NewBall, Within};
+use crate::index::constraint_key::near_dup_key_near_wrapper;
+use crate::index::kind::Kind;
+use crate::pg::catalog::is_at;
 use crate::pg::encoding::utf8;
 use crate::pg::prelude::*;
 use neardup::bands::{RowSize, Scope};
@@ -33,7 +37,7 @@ impl RowKeys {
             reject_columns(index, count);
         };
         scope.iter().for_each(IndexColumn::declare_type);
-        let class = compared.class().unwrap_or_else(|| {
+        let class = class_of(&compared).unwrap_or_else(|| {
             raise(
                 PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
                 "the options of a neardup index are out of range",
@@ -260,6 +264,20 @@ impl RowKeys {
         }
         Some(scope)
     }
+}
+
+/// Returns the class of a column that [`IndexColumn::is_compared`]. Returns None if the class is not one of ours or its
+/// options are out of range.
+fn class_of(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
+    let (index, number) = (column.index, column.number);
+    // SAFETY: the class has the support function, which identifies it.
+    let predicate =
+        unsafe { (*pg_sys::index_getprocinfo(index, number, PREDICATE_FUNCTION)).fn_addr };
+    if is_at(&predicate, near_dup_key_near_wrapper) {
+        return Some(Box::new(KeyClass::of(column)?));
+    }
+    // SAFETY: the options are of the class that has the predicate.
+    unsafe { Kind::of_address(&predicate)?.class(column.options()) }
 }
 
 fn is_null(condition: &pg_sys::ScanKeyData) -> bool {

@@ -211,13 +211,13 @@ impl NearCondition {
             Some(_) => {
                 let mut terms = self.terms;
                 terms.bound = self.bound()?.node();
-                terms.containment(root, self.function, value, center)?
+                terms.in_ball(root, self.function, value, center)?
             }
             None => {
                 let is_distance = pg_sys::Datum::from(is_distance?);
                 let is_distance = nodes::new_constant(pg_sys::BOOLOID, is_distance);
                 let ball = [center, self.terms.bound, is_distance];
-                self.kind.containment(root, self.function, value, &ball)?
+                self.kind.in_ball(root, self.function, value, &ball)?
             }
         };
         Some(condition.cast())
@@ -247,7 +247,7 @@ impl NearCondition {
         let (value, center) = (sets[column], sets[1 - column]);
         indexes.find(|of| pg_sys::match_index_to_operand(value, of.at as i32, of.index))?;
         let (value, ball) = ((column, value), [center, bound]);
-        let near = Kind::Containing.containment(root, self.function, value, &ball)?;
+        let near = Kind::Containing.in_ball(root, self.function, value, &ball)?;
         Some(near.cast())
     }
 }

@@ -5,7 +5,7 @@
 use super::condition::NearCondition;
 use crate::index::constraint_key::{ConstraintKey, MAKE};
 use crate::index::key_call::KeyCall;
-use crate::index::kind::{BALL, Containment};
+use crate::index::kind::{BALL, BallOperator};
 use crate::index::planned_column::PlannedColumn;
 use crate::pg::catalog::operator_beside;
 use crate::pg::nodes::{self, constant, elements};
@@ -57,10 +57,10 @@ pub unsafe fn of_key(
 ///
 /// # Safety
 /// The planner's structures are valid.
-pub unsafe fn as_containment(
+pub unsafe fn as_ball_operator(
     root: *mut pg_sys::PlannerInfo,
     args: *mut pg_sys::List,
-) -> Option<(Containment, [*mut pg_sys::Node; 2])> {
+) -> Option<(BallOperator, [*mut pg_sys::Node; 2])> {
     let [left, right] = elements(args)?;
     let (key, other) = match KeyCall::of(left) {
         Some(key) => (key, right),
@@ -81,5 +81,5 @@ pub unsafe fn as_containment(
         _ => return None,
     };
     let (_, strategy) = kind.operator(0);
-    Some((Containment { kind, strategy }, [key.value, ball]))
+    Some((BallOperator { kind, strategy }, [key.value, ball]))
 }

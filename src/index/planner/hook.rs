@@ -19,7 +19,7 @@ static mut PREVIOUS: pg_sys::set_rel_pathlist_hook_type = None;
 
 /// Installs the hook. Called once, when a session loads the library.
 pub fn install() {
-    // SAFETY: a backend has one thread.
+    // SAFETY: called while the library is loaded, before any helper starts.
     unsafe {
         PREVIOUS = pg_sys::set_rel_pathlist_hook;
         pg_sys::set_rel_pathlist_hook = Some(make_paths);

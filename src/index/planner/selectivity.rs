@@ -3,10 +3,10 @@
 //! If the ball is known, an index looks up a few of its keys. If not, the index knows how many rows match one of its
 //! own values on average.
 
-use super::constraint::as_containment;
+use super::constraint::as_ball_operator;
 use crate::index::am::{self, Mean, planned};
 use crate::index::bound::Bound;
-use crate::index::kind::{Containment, Kind, USUAL_SHARE};
+use crate::index::kind::{BallOperator, Kind, USUAL_SHARE};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::nodes::{constant, elements, is_null, pointer};
@@ -89,16 +89,16 @@ impl TableMatches {
         args: *mut pg_sys::List,
         relation: i32,
     ) -> Option<Self> {
-        let (containment, [value, ball]) = match as_containment(root, args) {
+        let (ball_operator, [value, ball]) = match as_ball_operator(root, args) {
             Some(of_keys) => of_keys,
-            None => (Containment::of(function)?, elements(args)?),
+            None => (BallOperator::of(function)?, elements(args)?),
         };
         let ball = pg_sys::estimate_expression_value(root, ball);
         if is_null(ball) {
             let mean = Mean::default();
             return Some(Self { mean, all: 1.0 });
         }
-        let ball = BallOperand::of(containment, ball);
+        let ball = BallOperand::of(ball_operator, ball);
         let of_table = |value| {
             let mut table = 0;
             let tables = pg_sys::pull_varnos(root, value);
@@ -174,8 +174,8 @@ struct BallOperand {
 impl BallOperand {
     /// # Safety
     /// `node` is the operand that is a ball.
-    unsafe fn of(containment: Containment, node: *mut pg_sys::Node) -> Self {
-        let Containment { kind, strategy } = containment;
+    unsafe fn of(ball_operator: BallOperator, node: *mut pg_sys::Node) -> Self {
+        let BallOperator { kind, strategy } = ball_operator;
         Self {
             kind,
             strategy,

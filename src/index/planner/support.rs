@@ -57,7 +57,7 @@ unsafe fn index_condition(
     if !is_usable {
         return None;
     }
-    let near = terms.containment(root, request.funcid, (column, value), center)?;
+    let near = terms.in_ball(root, request.funcid, (column, value), center)?;
     request.lossy = false;
     pg_sys::op_in_opfamily((*near).opno, request.opfamily).then(|| nodes::list([near.cast()]))
 }
@@ -87,7 +87,7 @@ unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity) -> Option
         false => (1, b, a),
     };
     let root = request.root;
-    let near = &*terms.containment(root, request.funcid, (column, value), center)?;
+    let near = &*terms.in_ball(root, request.funcid, (column, value), center)?;
     let (operator, operands, collation) = (near.opno, near.args, request.inputcollid);
     request.selectivity = match request.is_join {
         true => {

@@ -54,6 +54,32 @@ FULL JOIN (SELECT * FROM exact WHERE similarity >= 0.5) e ON e.a = least(p.a, p.
 -- The same signature, but not the same document.
 SELECT a, b, similarity FROM near_dup_pairs(NULL::int,
     $$VALUES (1, minhash('x y z'), 'a b c d'), (2, minhash('x y z'), 'A, b c d!'), (3, minhash('x y z'), 'e f g h')$$, 0.8);
+-- Without a shingle, a document is not similar even to itself.
+CREATE TABLE blank AS SELECT i AS id, minhash('x y z') AS sig, repeat('?! ', i % 3) AS body, repeat('?! ', 9999) AS large FROM generate_series(1, 4) i;
+SELECT document, (SELECT count(*) FROM near_dup_pairs(NULL::int, query, 0.8)) AS pairs,
+       (SELECT count(*) FROM near_dup_pairs(NULL::int, query, 0.8, most => 5)) AS partners,
+       (SELECT count(*) FROM near_dup_join(NULL::int, query, query, 0.8)) AS joined,
+       (SELECT count(DISTINCT cluster) FROM near_dup_clusters(NULL::int, query, 0.8)) AS stars,
+       (SELECT count(DISTINCT cluster) FROM near_dup_clusters(NULL::int, query, 0.8, 'connected')) AS components
+FROM unnest(ARRAY['body', 'large', 'shingles(body)', 'shingle_hashes(body)']) document, format('SELECT id, sig, %s FROM blank', document) query;
+SELECT unit, left(body, 20), similarity
+FROM (VALUES ('word', '?!'), ('word', repeat('?!', 40) || 'a'), ('char', repeat(U&'\3000', 30)), ('char', '?'), ('stop', 'theory'), ('stop', 'in it')) v (unit, body),
+     near_dup_clusters(NULL::int, 'SELECT 1, minhash(''in the sea'', 1, $1), $2', 0.8, params => ROW(unit, body));
+DROP TABLE blank;
+
+-- The padding of char(n) does not count, as in a cast to text.
+CREATE TABLE padded (id int, c char(40));
+INSERT INTO padded VALUES (1, 'abcdefghij'), (2, 'abcdefghijk'), (3, ''), (4, 'abc'), (5, 'xyz'), (6, '');
+SELECT k, measure, a, b, p.similarity = CASE measure WHEN 'resemblance' THEN resemblance(x.c, y.c, k, 'char', 'none') ELSE containment(x.c, y.c, k, 'char', 'none') END AS same
+FROM unnest('{3,5}'::int[]) k, unnest('{resemblance,containment}'::text[]) measure,
+     near_dup_pairs(NULL::int, 'TABLE padded', 0.3, k, 'char', 'none', measure => measure) p JOIN padded x ON x.id = a JOIN padded y ON y.id = b;
+SELECT count(*) FROM near_dup_join(NULL::int, 'TABLE padded', 'SELECT id, c::text FROM padded', 0.8, 5, 'char', 'none');
+SELECT count(*) FROM near_dup_clusters(NULL::int, 'TABLE padded', 0.8, 'star', 5, 'char', 'none') WHERE similarity IS NULL;
+SELECT key, repeat_keys FROM near_dup_distinct(NULL::int, 'TABLE padded', 0.8, 9, 5, 'char', 'none');
+SELECT count(*), max(length(a)) FROM near_dup_sample_pairs(NULL::int, 'TABLE padded', 20, 5, 'char', 'none');
+SELECT common_shingles('SELECT c FROM padded', 2, 5, 'char', 'none') LIMIT 1;
+SELECT DISTINCT pg_typeof(a), octet_length(a) FROM near_dup_pairs(NULL::char(9), $$SELECT id::char(9), c FROM padded$$, 0.8, 5, 'char', 'none');
+DROP TABLE padded;
 
 -- Documents without a signature are signed and verified, as if the query had signed them.
 CREATE FUNCTION signed(arguments text) RETURNS TABLE (rows bigint, matching bigint) LANGUAGE plpgsql AS $$

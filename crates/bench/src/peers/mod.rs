@@ -126,14 +126,20 @@ fn environment(name: &str, requirements: &str, alone: &[&str]) -> Result<PathBuf
     Ok(program)
 }
 
-fn python(versions: &mut Vec<String>) -> Result<Worker> {
-    let program = environment("python", "requirements.txt", &[])?;
+/// Builds and installs our Python package.
+fn install_package(python: &Path, package: &str) -> Result<()> {
     let progress = waiting("building the Python package")?;
-    let install = ["-m", "pip", "install", "--quiet", "./crates/python"];
-    let mut pip = Command::new(&program);
+    let install = ["-m", "pip", "install", "--quiet", package];
+    let mut pip = Command::new(python);
     workspace::forget_own_build(pip.args(install).current_dir(workspace::root()));
     shell::run_quietly(&mut pip)?;
     progress.finish_and_clear();
+    Ok(())
+}
+
+fn python(versions: &mut Vec<String>) -> Result<Worker> {
+    let program = environment("python", "requirements.txt", &[])?;
+    install_package(&program, "./crates/python")?;
     let mut worker = Worker::start(Command::new(&program).arg(sources().join("worker.py")))?;
     let answer = worker.ask(&serde_json::json!({ "task": "versions" }))?;
     let found = answer.as_object().into_iter().flatten();

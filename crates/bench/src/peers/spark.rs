@@ -5,11 +5,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use testbed::progress::waiting;
-use testbed::{shell, workspace};
+use testbed::shell;
 
 use super::pipelines::read_found;
-use super::{dir, environment, sources};
+use super::{dir, environment, install_package, sources};
 
 /// A run: the elapsed seconds, the seconds of processor time, the bytes shuffled, and the clusters of the documents by
 /// id, or the pairs.
@@ -34,12 +33,7 @@ impl Spark {
         shell::run_quietly(Command::new("java").arg("-version")).context("there is no Java")?;
         let alone = ["text-dedup==0.4.0", "graphframes-py==0.12.3"];
         let python = environment("spark", "spark.txt", &alone)?;
-        let progress = waiting("building the Python package")?;
-        let install = ["-m", "pip", "install", "--quiet", "./crates/python[spark]"];
-        let mut pip = Command::new(&python);
-        workspace::forget_own_build(pip.args(install).current_dir(workspace::root()));
-        shell::run_quietly(&mut pip)?;
-        progress.finish_and_clear();
+        install_package(&python, "./crates/python[spark]")?;
         Ok(Spark { python })
     }
 

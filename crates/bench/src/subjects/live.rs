@@ -1,4 +1,4 @@
-//! Refreshes of maintained clusters, compared with computing the clusters from scratch.
+//! Refreshes of kept clusters, compared with computing the clusters from scratch.
 
 use anyhow::Result;
 use testbed::progress::bar;

@@ -127,7 +127,7 @@ fn measured(
     Ok(row![step, seconds, each, rows, kilobytes / 1e3, temporary])
 }
 
-/// Seconds and peak private memory, in kB, of a statement in a backend of its own.
+/// Returns the seconds and the peak private memory, in kB, of a statement in a backend of its own.
 fn step_cost(database: &Database<'_>, statement: &str) -> Result<(f64, f64)> {
     let session = Session::open(database)?;
     let mut seconds = 0.0;

@@ -8,17 +8,17 @@ use std::ops::Range;
 /// Maximum number of words or characters of two documents together. They take 1.5 GiB of working memory.
 pub const MAX_UNITS: usize = 1 << 24;
 
-/// Checks that two documents do not have more units than allowed. Errors call the units `what`.
+/// Checks that two documents do not have more units than allowed. Errors call the units `name`.
 ///
 /// # Errors
 /// `TooLarge` above [`MAX_UNITS`].
-pub(super) fn within_limit(units: usize, what: &str) -> Result<()> {
+pub(super) fn within_limit(units: usize, name: &str) -> Result<()> {
     if units <= MAX_UNITS {
         return Ok(());
     }
     Err(Error::TooLarge {
-        message: format!("the documents have more than {MAX_UNITS} {what}"),
-        hint: format!("Both documents together may have up to {MAX_UNITS} {what}."),
+        message: format!("the documents have more than {MAX_UNITS} {name}"),
+        hint: format!("Both documents together may have up to {MAX_UNITS} {name}."),
     })
 }
 

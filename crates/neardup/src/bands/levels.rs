@@ -67,7 +67,11 @@ struct Tail {
 
 impl Tail {
     fn new(keys: usize, least_share: f64) -> Self {
-        let lowest = least_share as f32;
+        // Rounded down: the first number of shared keys is that of `least_share` or of a lower share.
+        let lowest = match least_share as f32 {
+            above if f64::from(above) > least_share => above.next_down(),
+            lowest => lowest,
+        };
         let from = f64::from(lowest);
         let share = |step: usize| from + (1.0 - from) * step as f64 / STEPS as f64;
         let shared =
@@ -162,4 +166,16 @@ fn fewest_elements(level: u32, most: usize) -> f64 {
         }
     }
     low * f64::from(1u32 << (level - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tail;
+
+    #[test]
+    fn no_tail_begins_above_its_least_share() {
+        for share in (1..=1000).map(|step| f64::from(step) / 1000.0) {
+            assert!(f64::from(Tail::new(64, share).lowest) <= share, "{share}");
+        }
+    }
 }

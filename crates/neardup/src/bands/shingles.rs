@@ -346,7 +346,7 @@ mod tests {
         query.iter().filter(|key| row.contains(key)).count()
     }
 
-    /// Pairs exactly at the threshold, and of every ratio of sizes, on both sides of the levels.
+    /// Tests pairs exactly at the threshold, and of every ratio of sizes, on both sides of the levels.
     #[test]
     fn pairs_at_the_threshold_share_as_many_keys_as_a_search_needs() {
         let mut sampled = 0;
@@ -394,7 +394,7 @@ mod tests {
         assert!(sampled > 400, "only {sampled} rows were sampled");
     }
 
-    /// In both directions, parts and wholes of every ratio of sizes, exactly at the threshold.
+    /// Tests pairs exactly at the threshold, parts and wholes of every ratio of sizes, in both directions.
     #[test]
     fn pairs_at_the_threshold_are_found_by_containment() {
         let mut by_level = [0; 2];

@@ -18,14 +18,14 @@ pub struct CopiedPassage {
 /// A builder of [`CopiedPassage`]s from copied windows, which must be given in ascending order of place.
 pub struct Copies {
     reader: DocumentReader,
-    /// The last window of the last row.
+    /// The last window of the last passage.
     last: Option<Place>,
-    /// The last places of the row, at most as many as a window has words.
+    /// The last places of the passage, at most as many as a window has words.
     places: VecDeque<Place>,
 }
 
 impl Copies {
-    /// Returns a maker of rows for the windows of `reader`.
+    /// Returns a builder of passages from the windows of `reader`.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -37,18 +37,18 @@ impl Copies {
         })
     }
 
-    /// Returns whether the next copied `window` is in the last row.
+    /// Returns whether the next copied `window` is in the last passage.
     pub fn is_within(&self, window: Place) -> bool {
         self.last.is_some_and(|last| window <= last)
     }
 
-    /// Returns the row that begins with the copied `window`, given the place `first` of its first occurrence. If
+    /// Returns the passage that begins with the copied `window`, given the place `first` of its first occurrence. If
     /// different words had the same hash, returns None, and the search must be repeated with other hashes. Takes time
-    /// linear in the words of the row.
+    /// linear in the words of the passage.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn row(
+    pub fn passage(
         &mut self,
         window: Place,
         first: Place,
@@ -57,7 +57,7 @@ impl Copies {
     ) -> Result<Option<CopiedPassage>> {
         let [mut copy, mut source] =
             [window, first].map(|place| Cursor::new(self.reader.fold, place, texts));
-        let mut row = CopiedPassage {
+        let mut passage = CopiedPassage {
             bytes: window.byte()..window.byte(),
             source: first.byte()..first.byte(),
             words: 0,
@@ -66,17 +66,17 @@ impl Copies {
         while let Some((word, text)) = copy.next(texts, check)? {
             match source.next(texts, check)? {
                 Some((original, same)) if same == text => {
-                    (row.bytes.end, row.source.end) = (word.end, original.end);
+                    (passage.bytes.end, passage.source.end) = (word.end, original.end);
                 }
                 _ => break,
             }
-            row.words += 1;
+            passage.words += 1;
             if self.places.len() == self.reader.min_words {
                 self.places.pop_front();
             }
             self.places.push_back(word.place);
         }
         self.last = self.places.front().copied();
-        Ok((row.words >= self.reader.min_words as u64).then_some(row))
+        Ok((passage.words >= self.reader.min_words as u64).then_some(passage))
     }
 }

@@ -86,8 +86,8 @@ fn is_break(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | PARAGRAPH_SEPARATOR)
 }
 
-/// Number of characters without a letter that end a sentence. Behind a period, rule SB8 looks for a letter from each of
-/// them anew.
+/// Number of characters without a letter that end a sentence. After a period, rule SB8 searches for a letter from each
+/// of them.
 const STRETCH: usize = 1000;
 
 /// Returns whether a character, called for one after the other, is the last of a stretch without letters.

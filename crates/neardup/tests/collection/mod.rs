@@ -130,7 +130,7 @@ pub fn copies(
     for [window, first] in classes(collection, &reader, room)?.0 {
         if !copies.is_within(Place(window)) {
             let places = [window, first].map(Place);
-            let row = copies.row(places[0], places[1], &mut collection, &mut || ())?;
+            let row = copies.passage(places[0], places[1], &mut collection, &mut || ())?;
             let Some(row) = row else {
                 return Ok(None);
             };

@@ -3,7 +3,6 @@
 //! A block ```` ```sql ```` contains the input of psql. A block ```` ```text ```` directly after it contains the output
 //! of psql, which is compared except for trailing spaces; a block without one must run without an error. If a file does
 //! not create the extension, the database already has it. A block ```` ```sql no-run ```` is only shown.
-//! ```` ```sql no-run ```` is only shown.
 
 use std::fs;
 use std::ops::Range;

@@ -1,12 +1,10 @@
 //! `docs/replica.md`: its examples are run on two servers; the managed server does not have the extension.
 
 use std::fs;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
-use testbed::server::cluster::{Cluster, SUPERUSER};
+use testbed::server::cluster::{Cluster, SUPERUSER, wait_until};
 use testbed::server::database::Database;
 use testbed::workspace;
 
@@ -22,9 +20,6 @@ const STORIES: &str =
     "SELECT md5(string_agg(concat(id, published, body), ',' ORDER BY id)), count(*) FROM stories";
 const CLUSTERS: &str =
     "SELECT md5(string_agg(c::text, ',' ORDER BY key)), count(*) FROM stories_clusters c";
-
-/// The maximum time until the replica stops at a row that its constraint rejects.
-const PATIENCE: Duration = Duration::from_mins(5);
 
 struct Side<'a> {
     database: Database<'a>,
@@ -125,30 +120,17 @@ fn constraint_stops([managed, replica]: &mut [Side<'_>; 2]) -> Result<()> {
     managed.client.batch_execute(
         "INSERT INTO stories SELECT 100, published, body FROM stories WHERE id = 1",
     )?;
-    let start = Instant::now();
-    let errors =
-        "SELECT coalesce(sum(apply_error_count), 0)::bigint FROM pg_stat_subscription_stats";
-    while replica.client.query_one(errors, &[])?.get::<_, i64>(0) == 0 {
-        if start.elapsed() > PATIENCE {
-            bail!("the constraint let the copy in");
-        }
-        sleep(Duration::from_millis(50));
-    }
-    let arrived = "SELECT count(*) FROM stories WHERE id = 100";
-    ensure!(replica.client.query_one(arrived, &[])?.get::<_, i64>(0) == 0);
+    let failed = "SELECT coalesce(sum(apply_error_count), 0) > 0 FROM pg_stat_subscription_stats";
+    wait_until(&mut replica.client, failed).context("the constraint let the copy in")?;
+    let arrived = "SELECT count(*) > 0 FROM stories WHERE id = 100";
+    ensure!(!replica.client.query_one(arrived, &[])?.get::<_, bool>(0));
     replica
         .client
         .batch_execute("ALTER TABLE stories DROP CONSTRAINT no_copies")?;
-    while replica.client.query_one(arrived, &[])?.get::<_, i64>(0) == 0 {
-        if start.elapsed() > PATIENCE {
-            bail!("replication did not go on");
-        }
-        sleep(Duration::from_millis(50));
-    }
-    Ok(())
+    wait_until(&mut replica.client, arrived).context("replication did not go on")
 }
 
-/// A database with a subscription cannot be dropped.
+/// Drops the subscriptions; a database that has one cannot be dropped.
 fn drop_subscriptions(sides: &mut [Side<'_>; 2]) -> Result<()> {
     for side in sides {
         let of_here = "SELECT subname::text FROM pg_subscription";

@@ -181,7 +181,7 @@ const STATEMENTS: &[(&str, &str)] = &[
         "SELECT near_dup_refresh('kept_clusters')",
     ),
     (
-        "kept clusters, computed anew",
+        "kept clusters, rebuilt",
         "SELECT near_dup_refresh('kept_clusters', true)",
     ),
     (
@@ -189,7 +189,7 @@ const STATEMENTS: &[(&str, &str)] = &[
         "SELECT near_dup_refresh('kept_texts_clusters')",
     ),
     (
-        "kept clusters of documents, computed anew",
+        "kept clusters of documents, rebuilt",
         "SELECT near_dup_refresh('kept_texts_clusters', true)",
     ),
     (

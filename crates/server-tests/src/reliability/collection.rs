@@ -21,7 +21,7 @@ pub fn create(client: &mut Client) -> Result<()> {
 }
 
 /// Further tables, which have all other kinds of objects: values of other forms, indexes on text and on bit strings, a
-/// guard, a guard that notes, a constraint, and maintained clusters.
+/// guard, a guard that notes, a constraint, and kept clusters.
 pub const OTHERS: &str = "
     CREATE TABLE forms (id int PRIMARY KEY, sig minhash_signature, bits bit(64));
     INSERT INTO forms SELECT i, minhash(repeat('Some words ' || i, i % 4), 1 + i % 5, 'char', 'none',
@@ -60,7 +60,7 @@ pub fn digest(client: &mut Client) -> Result<String> {
 }
 
 /// Checks that the indexes of [`OTHERS`] are sound, that guard and constraint reject a copy or note it, and that
-/// clusters are maintained.
+/// clusters are kept up to date.
 pub fn ensure_others_work(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "SELECT near_dup_index_check(index) FROM unnest(ARRAY['docs_body', 'forms_bits']::regclass[]) index",

@@ -120,6 +120,12 @@ fn template<'a>(cluster: &'a Cluster, subject: &Subject) -> Result<(Database<'a>
 /// The offset of a page's kind.
 const KIND_AT: usize = 8192 - 8;
 
+/// Kinds of pages. The offsets on the metapage of the number of free pages, and of their blocks.
+const META: u16 = 1;
+const ROWS_DIRECTORY: u16 = 5;
+const FREE_COUNT_AT: usize = 72;
+const FREE_AT: usize = 24 + 6016;
+
 /// Flips bits of one page, or empties it, in turn for every kind in use. Returns a description of the damage.
 fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
     let bytes = fs::read(file)?;
@@ -145,7 +151,22 @@ fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
     let most = [64, 512, 8192][rng.usize(..3)];
     let mut changed = pages[block].to_vec();
     let mut places = Vec::new();
-    for _ in 0..rng.usize(1..4) {
+    let directory = pages.iter().position(|page| kind(page) == ROWS_DIRECTORY);
+    match (turn / kinds.len() % 4, wanted, changed[FREE_COUNT_AT]) {
+        // PostgreSQL accepts any end of the free space between its beginning and the special space.
+        (2, ..) => changed.copy_within(12..14, 14),
+        (1, META, count @ 1..) => {
+            let last = FREE_AT + 4 * (usize::from(count) - 1);
+            let directory = directory.context("no directory of rows")? as u32;
+            changed[last..last + 4].copy_from_slice(&directory.to_le_bytes());
+        }
+        _ => {}
+    }
+    for _ in 0..if changed == pages[block] {
+        rng.usize(1..4)
+    } else {
+        0
+    } {
         let at = rng.usize(..most);
         changed[at] ^= rng.u8(1..);
         places.push(at);

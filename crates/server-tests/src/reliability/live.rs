@@ -1,4 +1,4 @@
-//! Kills in the middle of writes and refreshes of maintained clusters.
+//! Kills in the middle of writes and refreshes of kept clusters.
 
 use std::thread;
 use std::time::Duration;

@@ -1,13 +1,12 @@
 //! Logical replication of signatures.
 
 use std::fs;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use postgres::Client;
 use testbed::server::Server;
-use testbed::server::cluster::{Cluster, SUPERUSER, wait_until};
+use testbed::server::cluster::{Cluster, SUPERUSER, until, wait_until};
 
 use crate::harness::{Outcome, Scale, figure};
 use crate::live::{Kept, OF_SIGNATURES};
@@ -143,12 +142,10 @@ pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
         WHERE backend_type ~ '^logical replication' AND wait_event_type = 'Lock')";
     wait_until(&mut observer, waits)?;
     to.batch_execute("COMMIT")?;
-    let start = Instant::now();
     let rejected = r#"near-duplicate row rejected by "docs_guard" on table "docs""#;
-    while !fs::read_to_string(subscriber.log_file())?.contains(rejected) {
-        ensure!(start.elapsed() < PATIENCE, "the copy is not rejected");
-        sleep(Duration::from_millis(20));
-    }
+    let is_rejected = || Ok(fs::read_to_string(subscriber.log_file())?.contains(rejected));
+    let is_rejected = until(PATIENCE, Duration::from_millis(20), is_rejected)?;
+    ensure!(is_rejected, "the copy is not rejected");
     to.batch_execute("DELETE FROM docs WHERE id = 5")?;
     wait_until_equal(&mut from, &mut to, DOCS, "a copy whose row has gone")?;
     to.batch_execute(
@@ -279,15 +276,14 @@ pub fn wait_until_equal(
     };
     let wanted = read(from)?;
     ensure!(wanted.1 > 0, "there is nothing to compare");
-    let start = Instant::now();
-    loop {
-        let found = read(to)?;
-        if found == wanted {
-            return Ok(());
-        }
-        if start.elapsed() > PATIENCE {
-            bail!("after {what} the publisher has {wanted:?}, the subscriber {found:?}");
-        }
-        sleep(Duration::from_millis(50));
-    }
+    let mut found = (None, 0);
+    let is_equal = until(PATIENCE, Duration::from_millis(50), || {
+        found = read(to)?;
+        Ok(found == wanted)
+    })?;
+    ensure!(
+        is_equal,
+        "after {what} the publisher has {wanted:?}, the subscriber {found:?}"
+    );
+    Ok(())
 }

@@ -1,8 +1,8 @@
 //! Owners and strangers who change all objects that the extension leaves in users' hands: columns, types, keys,
 //! triggers, indexes, rules, owners and comments of the tables that trackers create and use.
 //!
-//! Whatever they do, no statement ends the server or causes an internal error; the maintained state equals the computed
-//! one, or there is an error; and nobody else is affected. Another feature, such as a guard with notes, is one more
+//! Whatever they do, no statement ends the server or causes an internal error; the kept state equals the computed one,
+//! or there is an error; and nobody else is affected. Another feature, such as a guard with notes, is one more
 //! [`Subject`].
 
 use anyhow::{Context, Result, bail, ensure};

@@ -19,8 +19,8 @@ use crate::reliability::crash::ensure_sound_heap;
 
 const KEPT: Kept = Kept::docs("place, id");
 
-/// `docs` holds near-duplicates, in maintained clusters. `kept_apart` rejects them, and so does `guarded`, by its
-/// texts, except for deleted rows and for pairs in `guarded_distinct`.
+/// `docs` holds near-duplicates, in kept clusters. `kept_apart` rejects them, and so does `guarded`, by its texts,
+/// except for deleted rows and for pairs in `guarded_distinct`.
 const TABLES: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
          sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
      CREATE INDEX docs_sig ON docs USING neardup (sig);
@@ -80,8 +80,8 @@ const LOOKUPS: [&str; 2] = [
 /// The duration of the work between two kills.
 const ROUND: Duration = Duration::from_secs(20);
 
-/// Checks after every kill, and on the promoted replica, that the maintained clusters equal those computed from
-/// scratch, that no constraint is violated, and that the indexes are sound.
+/// Checks after every kill, and on the promoted replica, that the kept clusters equal those computed from scratch,
+/// that no constraint is violated, and that the indexes are sound.
 pub fn holds(server: &Server, scale: Scale) -> Result<Outcome> {
     let primary = server.scratch_cluster("soak")?;
     primary.create(&[

@@ -141,7 +141,7 @@ fn update_released(
     Ok(scripts.len())
 }
 
-/// Versions and install scripts of the releases.
+/// Returns the versions and install scripts of the releases.
 fn install_scripts(released: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut scripts = Vec::new();
     for entry in fs::read_dir(released)? {

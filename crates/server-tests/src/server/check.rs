@@ -284,8 +284,8 @@ fn ensure_named(client: &mut Client, copy: usize, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// The WAL that the VACUUMs write, as a share of the WAL that the inserts write for the index, while a table grows
-/// fivefold.
+/// Checks that, while a table grows fivefold, its VACUUMs write at most five times as much WAL as the new rows take in
+/// the index.
 pub fn vacuum_writes_little(server: &Server) -> Result<Outcome> {
     const MOST_TIMES: f64 = 5.0;
     let cluster = server.quiet_cluster("wal", &[("full_page_writes", "off")])?;

@@ -10,7 +10,7 @@ use testbed::server::Server;
 use testbed::server::database::Database;
 
 use super::neardup::work;
-use crate::harness::Outcome;
+use crate::harness::{Outcome, ensure_same_rows};
 use crate::known::{Collection, Generated};
 
 /// Sets with the numbers of shared elements, counted by SQL. Every tenth is a part of the previous one; some have more
@@ -56,25 +56,6 @@ const COUNT: &str = "
            count(*) / (q.size + d.size - count(*)) AS similarity
     FROM asked q JOIN held d USING (e) GROUP BY q.id, d.id, q.size, d.size";
 
-/// Checks that two queries return the same rows, and at least one row.
-fn ensure_same(client: &mut Client, found: &str, counted: &str) -> Result<()> {
-    let row = client.query_one(
-        &format!(
-            "WITH found AS MATERIALIZED ({found}), counted AS MATERIALIZED ({counted})
-             SELECT (SELECT count(*) FROM (TABLE counted EXCEPT ALL TABLE found) x)
-                  + (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE counted) x),
-                    (SELECT count(*) FROM found)"
-        ),
-        &[],
-    )?;
-    let [differing, all]: [i64; 2] = [row.get(0), row.get(1)];
-    ensure!(
-        differing == 0 && all > 0,
-        "{differing} rows of {all} are not those counted: {found}"
-    );
-    Ok(())
-}
-
 /// Compares index, function and SQL for every condition at a threshold.
 fn ensure_equal(client: &mut Client, threshold: &str, state: &str) -> Result<()> {
     client.batch_execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")?;
@@ -86,7 +67,7 @@ fn ensure_equal(client: &mut Client, threshold: &str, state: &str) -> Result<()>
             format!("{pairs} {near}"),
             format!("{pairs} ({near}) IS TRUE"),
         ] {
-            ensure_same(client, &found, &counted).context(state.to_string())?;
+            ensure_same_rows(client, &found, &counted).context(state.to_string())?;
         }
     }
     Ok(())
@@ -176,7 +157,7 @@ pub fn pairs_equal_counting(server: &Server) -> Result<Outcome> {
                  WHERE {sides} AND a.prints && b.prints AND a.id > 200 AND b.id > 200
                      AND share(a.prints, b.prints) >= {threshold}"
             );
-            ensure_same(&mut client, &found, &counted)?;
+            ensure_same_rows(&mut client, &found, &counted)?;
         }
     }
     Ok(Outcome::Passed)
@@ -235,8 +216,8 @@ fn ensure_containing(client: &mut Client, options: &str) -> Result<()> {
         }
         let compared = format!("containment(d.body, q.body{options}) >= {threshold}");
         let counted = format!("{pairs} ({compared}) IS TRUE");
-        ensure_same(client, &found, &counted)?;
-        ensure_same(client, &format!("{pairs} {compared}"), &counted)?;
+        ensure_same_rows(client, &found, &counted)?;
+        ensure_same_rows(client, &format!("{pairs} {compared}"), &counted)?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use testbed::corpora::Corpus;
 use testbed::server::database::Database;
 use testbed::server::{Server, memory};
 
-use crate::harness::Outcome;
+use crate::harness::{Outcome, ensure_same_rows};
 use crate::known::{Collection, Generated};
 
 /// Looks up every document of a collection: with several numbers of slots, with packed signatures and with signatures
@@ -94,19 +94,7 @@ fn check_same(client: &mut Client, lookup: &str, wanted: &str) -> Result<()> {
         "no index is used for {lookup}:\n{}",
         plan.join("\n")
     );
-    let row = client.query_one(
-        &format!(
-            "WITH found AS MATERIALIZED ({lookup}), wanted AS MATERIALIZED ({wanted})
-             SELECT (SELECT count(*) FROM wanted),
-                    (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE wanted) x)
-                  + (SELECT count(*) FROM (TABLE wanted EXCEPT ALL TABLE found) x)"
-        ),
-        &[],
-    )?;
-    let (answers, differing): (i64, i64) = (row.get(0), row.get(1));
-    ensure!(answers > 0, "no answers to compare: {wanted}");
-    ensure!(differing == 0, "{differing} rows differ: {lookup}");
-    Ok(())
+    ensure_same_rows(client, lookup, wanted)
 }
 
 /// Looks up 200 000 random and clustered bit strings of 64, 128 and 256 bits in one column, at distances from 0 to 12,

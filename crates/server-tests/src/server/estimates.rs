@@ -210,8 +210,8 @@ const FUNCTIONS: &str = "
     DELETE FROM others WHERE id % 10 = 0;
     DROP FUNCTION helper(text)";
 
-/// Checks that VACUUM, alone or with parallel workers, measures an index on functions in C, and calls no others: what
-/// the build has measured stays.
+/// Checks that VACUUM, alone or with parallel workers, measures an index on functions in C, calls no others, and
+/// otherwise keeps the build's measurements.
 pub fn of_functions(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "estimates_functions")?;
     database.connect()?.batch_execute(FUNCTIONS)?;

@@ -22,7 +22,7 @@ const FORMS: &[(&str, &str)] = &[
 
 const DOCUMENTS: i32 = 160;
 
-/// Documents in families: copies, near copies, and others.
+/// Loads documents in families: copies, near copies, and others.
 fn load(client: &mut Client, rng: &mut Rng) -> Result<()> {
     client.batch_execute(
         "CREATE TABLE docs (id int PRIMARY KEY, body text); CREATE TABLE known (a int, b int)",

@@ -10,7 +10,8 @@ use testbed::server::{Server, memory};
 
 use crate::harness::Outcome;
 
-/// Keys are written to temporary files: 160 MB of them with work_mem of 4 MB.
+/// Checks that keys go to temporary files: 160 MB of them with work_mem of 4 MB. And that large documents, which the
+/// query computes, are fetched one by one.
 pub fn keys_in_files(server: &Server) -> Result<Outcome> {
     const MOST: u64 = 64_000;
     let database = Database::with_extension(&server.main, "keys")?;
@@ -31,6 +32,10 @@ pub fn keys_in_files(server: &Server) -> Result<Outcome> {
             (pairs, right) == (2500, 2500),
             "{right} of {pairs} pairs are right"
         );
+        client.batch_execute(
+            "SELECT count(*) FROM near_dup_pairs(NULL::int,
+                 $$SELECT i, repeat(i || ' ', 200000) FROM generate_series(1000, 1150) i$$, 1)",
+        )?;
         Ok(())
     })?;
     ensure!(peak - before < MOST, "{} kB", peak - before);
@@ -102,24 +107,37 @@ pub fn bands_and_pairs_in_files(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Jobs that take very long, and the stages of each. All rows of `template` are almost near enough to each other, so
-/// that each is compared with all.
-const LONG_JOBS: &[(&str, &[&str])] = &[
+/// Jobs that take long, a stage of each, and the number of different reports to see of it: one of a short stage. All
+/// rows of `template` are almost near enough to each other, so that each is compared with all.
+const LONG_JOBS: &[(&str, &str, usize)] = &[
     (
         "SELECT count(*) FROM near_dup_pairs(NULL::int,
             'SELECT i, minhash(i::text) FROM generate_series(1, 1000000) i, pg_sleep(0.003 + 0 * i)', 1)",
-        &["reading"],
+        "reading",
+        2,
     ),
     (
         "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM template ORDER BY id', 0.7)",
-        &["clustering"],
+        "clustering",
+        2,
     ),
-    ("SELECT near_dup_track('template', 'sig', 0.7)", &["clustering"]),
-    ("SELECT kind FROM long, near_dup_explain(a, b)", &["comparing"]),
+    (
+        "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT i, NULL FROM generate_series(1, 1000000) i', 0.7)",
+        "listing rows without a value",
+        1,
+    ),
+    (
+        "SELECT count(*) FROM connected_components(NULL::int,
+            'SELECT hashint4(i), hashint4(-i) FROM generate_series(1, 2000000) i')",
+        "connecting keys",
+        1,
+    ),
+    ("SELECT near_dup_track('template', 'sig', 0.7)", "clustering", 2),
+    ("SELECT kind FROM long, near_dup_explain(a, b)", "comparing", 2),
 ];
 
-/// Checks that other sessions see each stage of a job before its statement, from the beginning of the stage and with
-/// increasing progress, and afterward only the statement.
+/// Checks that other sessions see a stage of a job before its statement, from the beginning of the stage and with
+/// increasing progress, and afterward only the statement; and that the stage is canceled.
 pub fn seen_by_others(server: &Server) -> Result<Outcome> {
     const SEEN: &str = "SELECT query FROM pg_stat_activity WHERE pid = $1";
     let database = Database::with_extension(&server.main, "seen")?;
@@ -136,23 +154,23 @@ pub fn seen_by_others(server: &Server) -> Result<Outcome> {
          FROM generate_series(1, 2000000) i",
     )?;
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
-    for (job, stages) in LONG_JOBS {
+    for (job, stage, wanted) in LONG_JOBS {
         thread::scope(|scope| {
             let running = scope.spawn(|| client.batch_execute(job));
             let mut seen: Vec<String> = Vec::new();
-            while !running.is_finished() && !stages.iter().all(|stage| rises(&seen, stage, job)) {
+            while !running.is_finished() && reports(&seen, stage, job) < *wanted {
                 let now: String = other.query_one(SEEN, &[&pid])?.get(0);
                 if seen.last() != Some(&now) {
                     seen.push(now);
                 }
-                thread::sleep(Duration::from_millis(20));
+                thread::sleep(Duration::from_millis(5));
             }
             other.execute("SELECT pg_cancel_backend($1)", &[&pid])?;
             match running.join().expect("the statement does not panic") {
                 Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => Ok(()),
                 ended => {
                     ended?;
-                    bail!("{job} ended before its stages were seen: {seen:#?}")
+                    bail!("{job} ended before {stage} was seen: {seen:#?}")
                 }
             }
         })?;
@@ -205,8 +223,8 @@ pub fn builds_seen_by_others(server: &Server) -> Result<Outcome> {
     })
 }
 
-/// Returns whether a job was seen in one stage with two different numbers of completed steps, out of a total.
-fn rises(seen: &[String], stage: &str, job: &str) -> bool {
+/// Returns how many different numbers of completed steps of a job's stage were seen, or 0 if one exceeds the total.
+fn reports(seen: &[String], stage: &str, job: &str) -> usize {
     let steps = |seen: &String| {
         let told = seen
             .strip_prefix("/* pg_neardup: ")?
@@ -220,5 +238,8 @@ fn rises(seen: &[String], stage: &str, job: &str) -> bool {
     };
     let mut steps: Vec<_> = seen.iter().filter_map(steps).collect();
     steps.dedup();
-    steps.len() >= 2 && steps.iter().all(|(done, total)| done <= total)
+    match steps.iter().all(|(done, total)| done <= total) {
+        true => steps.len(),
+        false => 0,
+    }
 }

@@ -197,6 +197,10 @@ const ALL: &[Test] = &[
     ("live_altered", live::altered),
     ("live_forged", live::forged),
     ("live_unnoted", live::unnoted),
+    (
+        "live_untracked_while_refreshed",
+        live::untracked_while_refreshed,
+    ),
     ("live_random_histories", live::random),
     ("live_restored", live::restored),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),
@@ -237,6 +241,7 @@ const ALL: &[Test] = &[
         collections::clusters_follow_their_definition,
     ),
     ("collections_templates", collections::clusters_of_templates),
+    ("collections_copies", collections::join_of_many_copies),
     ("distinct_equals_definition", distinct::equals_definition),
     (
         "exceptions_count_as_not_similar",
@@ -272,6 +277,7 @@ const ALL: &[Test] = &[
         guard::passes_in_its_statement,
     ),
     ("guard_updates_keep_pairs", guard::keep_pairs),
+    ("guard_odd_transactions", guard::odd_transactions),
     (
         "guard_attached_while_waiting",
         guard::attached_while_waiting,

@@ -130,7 +130,7 @@ fn ensure_policy(deb: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Uses a private copy of dpkg's data, so that its check of the dependencies is tested, too.
+/// Installs and purges the package with a private copy of dpkg's data, to test its dependencies, too.
 fn deb_comes_and_goes(bare: &Bare, root: &Path, deb: &Path) -> Result<()> {
     let admin = bare.home.path.join("dpkg");
     for dir in ["info", "updates", "triggers", "parts"] {
@@ -219,7 +219,7 @@ impl Drop for Bare {
     }
 }
 
-/// The system's own installation may already have the extension, and then so does its copy.
+/// Removes the extension, which the copied installation may have.
 fn remove_extension(root: &Path) -> Result<()> {
     for file in files(root)? {
         let name = file.file_name().unwrap_or_default().to_string_lossy();

@@ -26,7 +26,7 @@ pub fn signatures(server: &Server) -> Result<Outcome> {
     run("signatures.py", &[dsn(server, &database)])
 }
 
-/// Documents in many scripts.
+/// Loads documents in many scripts.
 fn load(client: &mut Client) -> Result<()> {
     const CORPORA: &[&str] = &["mccormick_2500", "hadith_ar", "song_zh"];
     client.batch_execute("CREATE TABLE docs (id bigint, body text)")?;

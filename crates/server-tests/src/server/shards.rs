@@ -7,7 +7,7 @@ use postgres::error::SqlState;
 use testbed::server::database::Database;
 use testbed::server::{ScratchCluster, Server};
 
-use crate::harness::Outcome;
+use crate::harness::{Outcome, ensure_same_rows};
 
 const SHARDS: usize = 2;
 
@@ -184,7 +184,7 @@ fn check_joins(client: &mut Client) -> Result<()> {
         "{}",
         plan.join("\n")
     );
-    check_equal(client, &join("asked", "docs"), &join("asked", "whole"))
+    ensure_same_rows(client, &join("asked", "docs"), &join("asked", "whole"))
 }
 
 /// Checks that the script of docs/scaling.md finds the pairs of a single table.
@@ -197,25 +197,7 @@ fn check_pairs(client: &mut Client) -> Result<()> {
     let found = script.trim().trim_end_matches(';').to_string();
     let wanted = "SELECT least(a, b), greatest(a, b), similarity
                   FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM whole', 0.8)";
-    check_equal(client, &found, wanted)
-}
-
-/// Checks that two queries return the same rows, and at least one row.
-fn check_equal(client: &mut Client, found: &str, wanted: &str) -> Result<()> {
-    let count = |query: &str| format!("SELECT count(*) FROM ({query}) q");
-    let differing = format!(
-        "SELECT ({}), ({})",
-        count(&format!("({found}) EXCEPT ALL ({wanted})")),
-        count(&format!("({wanted}) EXCEPT ALL ({found})"))
-    );
-    let row = client.query_one(&differing, &[])?;
-    let (more, missing): (i64, i64) = (row.get(0), row.get(1));
-    let rows: i64 = client.query_one(&count(wanted), &[])?.get(0);
-    ensure!(
-        more == 0 && missing == 0 && rows > 0,
-        "{more} of {rows} rows too many, {missing} missing"
-    );
-    Ok(())
+    ensure_same_rows(client, &found, wanted)
 }
 
 /// Checks that each shard counts and unites its own rows, and that the parts add up to the whole.

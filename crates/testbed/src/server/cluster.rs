@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use postgres::{Client, Config, NoTls};
 
 use super::account::Account;
@@ -291,12 +291,24 @@ impl Cluster {
 
 /// Waits until a query, for example about a replica, returns true.
 pub fn wait_until(client: &mut Client, question: &str) -> Result<()> {
-    let start = Instant::now();
-    while !client.query_one(question, &[])?.get::<_, bool>(0) {
-        if start.elapsed() > REPLICA_PATIENCE {
-            bail!("not so: {question}");
-        }
-        sleep(Duration::from_millis(20));
-    }
+    let is_true = || Ok(client.query_one(question, &[])?.get(0));
+    let is_true = until(REPLICA_PATIENCE, Duration::from_millis(20), is_true)?;
+    ensure!(is_true, "never true: {question}");
     Ok(())
+}
+
+/// Repeats a check, with pauses, until it returns true. Returns false if it has not when the limit has passed.
+pub fn until(
+    limit: Duration,
+    pause: Duration,
+    mut check: impl FnMut() -> Result<bool>,
+) -> Result<bool> {
+    let start = Instant::now();
+    while !check()? {
+        if start.elapsed() > limit {
+            return Ok(false);
+        }
+        sleep(pause);
+    }
+    Ok(true)
 }

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use super::cluster::until;
 
 /// If a server takes longer to stop, this is an error.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -69,14 +70,12 @@ pub fn processor_seconds(data_dir: &Path) -> Result<f64> {
 }
 
 fn wait(data_dir: &Path, pid: Pid) -> Result<()> {
-    let start = Instant::now();
     // A killed process keeps its number until its parent has noticed, and its children live on for a moment. The
     // server does not start again before both are over.
-    while kill(pid, None).is_ok() || !working_in(data_dir).is_empty() {
-        if start.elapsed() > PATIENCE {
-            bail!("the server in {} does not stop", data_dir.display());
-        }
-        sleep(Duration::from_millis(20));
+    let is_over = || Ok(kill(pid, None).is_err() && working_in(data_dir).is_empty());
+    let is_over = until(PATIENCE, Duration::from_millis(20), is_over)?;
+    if !is_over {
+        bail!("the server in {} does not stop", data_dir.display());
     }
     Ok(())
 }

@@ -79,8 +79,8 @@ fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
             let run = move || {
                 let mut tally = Tally::default();
                 let mut tests = server_tests(pg, "", bless);
-                let mut say = |line| drop(sender.send(line));
-                tally.count(tests.args(targets).env("NEARDUP_HALF", half), &mut say)?;
+                let mut print = |line| drop(sender.send(line));
+                tally.count(tests.args(targets).env("NEARDUP_HALF", half), &mut print)?;
                 anyhow::Ok(tally)
             };
             (scope.spawn(run), lines)
@@ -112,8 +112,8 @@ fn fmt() -> Command {
     command
 }
 
-/// Returns the commands that run clippy on the extension and on all other crates, and allow no warnings. Each shares
-/// macros and build scripts with what tests build: the extension with its own build, the others with the unit tests.
+/// Returns the commands that run clippy on the extension and on all other crates, and allow no warnings. The first
+/// shares its build with the extension's, the second with the unit tests'.
 fn clippy(pg: &PgConfig) -> [Command; 2] {
     let features = format!("--features={}", extension::tested_features(pg));
     let extension = [

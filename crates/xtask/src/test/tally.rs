@@ -36,7 +36,7 @@ impl Tally {
 
     /// Runs test programs, passes on each line that they print, and counts the results that they report. A program that
     /// fails without reporting a failed test, for example because it cannot be built, counts as a failure.
-    pub fn count(&mut self, command: &mut Command, say: &mut dyn FnMut(String)) -> Result<()> {
+    pub fn count(&mut self, command: &mut Command, print: &mut dyn FnMut(String)) -> Result<()> {
         let failed_before = self.failed;
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().context("no output")?;
@@ -47,10 +47,10 @@ impl Tally {
                 self.failed += failed;
                 self.skipped += skipped;
             }
-            say(line);
+            print(line);
         }
         if !child.wait()?.success() && self.failed == failed_before {
-            say(format!("FAILED: {}", shell::describe(command)));
+            print(format!("FAILED: {}", shell::describe(command)));
             self.failed += 1;
         }
         Ok(())

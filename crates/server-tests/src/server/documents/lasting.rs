@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use postgres::Client;
 
-use super::{class, ensure_equal};
+use super::class;
+use crate::harness::ensure_same_rows;
 
 /// Returns the query for the star clusters, by definition, of the pairs in the table `counted (q, id, similarity)`.
 pub fn stars(threshold: &str) -> String {
@@ -48,7 +49,7 @@ fn ensure_constraint(client: &mut Client, threshold: &str, cut: &str, let_in: &s
              EXCLUDE USING neardup (near_dup_key(body, {threshold}{cut}) WITH %));
          INSERT INTO kept SELECT id, body FROM docs ORDER BY id ON CONFLICT DO NOTHING"
     ))?;
-    ensure_equal(client, "SELECT id FROM kept", let_in)?;
+    ensure_same_rows(client, "SELECT id FROM kept", let_in)?;
     client.batch_execute("DROP TABLE kept")?;
     Ok(())
 }
@@ -70,7 +71,7 @@ fn ensure_guard(client: &mut Client, index: &str, arguments: &str, let_in: &str)
              END LOOP;
          END $$"
     ))?;
-    ensure_equal(client, "SELECT id FROM guarded", let_in)?;
+    ensure_same_rows(client, "SELECT id FROM guarded", let_in)?;
     client.batch_execute("DROP TABLE guarded")?;
     Ok(())
 }
@@ -100,7 +101,7 @@ fn ensure_tracker(
          SELECT near_dup_refresh('tracked_clusters')"
     ))?;
     let kept = "SELECT key, canonical FROM tracked_clusters";
-    ensure_equal(client, kept, &stars(threshold))?;
+    ensure_same_rows(client, kept, &stars(threshold))?;
     client.batch_execute("DROP TABLE tracked, tracked_clusters")?;
     Ok(())
 }

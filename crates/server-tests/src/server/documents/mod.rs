@@ -9,7 +9,7 @@ use postgres::Client;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
-use crate::harness::Outcome;
+use crate::harness::{Outcome, ensure_same_rows};
 use crate::known::{Collection, Generated, WITH_EXACT_PAIRS};
 use lasting::{ensure_lasting, stars};
 
@@ -296,7 +296,7 @@ fn ensure_counted(client: &mut Client, threshold: &str, cut: &str) -> Result<()>
     let near = format!("near_dup(d.body, q.body, {threshold}{comma}{cut})");
     client.batch_execute("SET enable_indexscan = off; SET enable_bitmapscan = off")?;
     let found = format!("SELECT q.id, d.id FROM docs q, docs d WHERE {near}");
-    ensure_equal(client, &found, &counted)?;
+    ensure_same_rows(client, &found, &counted)?;
     client.batch_execute(
         "RESET enable_indexscan; RESET enable_bitmapscan; SET enable_seqscan = off",
     )?;
@@ -325,26 +325,7 @@ fn ensure_found(client: &mut Client, queries: &str, condition: &str, wanted: &st
         plan.iter().any(uses_index),
         "{found} does not take the index"
     );
-    ensure_equal(client, &found, wanted)
-}
-
-/// Checks that two queries return the same rows, and at least one row.
-fn ensure_equal(client: &mut Client, found: &str, wanted: &str) -> Result<()> {
-    let row = client.query_one(
-        &format!(
-            "WITH found AS MATERIALIZED ({found}), wanted AS MATERIALIZED ({wanted})
-             SELECT (SELECT count(*) FROM (TABLE wanted EXCEPT ALL TABLE found) x),
-                    (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE wanted) x),
-                    (SELECT count(*) FROM wanted)"
-        ),
-        &[],
-    )?;
-    let [missed, other, all]: [i64; 3] = [row.get(0), row.get(1), row.get(2)];
-    ensure!(
-        missed == 0 && other == 0 && all > 0,
-        "of {all} rows {missed} are missed, {other} others found: {found}"
-    );
-    Ok(())
+    ensure_same_rows(client, &found, wanted)
 }
 
 /// Checks pairs, joins, clusters, constraints, guards and trackers with every cut against `resemblance` of all pairs,
@@ -397,7 +378,7 @@ fn ensure_pairs(client: &mut Client, threshold: &str, cut: &str) -> Result<()> {
             ),
         ),
     ] {
-        ensure_equal(client, &found, &wanted)?;
+        ensure_same_rows(client, &found, &wanted)?;
     }
     Ok(())
 }
@@ -442,7 +423,7 @@ pub fn underrated_copies(server: &Server) -> Result<Outcome> {
         let found = format!(
             "SELECT a, b FROM near_dup_pairs(NULL::bigint, 'SELECT {rows} FROM docs ORDER BY id', 0.8, 1)"
         );
-        ensure_equal(&mut client, &found, &format!("{all} WHERE a.id < b.id"))?;
+        ensure_same_rows(&mut client, &found, &format!("{all} WHERE a.id < b.id"))?;
     }
     Ok(Outcome::Passed)
 }
@@ -476,7 +457,8 @@ pub fn equal_exact_lists(server: &Server) -> Result<Outcome> {
             let pairs = format!(
                 "SELECT least(a, b), greatest(a, b) FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', {threshold})"
             );
-            ensure_equal(&mut client, &pairs, &counted).context(collection.name().to_string())?;
+            ensure_same_rows(&mut client, &pairs, &counted)
+                .context(collection.name().to_string())?;
             if threshold == "0.8" || is_small {
                 ensure_lasting(&mut client, threshold, "")
                     .context(collection.name().to_string())?;
@@ -529,14 +511,14 @@ pub fn large_documents(server: &Server) -> Result<Outcome> {
     )?;
     client.batch_execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")?;
     let wanted = "SELECT q.id, d.id FROM docs q JOIN docs d ON q.id / 2 = d.id / 2";
-    ensure_equal(
+    ensure_same_rows(
         &mut client,
         "SELECT q, id FROM counted WHERE similarity >= 0.8",
         wanted,
     )?;
     ensure_same(&mut client, "near_dup(d.body, q.body)", wanted)?;
     let pairs = "SELECT a, b FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.8)";
-    ensure_equal(&mut client, pairs, &format!("{wanted} WHERE q.id < d.id"))?;
+    ensure_same_rows(&mut client, pairs, &format!("{wanted} WHERE q.id < d.id"))?;
     ensure_lasting(&mut client, "0.8", "")?;
     Ok(Outcome::Passed)
 }

@@ -36,7 +36,7 @@ pub use noted::most_similar;
 pub use restored::{restored, strangers};
 pub use statements::{
     added_during_a_long_look, attached_while_waiting, detached_while_waiting,
-    few_searches_behind_the_gate, passes_in_its_statement,
+    few_searches_behind_the_gate, odd_transactions, passes_in_its_statement,
 };
 pub use truth::truth;
 pub use updates::keep_pairs;
@@ -54,7 +54,7 @@ const LEVELS: [IsolationLevel; 3] = [
     IsolationLevel::Serializable,
 ];
 
-/// Documents of few words that are not near each other.
+/// Returns a document of few words, not near those of other numbers.
 fn document(number: u64) -> String {
     let word = |word: u64| format!("w{}x{word}", number);
     (0..20).map(word).collect::<Vec<_>>().join(" ")

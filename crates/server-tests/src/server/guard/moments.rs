@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
+use testbed::server::cluster::until;
 use testbed::server::database::Database;
 use testbed::server::{ScratchCluster, Server};
 
@@ -51,23 +51,19 @@ impl<'d> Play<'d> {
     }
 
     /// Fails unless the last statement of a session has the expected state.
-    pub fn stands(&self, session: usize, expected: Step) -> Result<()> {
+    pub fn ensure_state(&self, session: usize, expected: Step) -> Result<()> {
         let step = self.sessions.state(session);
         ensure!(step == expected, "session {session}: {step:?}");
         Ok(())
     }
 
     /// Waits until a session that is no longer held has proceeded.
-    pub fn comes_to(&mut self, session: usize, expected: &Step) -> Result<()> {
-        let start = Instant::now();
-        while self.sessions.state(session) != *expected {
-            ensure!(
-                start.elapsed() < PATIENCE,
-                "session {session} does not go on"
-            );
-            thread::sleep(PAUSE);
+    pub fn wait_for_state(&mut self, session: usize, expected: &Step) -> Result<()> {
+        let goes_on = until(PATIENCE, PAUSE, || {
             self.sessions.settle()?;
-        }
+            Ok(self.sessions.state(session) == *expected)
+        })?;
+        ensure!(goes_on, "session {session} does not go on");
         Ok(())
     }
 
@@ -110,7 +106,7 @@ pub fn changed_key(server: &Server) -> Result<Outcome> {
         play.step(0, &format!("BEGIN; {insert}"), Step::Done)?;
         play.step(1, insert, Step::Waits)?;
         play.step(0, "UPDATE docs SET id = 2; COMMIT", Step::Done)?;
-        play.stands(1, rejected())?;
+        play.ensure_state(1, rejected())?;
         play.ensure_rows(&[2])?;
     }
     Ok(Outcome::Passed)
@@ -129,16 +125,16 @@ pub fn first_to_pass(server: &Server) -> Result<Outcome> {
     play.step(0, &insert(1, "commits", true), Step::Waits)?;
     play.step(1, &insert(2, "commits", false), Step::Done)?;
     play.step(2, "SELECT pg_advisory_unlock(1)", Step::Done)?;
-    play.stands(0, rejected())?;
+    play.ensure_state(0, rejected())?;
 
     play.step(2, "SELECT pg_advisory_lock(1)", Step::Done)?;
     play.step(0, &insert(3, "rolls back", true), Step::Waits)?;
     let open = format!("BEGIN; {}", insert(4, "rolls back", false));
     play.step(1, &open, Step::Done)?;
     play.step(2, "SELECT pg_advisory_unlock(1)", Step::Done)?;
-    play.stands(0, Step::Waits)?;
+    play.ensure_state(0, Step::Waits)?;
     play.step(1, "ROLLBACK", Step::Done)?;
-    play.stands(0, Step::Done)?;
+    play.ensure_state(0, Step::Done)?;
     play.ensure_rows(&[2, 3])?;
     Ok(Outcome::Passed)
 }
@@ -194,7 +190,7 @@ pub fn passed_meanwhile(server: &Server) -> Result<Outcome> {
                 // An UPDATE announces nothing beforehand, so our search waits for its end.
                 true => {
                     fs::remove_file(&theirs)?;
-                    play.comes_to(1, &Step::Done)?;
+                    play.wait_for_state(1, &Step::Done)?;
                 }
                 false => {
                     play.step(1, "BEGIN", Step::Done)?;
@@ -208,10 +204,10 @@ pub fn passed_meanwhile(server: &Server) -> Result<Outcome> {
             fs::remove_file(&ours)?;
             play.sessions.settle()?;
             if change != undone {
-                play.stands(0, Step::Waits)?;
+                play.ensure_state(0, Step::Waits)?;
             }
             play.step(1, last, Step::Done)?;
-            play.comes_to(0, &outcome)
+            play.wait_for_state(0, &outcome)
                 .with_context(|| format!("{change}, {ends:?}, {is_in_before}"))?;
         }
     }
@@ -290,7 +286,7 @@ pub fn changed_while_searched(server: &Server) -> Result<Outcome> {
     )?;
     play.step(1, "UPDATE docs SET id = 20 WHERE id = 2", Step::Done)?;
     play.step(2, "SELECT pg_advisory_unlock(1)", Step::Done)?;
-    play.stands(0, rejected())?;
+    play.ensure_state(0, rejected())?;
     play.ensure_rows(&[1, 20])?;
     Ok(Outcome::Passed)
 }
@@ -309,7 +305,7 @@ pub fn hot_update(server: &Server) -> Result<Outcome> {
             play.step(0, &format!("BEGIN; {}", update(first)), Step::Done)?;
             play.step(1, &format!("BEGIN; {}", update(second)), Step::Waits)?;
             play.step(0, end, Step::Done)?;
-            play.stands(1, outcome.clone())?;
+            play.ensure_state(1, outcome.clone())?;
             play.step(1, "ROLLBACK", Step::Done)?;
             play.step(0, "UPDATE docs SET tenant = id", Step::Done)?;
         }
@@ -347,16 +343,16 @@ pub fn twin_index(server: &Server) -> Result<Outcome> {
         Step::Done,
     )?;
     play.step(3, "COMMIT", Step::Done)?;
-    play.stands(2, Step::Waits)?;
+    play.ensure_state(2, Step::Waits)?;
     play.step(3, "SELECT pg_advisory_lock(1)", Step::Done)?;
     play.step(0, &insert(1, "a copy", true), Step::Waits)?;
     play.step(1, &insert(2, "a copy", false), Step::Done)?;
     play.sessions.step(3, "SELECT pg_advisory_unlock(1)")?;
     play.sessions.step(4, "COMMIT")?;
     play.sessions.finish()?;
-    play.stands(2, Step::Done)?;
-    play.stands(0, rejected())?;
-    play.stands(1, Step::Done)?;
+    play.ensure_state(2, Step::Done)?;
+    play.ensure_state(0, rejected())?;
+    play.ensure_state(1, Step::Done)?;
     play.ensure_rows(&[2, 10, 11])?;
     Ok(Outcome::Passed)
 }
@@ -386,7 +382,7 @@ pub fn prepared_transaction(server: &Server) -> Result<Outcome> {
         }
         play.step(1, &insert(id, id), Step::Waits)?;
         play.step(0, &format!("{end} PREPARED 'p'"), Step::Done)?;
-        play.stands(1, outcome)?;
+        play.ensure_state(1, outcome)?;
     }
     play.ensure_rows(&[2, 4, 30, 50])?;
     Ok(Outcome::Passed)
@@ -428,7 +424,7 @@ pub fn excepted_meanwhile(server: &Server) -> Result<Outcome> {
                 Step::Done,
             )?;
             play.step(0, "COMMIT", Step::Done)?;
-            play.stands(1, Step::Done)?;
+            play.ensure_state(1, Step::Done)?;
             play.step(1, "COMMIT", Step::Done)?;
             // In progress, then committed after the transaction has taken its snapshot.
             let pairs = format!("BEGIN; INSERT INTO apart VALUES ({a}, {c}), ({c}, {b})");
@@ -461,12 +457,12 @@ pub fn excepted_meanwhile(server: &Server) -> Result<Outcome> {
                 Step::Waits,
             )?;
             play.step(0, "COMMIT", Step::Done)?;
-            play.stands(2, Step::Done)?;
+            play.ensure_state(2, Step::Done)?;
             let pairs = format!("BEGIN; INSERT INTO apart_noted VALUES ({c}, {a}), ({b}, {c})");
             play.step(2, &pairs, Step::Done)?;
             play.step(1, &insert("noted", c), Step::Waits)?;
             play.step(2, "COMMIT", Step::Done)?;
-            play.stands(1, Step::Done)?;
+            play.ensure_state(1, Step::Done)?;
         }
         play.ensure_rows(&[1, 2, 3, 4, 11, 12, 13, 14])?;
         let notes = "SELECT count(*) FROM noted_near_dups";

@@ -208,7 +208,7 @@ pub fn attached_while_waiting(server: &Server) -> Result<Outcome> {
                 "reject" if has_copy => rejected(),
                 _ => Step::Done,
             };
-            play.comes_to(0, &expected)
+            play.wait_for_state(0, &expected)
                 .with_context(|| format!("{action}: {steps:?}"))?;
             if action == "note" {
                 let notes = "SELECT count(*) FROM docs_near_dups WHERE (key, near_key) = (1, 2)";
@@ -216,6 +216,95 @@ pub fn attached_while_waiting(server: &Server) -> Result<Outcome> {
                 ensure!(notes == i64::from(has_copy), "{steps:?}: {notes} notes");
             }
         }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// A session's number, its statement, and whether the statement waits.
+type OddStep = (usize, &'static str, bool);
+
+/// Tables, and the steps of sessions. The statement that waits is rejected in the end.
+const ODD_TRANSACTIONS: [(&str, &[OddStep]); 3] = [
+    // A partition that only its own transaction knows.
+    (
+        "CREATE TABLE docs (id int, part int, body text) PARTITION BY LIST (part);
+         CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
+         CREATE TABLE docs_2 (id int, part int, body text);
+         CREATE INDEX ON docs USING neardup (body);
+         SELECT near_dup_protect('docs', 'body', 0.8)",
+        &[
+            (0, "BEGIN", false),
+            (0, "ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2)", false),
+            (0, "INSERT INTO docs VALUES (1, 2, 'one and the same text')", false),
+            (1, "INSERT INTO docs VALUES (2, 1, 'one and the same text')", true),
+            (0, "COMMIT", false),
+        ],
+    ),
+    // A cursor of the transaction that fails in a savepoint.
+    (
+        "CREATE TABLE docs (id int PRIMARY KEY, body text);
+         CREATE INDEX ON docs USING neardup (body);
+         SELECT near_dup_protect('docs', 'body', 0.8);
+         INSERT INTO docs VALUES (0, 'nothing that resembles the others');
+         CREATE FUNCTION add(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+             INSERT INTO docs VALUES (n / (2 - n), 'one and the same text');
+             RETURN n;
+         END $$",
+        &[
+            (0, "BEGIN", false),
+            (0, "INSERT INTO docs VALUES (0, 'anything') ON CONFLICT DO NOTHING", false),
+            (0, "DECLARE c CURSOR FOR SELECT add(n) FROM generate_series(1, 2) n", false),
+            (0, "FETCH c", false),
+            (
+                0,
+                "DO $$ DECLARE c refcursor := 'c'; n int; BEGIN
+                     FETCH c INTO n;
+                 EXCEPTION WHEN division_by_zero THEN NULL; END $$",
+                false,
+            ),
+            (1, "INSERT INTO docs VALUES (3, 'one and the same text')", true),
+            (0, "COMMIT", false),
+        ],
+    ),
+    // A row that a statement and its cascade change.
+    (
+        "CREATE TABLE items (id int PRIMARY KEY);
+         CREATE TABLE docs (id int PRIMARY KEY REFERENCES items ON UPDATE CASCADE, body text);
+         CREATE INDEX ON docs USING neardup (body);
+         SELECT near_dup_protect('docs', 'body', 0.8, key => 'id');
+         INSERT INTO items VALUES (1), (2), (20), (30);
+         INSERT INTO docs VALUES (1, 'a first text of its own'), (2, 'quite different words stand here')",
+        &[
+            (2, "BEGIN", false),
+            (2, "INSERT INTO docs VALUES (30, 'the words that make a session wait')", false),
+            (
+                0,
+                "WITH moved AS (UPDATE items SET id = 10 WHERE id = 1)
+                 UPDATE docs SET body = CASE id WHEN 1 THEN 'one and the same text'
+                     ELSE 'the words that make a session wait' END WHERE id IN (1, 2)",
+                true,
+            ),
+            (1, "INSERT INTO docs VALUES (20, 'one and the same text')", false),
+            (2, "ROLLBACK", false),
+        ],
+    ),
+];
+
+/// Checks that no copy is accepted in or beside the odd transactions.
+pub fn odd_transactions(server: &Server) -> Result<Outcome> {
+    for (tables, steps) in ODD_TRANSACTIONS {
+        let database = Database::with_extension(&server.main, "guard_odd_transactions")?;
+        let mut play = Play::new(&database, tables, 3)?;
+        let mut waiting = None;
+        for &(session, statement, waits) in steps {
+            let expected = match waits {
+                true => Step::Waits,
+                false => Step::Done,
+            };
+            play.step(session, statement, expected)?;
+            waiting = waiting.or(waits.then_some(session));
+        }
+        play.wait_for_state(waiting.unwrap_or_default(), &rejected())?;
     }
     Ok(Outcome::Passed)
 }
@@ -240,9 +329,9 @@ pub fn detached_while_waiting(server: &Server) -> Result<Outcome> {
     let detach = "ALTER TABLE docs DETACH PARTITION docs_1 CONCURRENTLY";
     play.step(1, detach, Step::Waits)?;
     play.step(2, "SELECT pg_advisory_unlock(1)", Step::Done)?;
-    play.comes_to(1, &Step::Done)?;
+    play.wait_for_state(1, &Step::Done)?;
     let not_ready = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-    play.stands(0, Step::Failed(not_ready))?;
+    play.ensure_state(0, Step::Failed(not_ready))?;
     let rows = "SELECT count(*) FROM docs_1";
     let rows: i64 = database.connect()?.query_one(rows, &[])?.get(0);
     ensure!(rows == 1, "{rows} rows");
@@ -265,7 +354,7 @@ pub fn added_during_a_long_look(server: &Server) -> Result<Outcome> {
     play.step(0, insert, Step::Waits)?;
     play.step(1, "INSERT INTO docs VALUES (0, '7 a7 a7')", Step::Done)?;
     fs::remove_file(&looked)?;
-    play.comes_to(0, &rejected())?;
+    play.wait_for_state(0, &rejected())?;
     fs::remove_file(&searched)?;
     Ok(Outcome::Passed)
 }
@@ -301,7 +390,7 @@ pub fn few_searches_behind_the_gate(server: &Server) -> Result<Outcome> {
             "reject" if has_copy => rejected(),
             _ => Step::Done,
         };
-        play.comes_to(0, &expected)?;
+        play.wait_for_state(0, &expected)?;
         drop(play);
         if action == "note" {
             let notes = "SELECT count(*) FROM docs_near_dups WHERE (key, near_key) = (7, -4)";

@@ -130,7 +130,7 @@ pub fn keep_pairs(server: &Server) -> Result<Outcome> {
                         Rejected => rejected(),
                     };
                     match statement {
-                        "" => play.stands(session, expected),
+                        "" => play.ensure_state(session, expected),
                         _ => play.step(session, statement, expected),
                     }
                     .with_context(|| format!("{level}, history {number}"))?;

@@ -9,6 +9,7 @@ use testbed::server::Server;
 use testbed::server::database::Database;
 
 use crate::harness::{Outcome, figure};
+use crate::sessions::{Sessions, Step};
 
 const TABLES: &str = "
     CREATE TABLE docs (id int PRIMARY KEY, day date, body text);
@@ -341,5 +342,25 @@ pub fn unnoted(server: &Server) -> Result<Outcome> {
             );
         }
     }
+    Ok(Outcome::Passed)
+}
+
+/// Checks that a tracker can be removed while a transaction that has written its table refreshes it.
+pub fn untracked_while_refreshed(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "live_untracked")?;
+    database.connect()?.batch_execute(TABLES)?;
+    let mut sessions = Sessions::open(|| database.connect(), 2)?;
+    for (session, statement, expected) in [
+        (0, "BEGIN", Step::Done),
+        (0, "INSERT INTO docs VALUES (0)", Step::Done),
+        (1, "SELECT near_dup_untrack('docs_clusters')", Step::Waits),
+        (0, "SELECT near_dup_refresh('docs_clusters')", Step::Done),
+        (0, "COMMIT", Step::Done),
+    ] {
+        let step = sessions.step(session, statement)?;
+        ensure!(step == expected, "{statement}: {step:?}");
+    }
+    sessions.settle()?;
+    ensure!(sessions.state(1) == Step::Done, "{:?}", sessions.state(1));
     Ok(Outcome::Passed)
 }

@@ -32,7 +32,7 @@ const CHANGES: &str = "UPDATE docs SET body = make_text(1, 1) WHERE id % 7 = 0;
     INSERT INTO docs VALUES (1000, 1, make_text(2, 2));
     DELETE FROM distinct_docs WHERE a < 5; INSERT INTO distinct_docs VALUES (7, 14)";
 
-/// Checks that restored clusters have the same numbers as before, stay maintained, and are dropped completely.
+/// Checks that restored clusters have the same numbers as before, are kept up to date, and are dropped completely.
 pub fn restored(server: &Server) -> Result<Outcome> {
     for compared in TYPES {
         restored_of(server, compared).with_context(|| format!("column {}", compared.column))?;

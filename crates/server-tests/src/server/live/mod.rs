@@ -1,9 +1,9 @@
-//! Maintained clusters: whatever happens to a table, they equal the clusters computed from scratch.
+//! Kept clusters: whatever happens to a table, they equal the clusters computed from scratch.
 
 mod altered;
 mod dump;
 mod histories;
 
-pub use altered::{altered, forged, unnoted};
+pub use altered::{altered, forged, unnoted, untracked_while_refreshed};
 pub use dump::restored;
 pub use histories::random;
