@@ -140,10 +140,10 @@ impl Piece {
                 }
                 (RowKind::Signature(kind), Some(outlining)) if !value.is_empty() => {
                     let cut = shingling(&outlining.header);
-                    match kind.map(|kind| has_no_set(kind, document, cut, check)) {
-                        Some(Ok(true)) => Ok(()),
-                        Some(Err(error)) => Err(error),
-                        _ => outlining.push(value, outline),
+                    let has_no_set = |kind| has_no_set(kind, document, cut, check);
+                    match kind.map_or(Ok(false), has_no_set)? {
+                        true => Ok(()),
+                        false => outlining.push(value, outline),
                     }
                 }
                 (RowKind::Bits | RowKind::Contained(_), _) if !value.is_empty() => {
@@ -192,15 +192,12 @@ fn has_no_set(
     let Some(text) = stored_texts::plain(record) else {
         return Ok(false);
     };
-    let end = match shingling.unit {
-        Unit::Stop => 0, // The start of another word can be a stop word.
-        Unit::Word | Unit::Char => text.len().min(START),
-    };
-    let characters = text[..end].utf8_chunks().next();
-    let start = characters.map_or("", |characters| characters.valid());
-    let mut is_empty =
-        |text: &[u8]| set_of_document(text, Some(shingling), check).map(|set| set.is_empty());
-    Ok(is_empty(start.as_bytes())? && is_empty(text)?)
+    // The start of another word can be a stop word.
+    let end = usize::from(shingling.unit != Unit::Stop) * text.len().min(START);
+    let start = text[..end].utf8_chunks().next();
+    let start = start.map_or(&[][..], |start| start.valid().as_bytes());
+    let mut set_of = |text| set_of_document(text, Some(shingling), check);
+    Ok(set_of(start)?.is_empty() && set_of(text)?.is_empty())
 }
 
 /// The kind of the records by which rows are compared.

@@ -22,16 +22,19 @@ const GATE: u16 = 5;
 /// Field 4 of the tag of the lock of a transaction whose rows pass one by one.
 const ONE_BY_ONE: u16 = 6;
 
+/// Field 4 of the tag of the lock of a transaction that has rows in a partition that only it sees.
+const HIDDEN: u16 = 7;
+
 /// Announces `state`: the running transaction has passed `root`, or will pass it before it commits.
 pub fn announce(root: pg_sys::Oid, state: PassState) {
     // SAFETY: a transaction is running; it gets an identifier unless it has one.
     let transaction = unsafe { pg_sys::GetTopTransactionId() };
-    acquire_with_rows(tag(root, transaction, state as u16));
+    with_rows(|| acquire(tag(root, transaction, state as u16)));
 }
 
 /// Waits until no other transaction passes `root` row by row. Makes others wait until this transaction ends.
 pub fn pass_one_by_one(root: pg_sys::Oid) {
-    acquire_with_rows(tag(root, pg_sys::InvalidTransactionId, ONE_BY_ONE));
+    with_rows(|| acquire(tag(root, pg_sys::InvalidTransactionId, ONE_BY_ONE)));
 }
 
 /// Returns the state of `transaction` at `root`. A subtransaction has the state of its top transaction.
@@ -76,14 +79,43 @@ fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, purpose: u16) -> p
     }
 }
 
-/// Takes the lock `tag` for the subtransaction whose rows are being written, so that it is released with them. A cursor
-/// has an owner of its own, which releases its locks if a later FETCH fails in a savepoint, although the rows stay.
-fn acquire_with_rows(tag: pg_sys::LOCKTAG) {
+/// Makes others wait until this transaction ends before they list the partitions of `root`: it has rows in one that only
+/// it sees.
+pub fn hide_partitions(root: pg_sys::Oid) {
+    with_rows(|| acquire(tag(root, pg_sys::InvalidTransactionId, HIDDEN)));
+}
+
+/// Returns whether another transaction has called [`hide_partitions`].
+pub fn has_hidden_partitions(root: pg_sys::Oid) -> bool {
+    is_held(tag(root, pg_sys::InvalidTransactionId, HIDDEN))
+}
+
+/// Waits until no other transaction hides partitions of `root`.
+pub fn await_partitions(root: pg_sys::Oid) {
+    let tag = tag(root, pg_sys::InvalidTransactionId, HIDDEN);
+    let mode = pg_sys::ShareLock as i32;
+    // SAFETY: a transaction is running.
+    unsafe {
+        pg_sys::LockAcquire(&tag, mode, false, false);
+        pg_sys::LockRelease(&tag, mode, false);
+    }
+}
+
+/// Locks `table` in `mode` until the subtransaction whose rows are being written ends.
+pub fn lock_with_rows(table: pg_sys::Oid, mode: u32) {
+    // SAFETY: a transaction is running.
+    with_rows(|| unsafe { pg_sys::LockRelationOid(table, mode as i32) });
+}
+
+/// Calls `lock` so that its locks belong to the subtransaction whose rows are being written, and are released with them.
+/// A cursor has an owner of its own, which releases its locks if a later FETCH fails in a savepoint, although the rows
+/// stay.
+fn with_rows(lock: impl FnOnce()) {
     // SAFETY: a transaction is running. After an ERROR, PostgreSQL sets the owner itself.
     unsafe {
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::CurrentResourceOwner = pg_sys::CurTransactionResourceOwner;
-        acquire(tag);
+        lock();
         pg_sys::CurrentResourceOwner = owner;
     }
 }

@@ -81,15 +81,16 @@ impl Passing<'_> {
         let noted = (0..rows.len()).filter(|row| !rows[*row].earlier.is_empty());
         let noted = collected(noted).or_raise();
         self.write_notes(&noted, &|table, connection, source, number| {
-            source.with_row(&self.written[number], |row| {
-                let key = source.columns.key_of(row.slot);
-                for earlier in &rows[number].earlier {
+            for earlier in &rows[number].earlier {
+                // A trigger on the notes may have deleted the row.
+                source.with_row(&self.written[number], |row| {
+                    let key = source.columns.key_of(row.slot);
                     let near = earlier.fetch(&self.tables);
                     let near = near.as_ref();
                     let near_key = near.and_then(|(of, slot)| of.columns.key_of(slot.as_ptr()));
                     table.add(connection, [key, near_key], earlier.similarity);
-                }
-            });
+                });
+            }
         });
     }
 

@@ -2,6 +2,7 @@
 //! their owner, who also owns the guarded table.
 
 use crate::guard::columns::GuardColumns;
+use crate::guard::locks::lock_with_rows;
 use crate::guard::options::noting;
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::condition;
@@ -232,13 +233,13 @@ pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
 pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     // A table is open while its triggers run.
     let (table, trigger) = ((*data.tg_relation).rd_id, &*data.tg_trigger);
-    let [notes, guarded] = condition::named(trigger.tgqual)[..] else {
+    let [oid, guarded] = condition::named(trigger.tgqual)[..] else {
         return;
     };
     let Some(guarded) = Relation::try_open_table(guarded) else {
         return;
     };
-    let options = noting(&guarded, notes, trigger.tgfoid);
+    let options = noting(&guarded, oid, trigger.tgfoid);
     let Some(options) = options.filter(|options| options.exceptions == Some(table)) else {
         return;
     };
@@ -250,7 +251,8 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     };
     let [a, b] = [c"a", c"b"].map(|name| get(new, names::column_number(table, name)));
     // The lock waits for transactions that read the exceptions earlier, and may still write the note.
-    let notes = PairTable::notes(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
+    let notes = PairTable::notes(oid, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
+    lock_with_rows(oid, pg_sys::ShareRowExclusiveLock);
     if let Some((a, b)) = a.zip(b) {
         let sql = format!("DELETE FROM {} WHERE {}", notes.name, notes.is_pair());
         notes.as_owner(|connection| notes.run(connection, &sql, &[a, b]));

@@ -19,15 +19,16 @@
 //! checked, and that A's statement went through the gate first. Then a was in its table and its index when B closed the
 //! gate, and its table was among those that B looks at: B lists partitions again with the gate closed, and starts over
 //! if they have changed, or fails if a table of its own rows is no longer among them. If A has attached a's table
-//! itself, B does not list it; then A has locked the root, which B opens, before it looked. B has looked at every row
-//! number that was drawn before that: the first look covers all numbers, each later one the numbers drawn since the
-//! look before it began, and the last one is made with the gate closed. A later look searches the new numbers for each
-//! of B's rows, or searches for B's rows near each new one, whichever are fewer; both find the same pairs, since B's
-//! rows were all there before its first look. A row of B's near a new one is compared with all others again; if it was
-//! found with the gate closed, B starts over. So B has found a. If A was in progress then and had passed, B waited. If
-//! A had not passed, B checked again, with the gate closed, whether the transactions to which it had left the check
-//! have passed or ended in the meantime, and started over if one had: with a look at everything for the rows that had
-//! met such a transaction, and from where it had stopped for the others, since only rows with later numbers can change
+//! itself, B does not list it. Then A has taken a lock before it looked, until it ends; B waits for that lock before it
+//! lists partitions, and starts over if somebody holds it when the gate is closed. B has looked at every row number
+//! that was drawn before that: the first look covers all numbers, each later one the numbers drawn since the look
+//! before it began, and the last one is made with the gate closed. A later look searches the new numbers for each of
+//! B's rows, or searches for B's rows near each new one, whichever are fewer; both find the same pairs, since B's rows
+//! were all there before its first look. A row of B's near a new one is compared with all others again; if it was found
+//! with the gate closed, B starts over. So B has found a. If A was in progress then and had passed, B waited. If A had
+//! not passed, B checked again, with the gate closed, whether the transactions to which it had left the check have
+//! passed or ended in the meantime, and started over if one had: with a look at everything for the rows that had met
+//! such a transaction, and from where it had stopped for the others, since only rows with later numbers can change
 //! their answers. B checks the lock first, and after that whether the transaction is in progress. A transaction
 //! releases its locks after it has ceased to be in progress, so one that is in progress now and did not hold the lock
 //! before had not passed. In the opposite order, one that commits in between would look as if it had not passed. A
@@ -70,7 +71,10 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::found::EarlierRow;
-use crate::guard::locks::{PassState, announce, close_gate, open_gate, pass_state};
+use crate::guard::locks::{
+    PassState, announce, await_partitions, close_gate, has_hidden_partitions, hide_partitions,
+    lock_with_rows, open_gate, pass_state,
+};
 use crate::guard::options::{GuardOptions, helped};
 use crate::guard::pair_table::PairTable;
 use crate::guard::rejection::Rejection;
@@ -269,10 +273,14 @@ impl<'p> Passing<'p> {
             // A transaction that inserts an exception waits for this lock, and then removes the notes.
             let Source { table, columns, .. } = &self.sources[0];
             PairTable::notes(notes.table, table, columns, pg_sys::RowExclusiveLock);
+            lock_with_rows(notes.table, pg_sys::RowExclusiveLock);
         }
+        await_partitions(self.root);
         (self.tables, self.partitioned) =
             self.rule.tables(self.root, self.reach, "near_dup_guard", 0);
-        self.lock_out_others();
+        if self.has_attached() {
+            hide_partitions(self.root);
+        }
         for rows in self.order.chunk_by(|a, b| a.0.0 == b.0.0) {
             let own = self.written[rows[0].1].table;
             if !self.tables.iter().any(|table| table.oid() == own) {
@@ -293,24 +301,25 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Locks the root until the transaction ends if the transaction has attached a partition with rows to check: others
-    /// do not see that partition, so they must not list the partitions before.
-    fn lock_out_others(&self) {
+    /// Returns whether rows to check may be in a partition that this transaction has attached: it has locked both tables.
+    fn has_attached(&self) -> bool {
         let (mut sources, mut above) = (self.sources.iter(), self.partitioned.iter());
-        if sources.any(|source| source.table.is_locked(pg_sys::AccessExclusiveLock))
-            && above.any(|(table, _)| table.is_locked(pg_sys::ShareUpdateExclusiveLock))
-        {
-            // SAFETY: a transaction is running.
-            unsafe { pg_sys::LockRelationOid(self.root, pg_sys::AccessExclusiveLock as i32) };
-        }
+        // SAFETY: the tables are open. Stronger locks count, too.
+        let is_locked = |table: &Relation, mode: u32| unsafe {
+            pg_sys::CheckRelationLockedByMe(table.as_ptr(), mode as i32, true)
+        };
+        sources.any(|source| is_locked(&source.table, pg_sys::AccessExclusiveLock))
+            && above.any(|(table, _)| is_locked(table, pg_sys::ShareUpdateExclusiveLock))
     }
 
-    /// Returns whether partitions were attached or detached, by committed transactions, since the tables were opened.
+    /// Returns whether partitions were attached or detached since the tables were opened, by committed transactions, or by
+    /// one in progress that has rows in them.
     fn has_other_tables(&self) -> bool {
         // SAFETY: a transaction is running.
         unsafe { pg_sys::AcceptInvalidationMessages() };
         let mut tables = self.partitioned.iter();
         tables.any(|(table, partitions)| table.partitions() != *partitions)
+            || !self.partitioned.is_empty() && has_hidden_partitions(self.root)
     }
 
     /// Searches and waits until the rows have passed. Returns the first rejection, or None if all have passed.

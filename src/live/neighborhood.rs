@@ -148,7 +148,7 @@ impl<'a> Neighborhood<'a> {
             if !joins {
                 rows.get_mut(number).after = After::There(None);
             }
-            let signature = tuple.datum(known::SIGNATURE);
+            let signature = tuple.value(known::SIGNATURE, self.tracker.value.type_.type_);
             // All rows may have been signed anew since the last refresh.
             if self.parameters.borrow_mut().check(signature).is_err() {
                 return self.budget.give_up();
@@ -163,8 +163,7 @@ impl<'a> Neighborhood<'a> {
     fn set_place(&self, number: u32, tuple: &Tuple<'_>, first: usize) {
         let places = &mut *self.places.borrow_mut();
         places.try_reserve(1).or_raise();
-        // SAFETY: the statement has the order's values in these columns.
-        let place = || unsafe { self.tracker.order.place(tuple, first) };
+        let place = || self.tracker.order.place(tuple, first);
         places.entry(number).or_insert_with(place);
     }
 

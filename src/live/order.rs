@@ -149,13 +149,12 @@ impl Order {
     }
 
     /// Returns the place in column `first` and the following columns of `tuple`, copied to the current memory context.
-    ///
-    /// # Safety
-    /// The values are of the order's types.
-    pub unsafe fn place(&self, tuple: &Tuple<'_>, first: usize) -> OrderPlace {
+    pub fn place(&self, tuple: &Tuple<'_>, first: usize) -> OrderPlace {
         let values = self.terms.iter().zip(first..).map(|(term, number)| {
-            let layout = Layout::of(term.expression.type_.type_);
-            Some(layout.copy(tuple.datum(number)?))
+            let type_ = term.expression.type_.type_;
+            let value = tuple.value(number, type_)?;
+            // SAFETY: the value is of the type.
+            Some(unsafe { Layout::of(type_).copy(value) })
         });
         collected(values).or_raise()
     }

@@ -32,6 +32,7 @@ mod column {
 pub fn run(connection: &Connection, tracker: &Tracker) -> (TrackedRows, Vec<u32>) {
     let mut rebuild = Rebuild {
         measure: tracker.measure,
+        value_type: tracker.value.type_.type_,
         rows: TrackedRows::default(),
         order: Vec::new(),
         parameters: TrackedParameters::default(),
@@ -101,6 +102,7 @@ fn exceptions(
 
 struct Rebuild {
     measure: Measure,
+    value_type: pg_sys::Oid,
     rows: TrackedRows,
     /// The rows in the order in which they are read.
     order: Vec<u32>,
@@ -142,7 +144,7 @@ impl Rebuild {
         }
         // The row stands alone unless `place_scope` places it in a cluster.
         self.rows.get_mut(number).after = After::There(None);
-        let value = tuple.datum(column::VALUE);
+        let value = tuple.value(column::VALUE, self.value_type);
         if self.measure.kind == Kind::Minhash {
             self.parameters.check(value).or_raise();
         }
@@ -157,7 +159,7 @@ impl Rebuild {
         let collection = self
             .collection
             .get_or_insert_with(|| Collection::of_bound(pg_sys::INT8OID, bound));
-        // SAFETY: the key is a bigint, and the tracked column is of the bound's kind.
+        // SAFETY: the key is a bigint, and the value is of the bound's kind.
         unsafe { collection.push(i64::from(number).into_datum(), value) };
     }
 

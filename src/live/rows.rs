@@ -192,22 +192,21 @@ impl TrackedParameters {
         let canonical = tracker.table(TrackerTable::Canonical);
         let any = format!("SELECT ca.kept FROM {canonical} ca LIMIT 1");
         let any = connection.prepare_kept(&any, &[]);
-        any.run(&[], &mut |row| parameters.check(row.datum(1)).or_raise());
+        let kept_type = tracker.measure.kept_type();
+        any.run(&[], &mut |row| {
+            parameters.check(row.value(1, kept_type)).or_raise()
+        });
         parameters
     }
 
     /// Checks `signature`, which may be NULL or empty. Returns an error if its parameters differ from the parameters of
     /// earlier signatures.
     pub fn check(&mut self, signature: Option<pg_sys::Datum>) -> Result<(), neardup::Error> {
-        let Some(datum) = signature else {
-            return Ok(());
-        };
         // SAFETY: the datum is a signature; its row outlives the borrow.
-        let stored = unsafe { StoredSignature::from_raw(datum) };
-        let header = stored.read().header;
-        if header.empty {
-            return Ok(());
+        let header = |datum| unsafe { StoredSignature::from_raw(datum).read().header };
+        match signature.map(header).filter(|header| !header.empty) {
+            Some(header) => self.0.get_or_insert(header).check_comparable(&header),
+            None => Ok(()),
         }
-        self.0.get_or_insert(header).check_comparable(&header)
     }
 }

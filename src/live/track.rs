@@ -166,8 +166,8 @@ fn near_dup_untrack(call: Call) {
     let rights = OwnerRights::assume(tracker.owner);
     rights.set(c"client_min_messages", c"warning");
     // The lock that dropping the triggers takes comes first, as in a refresh.
-    let tracked = names::relation(tracker.relation);
-    connection.execute(&format!("LOCK TABLE {tracked}"));
+    // SAFETY: a transaction is running.
+    unsafe { pg_sys::LockRelationOid(tracker.relation, pg_sys::AccessExclusiveLock as i32) };
     for table in [Canonical, Queue, State] {
         // The triggers depend on these tables, and objects of other users may depend on them too.
         connection.execute(&format!("DROP TABLE {} CASCADE", tracker.table(table)));

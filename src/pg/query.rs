@@ -8,6 +8,7 @@ use crate::pg::progress::Progress;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{BATCH, Connection, Tuple, estimate, visit_fetched};
 use neardup::memory::Grow;
+use pgrx::memcxt::PgMemoryContexts;
 use pgrx::{direct_function_call_as_datum, pg_sys};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -321,10 +322,8 @@ impl QueryRow<'_> {
         }
         // SAFETY: `rtrim1` is the cast; its result is freed with the row.
         unsafe {
-            let before = pg_sys::MemoryContextSwitchTo(self.0.memory);
-            let text = direct_function_call_as_datum(pg_sys::rtrim1, &[Some(value)]);
-            pg_sys::MemoryContextSwitchTo(before);
-            text
+            PgMemoryContexts::For(self.0.memory)
+                .switch_to(|_| direct_function_call_as_datum(pg_sys::rtrim1, &[Some(value)]))
         }
     }
 }

@@ -111,12 +111,6 @@ impl Relation {
         }
     }
 
-    /// Returns whether this transaction has locked the relation in `mode` or a stronger one.
-    pub fn is_locked(&self, mode: u32) -> bool {
-        // SAFETY: the relation is open.
-        unsafe { pg_sys::CheckRelationLockedByMe(self.0, mode as i32, true) }
-    }
-
     /// Returns the columns of the relation, including dropped ones.
     pub fn columns(&self) -> &[pg_sys::FormData_pg_attribute] {
         // SAFETY: the relation is open; its descriptor has that many columns.

@@ -2,13 +2,14 @@
 
 use crate::pg::conversion::before_nul;
 use crate::pg::encoding::in_utf8;
-use crate::pg::error::{OrRaise, internal};
+use crate::pg::error::{OrRaise, internal, not_ready};
+use crate::pg::names;
 use crate::pg::nodes::elements;
 use crate::pg::progress::Progress;
 use crate::pg::text::to_server_encoding;
 use crate::pg::varlena::Varlena;
 use neardup::memory::{Grow, collected, copied};
-use pgrx::{FromDatum, pg_sys};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CString, c_char};
@@ -325,18 +326,44 @@ impl Tuple<'_> {
         (!is_null).then_some(datum)
     }
 
-    /// Returns the value in `column` as `T`, or None for NULL. `T` corresponds to the column's SQL type, and is passed
-    /// by value.
-    pub fn get<T: FromDatum>(&self, column: usize) -> Option<T> {
-        // SAFETY: the statement is the extension's own, and its columns are known.
-        self.datum(column)
+    /// Returns the value of type `wanted` in `column`, or None for NULL.
+    ///
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` for another type: a function that the statement calls can rename the
+    /// columns of open tables, and functions.
+    pub fn value(&self, column: usize, wanted: pg_sys::Oid) -> Option<pg_sys::Datum> {
+        let datum = self.datum(column)?;
+        let descriptor = std::ptr::from_ref(self.descriptor).cast_mut();
+        // SAFETY: the descriptor is complete.
+        let found = unsafe { pg_sys::SPI_gettypeid(descriptor, column as i32) };
+        if found != wanted {
+            let [found, wanted] = [found, wanted].map(names::type_);
+            let message = format!("a statement of pg_neardup returned {found} instead of {wanted}");
+            not_ready(
+                &message,
+                "Undo the last change of the columns and functions that it uses.",
+            );
+        }
+        Some(datum)
+    }
+
+    /// Returns the value in `column` as `T`, which is passed by value, or None for NULL.
+    ///
+    /// # Errors
+    /// The error of [`Self::value`].
+    pub fn get<T: FromDatum + IntoDatum>(&self, column: usize) -> Option<T> {
+        // SAFETY: the value has the type.
+        self.value(column, T::type_oid())
             .and_then(|datum| unsafe { T::from_datum(datum, false) })
     }
 
     /// Returns a copy of the text in `column`, in the database's encoding, or None for NULL.
+    ///
+    /// # Errors
+    /// The error of [`Self::value`].
     pub fn text(&self, column: usize) -> Option<Vec<u8>> {
         // SAFETY: as in `get`.
-        let text = unsafe { Varlena::from_raw(self.datum(column)?) };
+        let text = unsafe { Varlena::from_raw(self.value(column, pg_sys::TEXTOID)?) };
         Some(copied(&text).or_raise())
     }
 

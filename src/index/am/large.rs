@@ -7,7 +7,7 @@ use super::hold;
 use super::log;
 use super::merge::{Merging, add_leaf, for_each_leaf, write_segment};
 use super::meta::{self, Meta};
-use super::page::{Index, Page, PageChanges, PageType};
+use super::page::{Index, Page, PageChanges, PageType, raise_corrupted};
 use super::rows::{self, RowEntry};
 use crate::pg::prelude::*;
 use neardup::postings::policy::{MAX_SEGMENTS, SEGMENTS_WITH_ROW};
@@ -53,9 +53,12 @@ fn switch_in(index: &Index, entry: &RowEntry, own: Segment) -> bool {
         return false;
     }
     let mut tail = meta.tail().map(|block| index.lock(block));
-    let before = tail
-        .as_ref()
-        .map(|tail| tail_segment(index, &mut meta_page, &mut meta, tail));
+    let before = tail.as_ref().map(|tail| {
+        if !tail.is(PageType::Tail, meta.log_start) {
+            raise_corrupted(index, Some(tail.block()), "it is not the log's last page");
+        }
+        tail_segment(index, &mut meta_page, &mut meta, tail)
+    });
     let row = before.map_or(meta.log_start, |before| before.hi);
     rows::ensure_page(index, &mut meta_page, &mut meta, rows::page_of(row));
     let mut row_page = index.lock(meta.last_rows_block);

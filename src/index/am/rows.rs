@@ -322,6 +322,11 @@ fn add<'a>(
         _ => None,
     };
     let mut above = above.map(|above| ensure(index, meta_page, meta, above, number / FANOUT));
+    if let Some(above) = &above
+        && block_at(above, number % FANOUT) != NO_BLOCK
+    {
+        raise_corrupted(index, Some(above.block()), "a page of the row table exists");
+    }
     let mut page = meta.allocate(index);
     let block = page.block();
     let mut changes = PageChanges::start(index);
@@ -354,6 +359,10 @@ fn ensure<'a>(
             block_at(&top, number % FANOUT)
         }
     };
+    // The caller may have locked the tail.
+    if meta.tail() == Some(block) {
+        raise_corrupted(index, Some(block), NOT_DIRECTORY);
+    }
     match block {
         NO_BLOCK => add(index, meta_page, meta, kind, number),
         block => known_page(index, block, kind, number),
@@ -399,10 +408,11 @@ fn place_on(index: &Index, parent: &Page, kind: PageType, below: u64) -> Option<
     Some(block_at(parent, below % FANOUT)).filter(|block| *block != NO_BLOCK)
 }
 
+const NOT_DIRECTORY: &str = "it is not a page of the row table's directory";
+
 fn ensure_directory(index: &Index, page: &Page, kind: PageType, number: u64) {
     if !page.is(kind, number) {
-        let reason = "it is not a page of the row table's directory";
-        raise_corrupted(index, Some(page.block()), reason);
+        raise_corrupted(index, Some(page.block()), NOT_DIRECTORY);
     }
 }
 

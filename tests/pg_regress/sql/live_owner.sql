@@ -47,3 +47,26 @@ DELETE FROM numbered WHERE place = 2;
 SELECT near_dup_track('numbered', 'body', keep => 'place', key => 'code');
 INSERT INTO numbered VALUES (5.0, 2, 'another text that nothing else resembles');
 SELECT rows FROM near_dup_refresh('numbered_clusters');
+-- A function of the order renames columns of the canonical rows while a refresh reads them.
+CREATE TABLE sorted (id bigint PRIMARY KEY, title text, body text);
+CREATE INDEX ON sorted USING neardup (body);
+CREATE FUNCTION swap() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('my.swap', true) = 'on' THEN
+        PERFORM set_config('my.swap', 'off', false);
+        ALTER TABLE public.sorted_clusters_canonical RENAME order1 TO other;
+        ALTER TABLE public.sorted_clusters_canonical RENAME order2 TO order1;
+        ALTER TABLE public.sorted_clusters_canonical RENAME other TO order2;
+    END IF;
+END $$;
+CREATE FUNCTION place_of(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM public.swap();
+    RETURN $1;
+END $$;
+INSERT INTO sorted VALUES (2, 'a', 'the same letter of some words to everybody');
+SELECT near_dup_track('sorted', 'body', keep => 'place_of(title)');
+SELECT rows FROM near_dup_refresh('sorted_clusters');
+INSERT INTO sorted VALUES (3, 'b', 'the same letter of some words to everybody');
+SET my.swap = 'on';
+SELECT rows FROM near_dup_refresh('sorted_clusters');

@@ -1,5 +1,7 @@
 //! Interrupt checks at bounded intervals.
 
+use crate::set::sort_by;
+
 /// Number of steps between two checks: a step costs 1 to 100 ns, so a cancel is noticed within a millisecond.
 pub(super) const STEPS: u32 = 8192;
 
@@ -28,11 +30,8 @@ impl<'c> Pace<'c> {
         }
     }
 
-    /// Sorts `values` by `key`, with a step at every comparison, because sorting millions of values takes seconds.
+    /// Sorts `values` by `key`, with checks.
     pub fn sort_by_key<T, K: Ord>(&mut self, values: &mut [T], key: impl Fn(&T) -> K) {
-        values.sort_unstable_by(|a, b| {
-            self.step();
-            key(a).cmp(&key(b))
-        });
+        sort_by(values, |a, b| key(a).cmp(&key(b)), self.check);
     }
 }

@@ -68,10 +68,7 @@ struct Tail {
 impl Tail {
     fn new(keys: usize, least_share: f64) -> Self {
         // Rounded down: the first number of shared keys is that of `least_share` or of a lower share.
-        let lowest = match least_share as f32 {
-            above if f64::from(above) > least_share => above.next_down(),
-            lowest => lowest,
-        };
+        let lowest = (least_share * (1.0 - 1e-7)) as f32;
         let from = f64::from(lowest);
         let share = |step: usize| from + (1.0 - from) * step as f64 / STEPS as f64;
         let shared =

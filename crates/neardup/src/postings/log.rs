@@ -192,12 +192,9 @@ impl KeySet {
         });
         let wanted = keys.len().saturating_mul(Self::BITS_PER_KEY).max(64);
         let log2 = wanted.next_power_of_two().ilog2().min(24);
+        let most = sorted.iter().map(|key| key.1).max();
         let mut set = Self {
-            most: sorted
-                .iter()
-                .map(|(_, frequency)| *frequency)
-                .max()
-                .unwrap_or(0),
+            most: most.unwrap_or(0),
             sorted,
             total: keys.len() as u32,
             bits: filled(0, 1 << (log2 - 6))?,

@@ -223,8 +223,12 @@ pub fn attached_while_waiting(server: &Server) -> Result<Outcome> {
 /// A session's number, its statement, and whether the statement waits.
 type OddStep = (usize, &'static str, bool);
 
+const FETCH_IN_VAIN: &str = "DO $$ DECLARE c refcursor := 'c'; n int; BEGIN
+        FETCH c INTO n;
+    EXCEPTION WHEN division_by_zero THEN NULL; END $$";
+
 /// Tables, and the steps of sessions. The statement that waits is rejected in the end.
-const ODD_TRANSACTIONS: [(&str, &[OddStep]); 3] = [
+const ODD_TRANSACTIONS: [(&str, &[OddStep]); 4] = [
     // A partition that only its own transaction knows.
     (
         "CREATE TABLE docs (id int, part int, body text) PARTITION BY LIST (part);
@@ -255,14 +259,29 @@ const ODD_TRANSACTIONS: [(&str, &[OddStep]); 3] = [
             (0, "INSERT INTO docs VALUES (0, 'anything') ON CONFLICT DO NOTHING", false),
             (0, "DECLARE c CURSOR FOR SELECT add(n) FROM generate_series(1, 2) n", false),
             (0, "FETCH c", false),
-            (
-                0,
-                "DO $$ DECLARE c refcursor := 'c'; n int; BEGIN
-                     FETCH c INTO n;
-                 EXCEPTION WHEN division_by_zero THEN NULL; END $$",
-                false,
-            ),
+            (0, FETCH_IN_VAIN, false),
             (1, "INSERT INTO docs VALUES (3, 'one and the same text')", true),
+            (0, "COMMIT", false),
+        ],
+    ),
+    // Both.
+    (
+        "CREATE TABLE docs (id int, part int, body text) PARTITION BY LIST (part);
+         CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
+         CREATE TABLE docs_2 (id int, part int, body text);
+         CREATE INDEX ON docs USING neardup (body);
+         SELECT near_dup_protect('docs', 'body', 0.8);
+         CREATE FUNCTION add(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+             INSERT INTO docs VALUES (n / (2 - n), 2, 'one and the same text');
+             RETURN n;
+         END $$",
+        &[
+            (0, "BEGIN", false),
+            (0, "ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2)", false),
+            (0, "DECLARE c CURSOR FOR SELECT add(n) FROM generate_series(1, 2) n", false),
+            (0, "FETCH c", false),
+            (0, FETCH_IN_VAIN, false),
+            (1, "INSERT INTO docs VALUES (2, 1, 'one and the same text')", true),
             (0, "COMMIT", false),
         ],
     ),
