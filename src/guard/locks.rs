@@ -67,18 +67,6 @@ pub fn open_gate(root: pg_sys::Oid) {
     unsafe { pg_sys::LockRelease(&tag, pg_sys::ExclusiveLock as i32, false) };
 }
 
-fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, purpose: u16) -> pg_sys::LOCKTAG {
-    pg_sys::LOCKTAG {
-        // SAFETY: a variable of the backend, set once.
-        locktag_field1: unsafe { pg_sys::MyDatabaseId }.to_u32(),
-        locktag_field2: root.to_u32(),
-        locktag_field3: transaction.into_inner(),
-        locktag_field4: purpose,
-        locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
-        locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
-    }
-}
-
 /// Makes others wait until this transaction ends before they list the partitions of `root`: it has rows in one that only
 /// it sees.
 pub fn hide_partitions(root: pg_sys::Oid) {
@@ -105,6 +93,18 @@ pub fn await_partitions(root: pg_sys::Oid) {
 pub fn lock_with_rows(table: pg_sys::Oid, mode: u32) {
     // SAFETY: a transaction is running.
     with_rows(|| unsafe { pg_sys::LockRelationOid(table, mode as i32) });
+}
+
+fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, purpose: u16) -> pg_sys::LOCKTAG {
+    pg_sys::LOCKTAG {
+        // SAFETY: a variable of the backend, set once.
+        locktag_field1: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+        locktag_field2: root.to_u32(),
+        locktag_field3: transaction.into_inner(),
+        locktag_field4: purpose,
+        locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
+        locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
+    }
 }
 
 /// Calls `lock` so that its locks belong to the subtransaction whose rows are being written, and are released with them.

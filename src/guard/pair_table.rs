@@ -99,7 +99,7 @@ pub struct PairTable {
 }
 
 impl PairTable {
-    /// Opens the notes table `oid` of a guarded table with `lock`.
+    /// Opens the notes table `oid` of a guarded table with `lock`, which lasts as long as the rows being written.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` unless the table is as [`create_notes`] created it and has the owner of
@@ -113,6 +113,7 @@ impl PairTable {
                 "Alter it back, or create it again: near_dup_unprotect, DROP TABLE, near_dup_protect.",
             )
         });
+        lock_with_rows(oid, lock);
         Self::new(table, key, ["key", "near_key"])
     }
 
@@ -233,13 +234,13 @@ pub fn removes_notes(trigger: &pg_sys::Trigger) -> bool {
 pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     // A table is open while its triggers run.
     let (table, trigger) = ((*data.tg_relation).rd_id, &*data.tg_trigger);
-    let [oid, guarded] = condition::named(trigger.tgqual)[..] else {
+    let [notes, guarded] = condition::named(trigger.tgqual)[..] else {
         return;
     };
     let Some(guarded) = Relation::try_open_table(guarded) else {
         return;
     };
-    let options = noting(&guarded, oid, trigger.tgfoid);
+    let options = noting(&guarded, notes, trigger.tgfoid);
     let Some(options) = options.filter(|options| options.exceptions == Some(table)) else {
         return;
     };
@@ -251,8 +252,7 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     };
     let [a, b] = [c"a", c"b"].map(|name| get(new, names::column_number(table, name)));
     // The lock waits for transactions that read the exceptions earlier, and may still write the note.
-    let notes = PairTable::notes(oid, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
-    lock_with_rows(oid, pg_sys::ShareRowExclusiveLock);
+    let notes = PairTable::notes(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
     if let Some((a, b)) = a.zip(b) {
         let sql = format!("DELETE FROM {} WHERE {}", notes.name, notes.is_pair());
         notes.as_owner(|connection| notes.run(connection, &sql, &[a, b]));

@@ -73,7 +73,7 @@ use crate::guard::columns::GuardColumns;
 use crate::guard::found::EarlierRow;
 use crate::guard::locks::{
     PassState, announce, await_partitions, close_gate, has_hidden_partitions, hide_partitions,
-    lock_with_rows, open_gate, pass_state,
+    open_gate, pass_state,
 };
 use crate::guard::options::{GuardOptions, helped};
 use crate::guard::pair_table::PairTable;
@@ -273,9 +273,10 @@ impl<'p> Passing<'p> {
             // A transaction that inserts an exception waits for this lock, and then removes the notes.
             let Source { table, columns, .. } = &self.sources[0];
             PairTable::notes(notes.table, table, columns, pg_sys::RowExclusiveLock);
-            lock_with_rows(notes.table, pg_sys::RowExclusiveLock);
         }
-        await_partitions(self.root);
+        if self.sources[0].table.oid() != self.root {
+            await_partitions(self.root);
+        }
         (self.tables, self.partitioned) =
             self.rule.tables(self.root, self.reach, "near_dup_guard", 0);
         if self.has_attached() {

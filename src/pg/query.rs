@@ -24,7 +24,7 @@ pub struct Column {
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedColumn {
     number: usize,
-    /// Whether values are documents of type `char(n)`, whose trailing spaces do not count.
+    /// True if values are documents of type `char(n)`, whose trailing spaces are ignored.
     is_padded: bool,
 }
 

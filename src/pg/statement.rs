@@ -339,10 +339,8 @@ impl Tuple<'_> {
         if found != wanted {
             let [found, wanted] = [found, wanted].map(names::type_);
             let message = format!("a statement of pg_neardup returned {found} instead of {wanted}");
-            not_ready(
-                &message,
-                "Undo the last change of the columns and functions that it uses.",
-            );
+            let hint = "Undo the last change of the columns and functions that it uses.";
+            not_ready(&message, hint);
         }
         Some(datum)
     }

@@ -30,7 +30,7 @@ impl<'c> Pace<'c> {
         }
     }
 
-    /// Sorts `values` by `key`, with checks.
+    /// Sorts `values` by `key`, with the checks of [`sort_by`].
     pub fn sort_by_key<T, K: Ord>(&mut self, values: &mut [T], key: impl Fn(&T) -> K) {
         sort_by(values, |a, b| key(a).cmp(&key(b)), self.check);
     }

@@ -67,7 +67,7 @@ struct Tail {
 
 impl Tail {
     fn new(keys: usize, least_share: f64) -> Self {
-        // Rounded down: the first number of shared keys is that of `least_share` or of a lower share.
+        // Below `least_share` even if it is rounded up, so that no number of shared keys is too high.
         let lowest = (least_share * (1.0 - 1e-7)) as f32;
         let from = f64::from(lowest);
         let share = |step: usize| from + (1.0 - from) * step as f64 / STEPS as f64;

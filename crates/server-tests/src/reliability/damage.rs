@@ -162,11 +162,11 @@ fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
         }
         _ => {}
     }
-    for _ in 0..if changed == pages[block] {
-        rng.usize(1..4)
-    } else {
-        0
-    } {
+    let flips = match changed == pages[block] {
+        true => rng.usize(1..4),
+        false => 0,
+    };
+    for _ in 0..flips {
         let at = rng.usize(..most);
         changed[at] ^= rng.u8(1..);
         places.push(at);

@@ -69,7 +69,7 @@ pub struct ClusterNumbers {
 }
 
 /// Returns the numbers of the clusters that the rows are in now. `moves` come in the order of the rows. `log`
-/// receives the events, of clusters first.
+/// receives the events of clusters, then the events of rows.
 ///
 /// A cluster keeps its number while its canonical row stays. The number of a ceased cluster goes to the new cluster
 /// that has most of the ceased cluster's rows, or to the earliest if two or more have equally many. If two or more
