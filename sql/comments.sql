@@ -96,16 +96,16 @@ COMMENT ON FUNCTION hamming_probe(bit, integer, integer, integer) IS
 COMMENT ON FUNCTION _ball(minhash_signature, double precision) IS
     'implementation of lookups: every signature at or above threshold (above 0, at most 1), for use with <@';
 COMMENT ON FUNCTION _ball(minhash_signature, double precision, boolean) IS
-    'planner support for minhash_sim and minhash_distance: all within any bound; NULL where there are none';
+    'planner support for minhash_sim and minhash_distance: the ball of a bound that is not known while planning; NULL if no signature can be in it';
 COMMENT ON FUNCTION _ball(bit, integer) IS
     'implementation of lookups: every bit string of equal length that differs in at most distance bits, for use with <@';
 COMMENT ON FUNCTION _ball(bit, integer, boolean) IS
-    'planner support for bit_hamming: all within any bound; NULL where there are none';
+    'planner support for bit_hamming: the ball of a bound that is not known while planning; NULL if no bit string can be in it';
 COMMENT ON FUNCTION _ball(bigint[], double precision) IS
-    'implementation of lookups: a set and a share (above 0, at most 1), of this set with %>, of the other with <%, and of both together with <%>';
+    'implementation of lookups: a set and the least containment of it (%>), containment in it (<%) or Jaccard similarity with it (<%>), above 0, at most 1';
 
 COMMENT ON FUNCTION _ball(text, double precision, integer, text, text) IS
-    'implementation of lookups: a document and a threshold (above 0, at most 1), of the resemblance with <@, of the share of this document with %>, and of the other with <%';
+    'implementation of lookups: a document and the least resemblance to it (<@), containment of it (%>) or containment in it (<%), above 0, at most 1';
 
 COMMENT ON FUNCTION near_dup_key(text, double precision, integer, text, text, text) IS
     'key for EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %): no two documents whose resemblance reaches a threshold; with a label, such as label => id::text, that a violation prints in place of a digest';

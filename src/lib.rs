@@ -6,10 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
 #![cfg_attr(
     feature = "pg19",
-    allow(
-        clippy::unnecessary_cast,
-        reason = "identifiers of caches are i32 since PostgreSQL 19"
-    )
+    allow(clippy::unnecessary_cast, reason = "identifiers of caches are i32 since PostgreSQL 19")
 )]
 
 mod pg;

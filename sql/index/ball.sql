@@ -85,12 +85,12 @@ CREATE OPERATOR <%> (
     LEFTARG = _ball, RIGHTARG = bigint[], FUNCTION = _near,
     COMMUTATOR = <%>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
-COMMENT ON OPERATOR <%> (bigint[], _ball) IS 'has the Jaccard similarity with the set';
-COMMENT ON OPERATOR <%> (_ball, bigint[]) IS 'has the Jaccard similarity with the elements';
-COMMENT ON OPERATOR %> (bigint[], _ball) IS 'contains the share of the set';
-COMMENT ON OPERATOR <% (_ball, bigint[]) IS 'has its share contained in the set';
-COMMENT ON OPERATOR <% (bigint[], _ball) IS 'has the share of its elements in the set';
-COMMENT ON OPERATOR %> (_ball, bigint[]) IS 'contains the share of the elements';
+COMMENT ON OPERATOR <%> (bigint[], _ball) IS 'Jaccard similarity of set and center at least that of the ball';
+COMMENT ON OPERATOR <%> (_ball, bigint[]) IS 'Jaccard similarity of center and set at least that of the ball';
+COMMENT ON OPERATOR %> (bigint[], _ball) IS 'containment of the center in the set at least that of the ball';
+COMMENT ON OPERATOR <% (_ball, bigint[]) IS 'containment of the center in the set at least that of the ball';
+COMMENT ON OPERATOR <% (bigint[], _ball) IS 'containment of the set in the center at least that of the ball';
+COMMENT ON OPERATOR %> (_ball, bigint[]) IS 'containment of the set in the center at least that of the ball';
 COMMENT ON FUNCTION _within(text, _ball) IS
     'implementation of <@ operator';
 COMMENT ON FUNCTION _contains(text, _ball) IS
@@ -134,9 +134,9 @@ CREATE OPERATOR %> (
     LEFTARG = _ball, RIGHTARG = text, FUNCTION = _whole,
     COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
-COMMENT ON OPERATOR <@ (text, _ball) IS 'resembles the center';
-COMMENT ON OPERATOR @> (_ball, text) IS 'has a center that the document resembles';
-COMMENT ON OPERATOR %> (text, _ball) IS 'contains the share of the center';
-COMMENT ON OPERATOR <% (_ball, text) IS 'has its share contained in the document';
-COMMENT ON OPERATOR <% (text, _ball) IS 'has its share contained in the center';
-COMMENT ON OPERATOR %> (_ball, text) IS 'contains the share of the document';
+COMMENT ON OPERATOR <@ (text, _ball) IS 'resemblance of document and center at least that of the ball';
+COMMENT ON OPERATOR @> (_ball, text) IS 'resemblance of center and document at least that of the ball';
+COMMENT ON OPERATOR %> (text, _ball) IS 'containment of the center in the document at least that of the ball';
+COMMENT ON OPERATOR <% (_ball, text) IS 'containment of the center in the document at least that of the ball';
+COMMENT ON OPERATOR <% (text, _ball) IS 'containment of the document in the center at least that of the ball';
+COMMENT ON OPERATOR %> (_ball, text) IS 'containment of the document in the center at least that of the ball';

@@ -7,7 +7,7 @@ The ordering of items is not stable, it is driven by a dependency graph.
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/lib.rs:45
+-- src/lib.rs:42
 -- bootstrap
 -- The shell types, to which input and output functions refer before the types exist.
 CREATE TYPE minhash_signature;
@@ -28,7 +28,7 @@ CREATE TYPE near_dup_key;
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/collection/distinct.rs:239
+-- src/collection/distinct.rs:240
 CREATE FUNCTION near_dup_distinct(
     key anyelement, query text, threshold double precision, rows integer DEFAULT 10,
     k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
@@ -65,7 +65,7 @@ CREATE FUNCTION near_dup_pairs(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_pairs_wrapper';
 COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision, integer, text, text, integer, bigint, text, text, integer, record) IS
-    'all pairs of similar rows of a query for (key, signature [, document or set]), (key, document), (key, set) or (key, bit string). With a document or set, the similarity is exact, and a pair of different ones is missed with a probability of at most 1e-9. For bit strings the threshold is the greatest Hamming distance, and the similarity the share of equal bits. k, unit, fold, slots, seed as for minhash, for the signatures that the search makes; slots (NULL: chosen for the threshold) and seed do not change the result, except for that probability. measure resemblance, or containment: every ordered pair of (key, document or set) such that b contains that share of a. exceptions: a query for pairs of keys that count as not similar. most: instead of all pairs, at most this number of partners of each row (1-1000), identical ones first, in linear time even for copies';
+    'all pairs of similar rows of a query for (key, signature [, document or set]), (key, document), (key, set) or (key, bit string). With a document or set, the similarity is exact, and a pair of different ones is missed with a probability of at most 1e-9. For bit strings the threshold is the greatest Hamming distance, and the similarity the share of equal bits. k, unit, fold, slots, seed as for minhash, for the signatures that the search makes; slots (NULL: chosen for the threshold) and seed do not change the result, except for that probability. measure resemblance, or containment: every ordered pair of (key, document or set) such that b contains that share of a. exceptions: a query for pairs of keys that count as not similar. most: instead of all pairs, enough to give each row this number of partners (1-1000), or all that it has, identical ones first, in linear time even for copies';
 
 CREATE FUNCTION near_dup_join(
     key anyelement, query_a text, query_b text, threshold double precision,
@@ -123,7 +123,7 @@ COMMENT ON FUNCTION star_clusters(anyelement, text, text, record) IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/collection/passages.rs:481
+-- src/collection/passages.rs:484
 CREATE FUNCTION copied_passages(
     key anyelement, query text, min_words integer DEFAULT 50, fold text DEFAULT 'case',
     params record DEFAULT NULL,
@@ -174,13 +174,13 @@ COMMENT ON FUNCTION near_dup_sample_pairs(anyelement, text, integer, integer, te
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/collection/stars.rs:121
+-- src/collection/stars.rs:127
 -- pg_neardup::collection::stars::connected_components
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/guard/places.rs:313
+-- src/guard/places.rs:308
 CREATE FUNCTION near_dup_guard() RETURNS trigger
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'near_dup_guard';
@@ -249,7 +249,7 @@ COMMENT ON ACCESS METHOD neardup IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/index/am/stats.rs:69
+-- src/index/am/stats.rs:66
 CREATE FUNCTION near_dup_index_stats(index regclass)
 RETURNS TABLE (
     rows bigint, dead_rows bigint, log_rows bigint, segments integer, merging integer,
@@ -267,7 +267,7 @@ COMMENT ON FUNCTION near_dup_index_check(regclass) IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/index/ball.rs:289
+-- src/index/ball.rs:288
 -- pg_neardup::index::ball::_ball_in
 CREATE  FUNCTION "_ball_in"(
 	"text" cstring /* & CStr */
@@ -278,7 +278,7 @@ AS 'MODULE_PATHNAME', '_ball_in_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/index/ball.rs:317
+-- src/index/ball.rs:315
 -- pg_neardup::index::ball::_out
 CREATE  FUNCTION "_out"(
 	"ball" _ball /* Ball < '_ > */
@@ -289,7 +289,7 @@ AS 'MODULE_PATHNAME', 'ball_out_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/index/ball.rs:333
+-- src/index/ball.rs:331
 -- requires:
 --   _ball_in
 --   ball_out
@@ -439,7 +439,7 @@ AS 'MODULE_PATHNAME', 'document_ball_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/index/ball_functions.rs:133
+-- src/index/ball_functions.rs:130
 -- pg_neardup::index::ball_functions::_within
 CREATE  FUNCTION "_within"(
 	"doc" text, /* Text < '_ > */
@@ -451,7 +451,7 @@ AS 'MODULE_PATHNAME', 'document_in_ball_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/index/ball_functions.rs:139
+-- src/index/ball_functions.rs:136
 -- pg_neardup::index::ball_functions::_contains
 CREATE  FUNCTION "_contains"(
 	"whole" text, /* Text < '_ > */
@@ -463,7 +463,7 @@ AS 'MODULE_PATHNAME', 'document_contains_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/index/ball_functions.rs:147
+-- src/index/ball_functions.rs:144
 -- pg_neardup::index::ball_functions::_part
 CREATE  FUNCTION "_part"(
 	"part" text, /* Text < '_ > */
@@ -508,7 +508,7 @@ AS 'MODULE_PATHNAME', 'minhash_options_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/index/classes/row.rs:291
+-- src/index/classes/row.rs:309
 -- requires:
 --   neardup_access_method
 
@@ -697,7 +697,7 @@ COMMENT ON FUNCTION _near_dup_support(internal) IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/live/note.rs:195
+-- src/live/note.rs:200
 CREATE FUNCTION near_dup_track() RETURNS trigger
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'near_dup_note';
@@ -712,7 +712,7 @@ COMMENT ON FUNCTION near_dup_track() IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/live/refresh.rs:202
+-- src/live/refresh.rs:205
 CREATE FUNCTION near_dup_refresh(
     clusters regclass, rebuild boolean = false,
     OUT rows bigint, OUT created bigint, OUT joined bigint, OUT "left" bigint, OUT merged bigint,
@@ -764,7 +764,7 @@ COMMENT ON FUNCTION near_dup_track(
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/live/tracked.rs:79
+-- src/live/tracked.rs:82
 CREATE FUNCTION near_dup_trackers(
     OUT relation regclass, OUT clusters regclass, OUT column_name text,
     OUT threshold double precision, OUT keep text, OUT scope text[], OUT key text, OUT condition text,
@@ -782,19 +782,19 @@ COMMENT ON VIEW near_dup_tracked IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/minhash/aggregates.rs:122
+-- src/minhash/aggregates.rs:118
 -- pg_neardup::minhash::aggregates::minhash_agg_add_text
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/minhash/aggregates.rs:130
+-- src/minhash/aggregates.rs:126
 -- pg_neardup::minhash::aggregates::minhash_agg_add_bigint
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/minhash/aggregates.rs:138
+-- src/minhash/aggregates.rs:134
 -- pg_neardup::minhash::aggregates::_agg_add
 CREATE  FUNCTION "_agg_add"(
 	"state" internal, /* Internal */
@@ -806,7 +806,7 @@ AS 'MODULE_PATHNAME', 'minhash_union_add_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/minhash/aggregates.rs:156
+-- src/minhash/aggregates.rs:151
 -- pg_neardup::minhash::aggregates::minhash_agg_combine
 CREATE  FUNCTION "minhash_agg_combine"(
 	"state" internal, /* Internal */
@@ -818,7 +818,7 @@ AS 'MODULE_PATHNAME', 'minhash_agg_combine_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/minhash/aggregates.rs:173
+-- src/minhash/aggregates.rs:166
 -- pg_neardup::minhash::aggregates::minhash_agg_serialize
 CREATE  FUNCTION "minhash_agg_serialize"(
 	"state" internal /* Internal */
@@ -829,7 +829,7 @@ AS 'MODULE_PATHNAME', 'minhash_agg_serialize_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/minhash/aggregates.rs:183
+-- src/minhash/aggregates.rs:176
 -- pg_neardup::minhash::aggregates::minhash_agg_deserialize
 CREATE  FUNCTION "minhash_agg_deserialize"(
 	"bytes" bytea, /* & [u8] */
@@ -841,7 +841,7 @@ AS 'MODULE_PATHNAME', 'minhash_agg_deserialize_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/minhash/aggregates.rs:197
+-- src/minhash/aggregates.rs:189
 -- pg_neardup::minhash::aggregates::minhash_agg_result
 CREATE  FUNCTION "minhash_agg_result"(
 	"state" internal /* Internal */
@@ -1249,7 +1249,7 @@ COMMENT ON FUNCTION _minhash_hash(minhash_signature, bigint) IS 'salted hash for
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/index/ball_functions.rs:162
+-- src/index/ball_functions.rs:159
 -- requires:
 --   signature
 --   ball_type
@@ -1351,12 +1351,12 @@ CREATE OPERATOR <%> (
     LEFTARG = _ball, RIGHTARG = bigint[], FUNCTION = _near,
     COMMUTATOR = <%>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
-COMMENT ON OPERATOR <%> (bigint[], _ball) IS 'has the Jaccard similarity with the set';
-COMMENT ON OPERATOR <%> (_ball, bigint[]) IS 'has the Jaccard similarity with the elements';
-COMMENT ON OPERATOR %> (bigint[], _ball) IS 'contains the share of the set';
-COMMENT ON OPERATOR <% (_ball, bigint[]) IS 'has its share contained in the set';
-COMMENT ON OPERATOR <% (bigint[], _ball) IS 'has the share of its elements in the set';
-COMMENT ON OPERATOR %> (_ball, bigint[]) IS 'contains the share of the elements';
+COMMENT ON OPERATOR <%> (bigint[], _ball) IS 'Jaccard similarity of set and center at least that of the ball';
+COMMENT ON OPERATOR <%> (_ball, bigint[]) IS 'Jaccard similarity of center and set at least that of the ball';
+COMMENT ON OPERATOR %> (bigint[], _ball) IS 'containment of the center in the set at least that of the ball';
+COMMENT ON OPERATOR <% (_ball, bigint[]) IS 'containment of the center in the set at least that of the ball';
+COMMENT ON OPERATOR <% (bigint[], _ball) IS 'containment of the set in the center at least that of the ball';
+COMMENT ON OPERATOR %> (_ball, bigint[]) IS 'containment of the set in the center at least that of the ball';
 COMMENT ON FUNCTION _within(text, _ball) IS
     'implementation of <@ operator';
 COMMENT ON FUNCTION _contains(text, _ball) IS
@@ -1400,12 +1400,12 @@ CREATE OPERATOR %> (
     LEFTARG = _ball, RIGHTARG = text, FUNCTION = _whole,
     COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
-COMMENT ON OPERATOR <@ (text, _ball) IS 'resembles the center';
-COMMENT ON OPERATOR @> (_ball, text) IS 'has a center that the document resembles';
-COMMENT ON OPERATOR %> (text, _ball) IS 'contains the share of the center';
-COMMENT ON OPERATOR <% (_ball, text) IS 'has its share contained in the document';
-COMMENT ON OPERATOR <% (text, _ball) IS 'has its share contained in the center';
-COMMENT ON OPERATOR %> (_ball, text) IS 'contains the share of the document';
+COMMENT ON OPERATOR <@ (text, _ball) IS 'resemblance of document and center at least that of the ball';
+COMMENT ON OPERATOR @> (_ball, text) IS 'resemblance of center and document at least that of the ball';
+COMMENT ON OPERATOR %> (text, _ball) IS 'containment of the center in the document at least that of the ball';
+COMMENT ON OPERATOR <% (_ball, text) IS 'containment of the center in the document at least that of the ball';
+COMMENT ON OPERATOR <% (text, _ball) IS 'containment of the document in the center at least that of the ball';
+COMMENT ON OPERATOR %> (_ball, text) IS 'containment of the document in the center at least that of the ball';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1450,7 +1450,7 @@ COMMENT ON OPERATOR FAMILY near_dup_key_ops USING neardup IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/minhash/aggregates.rs:202
+-- src/minhash/aggregates.rs:194
 -- requires:
 --   signature
 --   minhash_agg_add_text
@@ -1652,13 +1652,13 @@ AS 'MODULE_PATHNAME', 'pg_neardup_version_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/simhash/aggregate.rs:52
+-- src/simhash/aggregate.rs:49
 -- pg_neardup::simhash::aggregate::simhash_agg_add
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/simhash/aggregate.rs:74
+-- src/simhash/aggregate.rs:70
 -- pg_neardup::simhash::aggregate::simhash_agg_combine
 CREATE  FUNCTION "simhash_agg_combine"(
 	"state" internal, /* Internal */
@@ -1670,7 +1670,7 @@ AS 'MODULE_PATHNAME', 'simhash_agg_combine_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/simhash/aggregate.rs:88
+-- src/simhash/aggregate.rs:83
 -- pg_neardup::simhash::aggregate::simhash_agg_serialize
 CREATE  FUNCTION "simhash_agg_serialize"(
 	"state" internal /* Internal */
@@ -1681,7 +1681,7 @@ AS 'MODULE_PATHNAME', 'simhash_agg_serialize_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/simhash/aggregate.rs:98
+-- src/simhash/aggregate.rs:93
 -- pg_neardup::simhash::aggregate::simhash_agg_deserialize
 CREATE  FUNCTION "simhash_agg_deserialize"(
 	"bytes" bytea, /* & [u8] */
@@ -1693,7 +1693,7 @@ AS 'MODULE_PATHNAME', 'simhash_agg_deserialize_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/simhash/aggregate.rs:111
+-- src/simhash/aggregate.rs:105
 -- pg_neardup::simhash::aggregate::simhash_agg_result
 CREATE  FUNCTION "simhash_agg_result"(
 	"state" internal /* Internal */
@@ -1704,7 +1704,7 @@ AS 'MODULE_PATHNAME', 'simhash_agg_result_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/simhash/aggregate.rs:117
+-- src/simhash/aggregate.rs:111
 -- requires:
 --   simhash_agg_add
 --   simhash_agg_combine
@@ -1913,13 +1913,13 @@ COMMENT ON OPERATOR FAMILY hamming_ops USING neardup IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/align.rs:92
+-- src/text/align.rs:79
 -- pg_neardup::text::align::chunk_similarity
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/align.rs:121
+-- src/text/align.rs:102
 -- pg_neardup::text::align::longest_common_substring
 CREATE  FUNCTION "longest_common_substring"(
 	"a" text, /* Text < '_ > */
@@ -1931,7 +1931,7 @@ AS 'MODULE_PATHNAME', 'longest_common_substring_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/align.rs:134
+-- src/text/align.rs:115
 -- pg_neardup::text::align::edit_distance
 CREATE  FUNCTION "edit_distance"(
 	"a" text, /* Option < Text < '_ > > */
@@ -1947,13 +1947,13 @@ AS 'MODULE_PATHNAME', 'edit_distance_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/align.rs:153
+-- src/text/align.rs:134
 -- pg_neardup::text::align::near_dup_explain
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/align.rs:165
+-- src/text/align.rs:146
 CREATE FUNCTION common_chunks(
     a text, b text, min_words integer DEFAULT 5, matching text DEFAULT 'literal'
 ) RETURNS TABLE (
@@ -2207,13 +2207,13 @@ AS 'MODULE_PATHNAME', 'near_contained_documents_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/passages.rs:34
+-- src/text/passages.rs:35
 -- pg_neardup::text::passages::cut_passages
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/passages.rs:76
+-- src/text/passages.rs:71
 CREATE FUNCTION split_text(
     doc text, by text, OUT number integer, OUT start integer, OUT text text
 ) RETURNS SETOF record
@@ -2273,7 +2273,7 @@ AS 'MODULE_PATHNAME', 'shingle_hashes_of_texts_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/shingles.rs:67
+-- src/text/shingles.rs:61
 -- pg_neardup::text::shingles::shingle_sample
 CREATE  FUNCTION "shingle_sample"(
 	"hashes" bigint[], /* Bigints < '_ > */
@@ -2285,7 +2285,7 @@ AS 'MODULE_PATHNAME', 'shingle_sample_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/shingles.rs:78
+-- src/text/shingles.rs:72
 -- pg_neardup::text::shingles::bucket_sketch
 CREATE  FUNCTION "bucket_sketch"(
 	"hashes" bigint[], /* Bigints < '_ > */
@@ -2297,7 +2297,7 @@ AS 'MODULE_PATHNAME', 'bucket_sketch_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/shingles.rs:89
+-- src/text/shingles.rs:83
 -- pg_neardup::text::shingles::supershingles
 CREATE  FUNCTION "supershingles"(
 	"hashes" bigint[], /* Bigints < '_ > */
@@ -2309,7 +2309,7 @@ AS 'MODULE_PATHNAME', 'supershingles_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/shingles.rs:101
+-- src/text/shingles.rs:95
 -- pg_neardup::text::shingles::winnow
 CREATE  FUNCTION "winnow"(
 	"doc" text, /* Document < '_ > */
@@ -2325,7 +2325,7 @@ AS 'MODULE_PATHNAME', 'winnow_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/lib.rs:46
+-- src/lib.rs:43
 -- finalize
 -- COMMENTs on functions that Rust declares and that no other SQL object needs.
 COMMENT ON FUNCTION pg_neardup_version() IS
@@ -2425,16 +2425,16 @@ COMMENT ON FUNCTION hamming_probe(bit, integer, integer, integer) IS
 COMMENT ON FUNCTION _ball(minhash_signature, double precision) IS
     'implementation of lookups: every signature at or above threshold (above 0, at most 1), for use with <@';
 COMMENT ON FUNCTION _ball(minhash_signature, double precision, boolean) IS
-    'planner support for minhash_sim and minhash_distance: all within any bound; NULL where there are none';
+    'planner support for minhash_sim and minhash_distance: the ball of a bound that is not known while planning; NULL if no signature can be in it';
 COMMENT ON FUNCTION _ball(bit, integer) IS
     'implementation of lookups: every bit string of equal length that differs in at most distance bits, for use with <@';
 COMMENT ON FUNCTION _ball(bit, integer, boolean) IS
-    'planner support for bit_hamming: all within any bound; NULL where there are none';
+    'planner support for bit_hamming: the ball of a bound that is not known while planning; NULL if no bit string can be in it';
 COMMENT ON FUNCTION _ball(bigint[], double precision) IS
-    'implementation of lookups: a set and a share (above 0, at most 1), of this set with %>, of the other with <%, and of both together with <%>';
+    'implementation of lookups: a set and the least containment of it (%>), containment in it (<%) or Jaccard similarity with it (<%>), above 0, at most 1';
 
 COMMENT ON FUNCTION _ball(text, double precision, integer, text, text) IS
-    'implementation of lookups: a document and a threshold (above 0, at most 1), of the resemblance with <@, of the share of this document with %>, and of the other with <%';
+    'implementation of lookups: a document and the least resemblance to it (<@), containment of it (%>) or containment in it (<%), above 0, at most 1';
 
 COMMENT ON FUNCTION near_dup_key(text, double precision, integer, text, text, text) IS
     'key for EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %): no two documents whose resemblance reaches a threshold; with a label, such as label => id::text, that a violation prints in place of a digest';

@@ -29,12 +29,13 @@ const HIDDEN: u16 = 7;
 pub fn announce(root: pg_sys::Oid, state: PassState) {
     // SAFETY: a transaction is running; it gets an identifier unless it has one.
     let transaction = unsafe { pg_sys::GetTopTransactionId() };
-    with_rows(|| acquire(tag(root, transaction, state as u16)));
+    with_rows(|| acquire(tag(root, transaction, state as u16), pg_sys::ExclusiveLock));
 }
 
 /// Waits until no other transaction passes `root` row by row. Makes others wait until this transaction ends.
 pub fn pass_one_by_one(root: pg_sys::Oid) {
-    with_rows(|| acquire(tag(root, pg_sys::InvalidTransactionId, ONE_BY_ONE)));
+    let tag = tag(root, pg_sys::InvalidTransactionId, ONE_BY_ONE);
+    with_rows(|| acquire(tag, pg_sys::ExclusiveLock));
 }
 
 /// Returns the state of `transaction` at `root`. A subtransaction has the state of its top transaction.
@@ -57,7 +58,8 @@ pub fn pass_state(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> Pass
 /// # Errors
 /// ERROR on a timeout or a cancel.
 pub fn close_gate(root: pg_sys::Oid) {
-    acquire(tag(root, pg_sys::InvalidTransactionId, GATE));
+    let tag = tag(root, pg_sys::InvalidTransactionId, GATE);
+    acquire(tag, pg_sys::ExclusiveLock);
 }
 
 /// Opens the gate of `root`, which this transaction has closed.
@@ -70,22 +72,29 @@ pub fn open_gate(root: pg_sys::Oid) {
 /// Makes others wait until this transaction ends before they list the partitions of `root`: it has rows in one that only
 /// it sees.
 pub fn hide_partitions(root: pg_sys::Oid) {
-    with_rows(|| acquire(tag(root, pg_sys::InvalidTransactionId, HIDDEN)));
+    let tag = tag(root, pg_sys::InvalidTransactionId, HIDDEN);
+    with_rows(|| {
+        acquire(tag, pg_sys::ExclusiveLock);
+        // For `sees_partitions`, which would queue behind those who wait for the first lock.
+        acquire(tag, pg_sys::ShareLock);
+    });
 }
 
-/// Returns whether another transaction has called [`hide_partitions`].
-pub fn has_hidden_partitions(root: pg_sys::Oid) -> bool {
-    is_held(tag(root, pg_sys::InvalidTransactionId, HIDDEN))
-}
-
-/// Waits until no other transaction hides partitions of `root`.
-pub fn await_partitions(root: pg_sys::Oid) {
+/// Returns whether no other transaction hides partitions of `root`. If it `waits`, waits until none does. After that,
+/// the partitions of transactions that have committed can be listed: a transaction publishes its changes of the catalog
+/// after it has ceased to be in progress, and before it releases its locks.
+pub fn sees_partitions(root: pg_sys::Oid, waits: bool) -> bool {
     let tag = tag(root, pg_sys::InvalidTransactionId, HIDDEN);
     let mode = pg_sys::ShareLock as i32;
     // SAFETY: a transaction is running.
     unsafe {
-        pg_sys::LockAcquire(&tag, mode, false, false);
-        pg_sys::LockRelease(&tag, mode, false);
+        let result = pg_sys::LockAcquire(&tag, mode, false, !waits);
+        let sees = result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL;
+        if sees {
+            pg_sys::LockRelease(&tag, mode, false);
+        }
+        pg_sys::AcceptInvalidationMessages();
+        sees
     }
 }
 
@@ -120,10 +129,10 @@ fn with_rows(lock: impl FnOnce()) {
     }
 }
 
-/// Takes the lock `tag`. It is held until the current resource owner ends, unless it is released.
-fn acquire(tag: pg_sys::LOCKTAG) {
+/// Takes the lock `tag` in `mode`. It is held until the current resource owner ends, unless it is released.
+fn acquire(tag: pg_sys::LOCKTAG, mode: u32) {
     // SAFETY: a transaction is running.
-    unsafe { pg_sys::LockAcquire(&tag, pg_sys::ExclusiveLock as i32, false, false) };
+    unsafe { pg_sys::LockAcquire(&tag, mode as i32, false, false) };
 }
 
 /// Returns whether another transaction, possibly a prepared one, holds the lock `tag`.

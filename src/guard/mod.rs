@@ -1,8 +1,5 @@
 //! The trigger `near_dup_guard`, which rejects near-duplicates of a table's rows, or notes them.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "the `# Safety` sections name the callers' obligations"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "the `# Safety` sections name the callers' obligations")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,

@@ -210,7 +210,11 @@ pub fn is_main(trigger: &pg_sys::Trigger) -> bool {
 
 /// Returns the options of the guard of `table` that writes to `notes`, or None if there is none. `function` is the
 /// guard's trigger function.
-pub fn noting(table: &Relation, notes: pg_sys::Oid, function: pg_sys::Oid) -> Option<GuardOptions> {
+pub fn guard_with_notes(
+    table: &Relation,
+    notes: pg_sys::Oid,
+    function: pg_sys::Oid,
+) -> Option<GuardOptions> {
     let mut triggers = table.triggers().iter();
     // SAFETY: the triggers are the table's; nothing here looks into the catalog before the options are read.
     unsafe {
@@ -226,10 +230,10 @@ pub fn noting(table: &Relation, notes: pg_sys::Oid, function: pg_sys::Oid) -> Op
 ///
 /// # Errors
 /// ERROR `e_r_i_e_trigger_protocol_violated` for a trigger that names no notes.
-pub fn helped(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOptions> {
+pub fn guard_of_helper(table: &Relation, trigger: &pg_sys::Trigger) -> Option<GuardOptions> {
     // SAFETY: the trigger is the table's.
     let Some(notes) = (unsafe { GuardOptions::notes_of(trigger) }) else {
         protocol_violation("near_dup_guard was fired by an event other than INSERT or UPDATE");
     };
-    noting(table, notes, trigger.tgfoid)
+    guard_with_notes(table, notes, trigger.tgfoid)
 }

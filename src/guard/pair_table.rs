@@ -3,7 +3,7 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::lock_with_rows;
-use crate::guard::options::noting;
+use crate::guard::options::guard_with_notes;
 use crate::pg::checked::{Altered, CheckedTable, CreatedColumn, CreatedTable};
 use crate::pg::condition;
 use crate::pg::encoding::utf8;
@@ -123,8 +123,8 @@ impl PairTable {
     /// ERROR `object_not_in_prerequisite_state` if the table has a different owner, or lacks the columns.
     pub fn exceptions(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
         let key = columns.key_type(guarded);
-        let table = open_exceptions(oid, guarded, key);
-        let table = table.unwrap_or_else(|altered| altered.raise(VALID_EXCEPTIONS));
+        let checked = open_exceptions(oid, guarded, key);
+        let table = checked.unwrap_or_else(|altered| altered.raise(VALID_EXCEPTIONS));
         Self::new(table, key, ["a", "b"])
     }
 
@@ -240,7 +240,7 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     let Some(guarded) = Relation::try_open_table(guarded) else {
         return;
     };
-    let options = noting(&guarded, notes, trigger.tgfoid);
+    let options = guard_with_notes(&guarded, notes, trigger.tgfoid);
     let Some(options) = options.filter(|options| options.exceptions == Some(table)) else {
         return;
     };

@@ -20,21 +20,21 @@
 //! gate, and its table was among those that B looks at: B lists partitions again with the gate closed, and starts over
 //! if they have changed, or fails if a table of its own rows is no longer among them. If A has attached a's table
 //! itself, B does not list it. Then A has taken a lock before it looked, until it ends; B waits for that lock before it
-//! lists partitions, and starts over if somebody holds it when the gate is closed. B has looked at every row number
-//! that was drawn before that: the first look covers all numbers, each later one the numbers drawn since the look
-//! before it began, and the last one is made with the gate closed. A later look searches the new numbers for each of
-//! B's rows, or searches for B's rows near each new one, whichever are fewer; both find the same pairs, since B's rows
-//! were all there before its first look. A row of B's near a new one is compared with all others again; if it was found
-//! with the gate closed, B starts over. So B has found a. If A was in progress then and had passed, B waited. If A had
-//! not passed, B checked again, with the gate closed, whether the transactions to which it had left the check have
-//! passed or ended in the meantime, and started over if one had: with a look at everything for the rows that had met
-//! such a transaction, and from where it had stopped for the others, since only rows with later numbers can change
-//! their answers. B checks the lock first, and after that whether the transaction is in progress. A transaction
-//! releases its locks after it has ceased to be in progress, so one that is in progress now and did not hold the lock
-//! before had not passed. In the opposite order, one that commits in between would look as if it had not passed. A
-//! transaction that has passed with one row, guard or statement counts as having passed with the following ones:
-//! transactions that find their rows wait, and waiting is always safe. A subtransaction that is rolled back releases
-//! its locks together with its rows.
+//! lists partitions, and starts over if somebody holds it when the gate is closed: B tries to take the lock first, and
+//! lists after that, since A may commit in between. B has looked at every row number that was drawn before that: the first
+//! look covers all numbers, each later one the numbers drawn since the look before it began, and the last one is made
+//! with the gate closed. A later look searches the new numbers for each of B's rows, or searches for B's rows near each
+//! new one, whichever are fewer; both find the same pairs, since B's rows were all there before its first look. A row
+//! of B's near a new one is compared with all others again; if it was found with the gate closed, B starts over. So B
+//! has found a. If A was in progress then and had passed, B waited. If A had not passed, B checked again, with the gate
+//! closed, whether the transactions to which it had left the check have passed or ended in the meantime, and started
+//! over if one had: with a look at everything for the rows that had met such a transaction, and from where it had
+//! stopped for the others, since only rows with later numbers can change their answers. B checks the lock first, and
+//! after that whether the transaction is in progress. A transaction releases its locks after it has ceased to be in
+//! progress, so one that is in progress now and did not hold the lock before had not passed. In the opposite order, one
+//! that commits in between would look as if it had not passed. A transaction that has passed with one row, guard or
+//! statement counts as having passed with the following ones: transactions that find their rows wait, and waiting is
+//! always safe. A subtransaction that is rolled back releases its locks together with its rows.
 //!
 //! Row numbers are reliable because the locks on all tables and indexes that are searched are kept: no TRUNCATE or
 //! REINDEX restarts the numbering between the first look and the last. An UPDATE that makes no index entry draws no
@@ -72,10 +72,9 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::found::EarlierRow;
 use crate::guard::locks::{
-    PassState, announce, await_partitions, close_gate, has_hidden_partitions, hide_partitions,
-    open_gate, pass_state,
+    PassState, announce, close_gate, hide_partitions, open_gate, pass_state, sees_partitions,
 };
-use crate::guard::options::{GuardOptions, helped};
+use crate::guard::options::{GuardOptions, guard_of_helper};
 use crate::guard::pair_table::PairTable;
 use crate::guard::rejection::Rejection;
 use crate::guard::row::{Row, RowVersion, Source, WrittenRow};
@@ -190,7 +189,7 @@ impl<'p> Passing<'p> {
             let (name, function) = (CStr::from_ptr(trigger.tgname).to_owned(), trigger.tgfoid);
             let options = match row.new {
                 Some(_) => Some(GuardOptions::from_trigger(trigger, &table)),
-                None => helped(&table, trigger),
+                None => guard_of_helper(&table, trigger),
             };
             let Some(options) = options else { return };
             let columns = GuardColumns::of(&table, &options);
@@ -275,7 +274,7 @@ impl<'p> Passing<'p> {
             PairTable::notes(notes.table, table, columns, pg_sys::RowExclusiveLock);
         }
         if self.sources[0].table.oid() != self.root {
-            await_partitions(self.root);
+            sees_partitions(self.root, true);
         }
         (self.tables, self.partitioned) =
             self.rule.tables(self.root, self.reach, "near_dup_guard", 0);
@@ -302,25 +301,21 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Returns whether rows to check may be in a partition that this transaction has attached: it has locked both tables.
+    /// Returns whether rows to check may be in a partition that this transaction has attached, which changes a row of
+    /// `pg_class`. Locks do not tell: those of a cursor that fails in a savepoint are released.
     fn has_attached(&self) -> bool {
-        let (mut sources, mut above) = (self.sources.iter(), self.partitioned.iter());
-        // SAFETY: the tables are open. Stronger locks count, too.
-        let is_locked = |table: &Relation, mode: u32| unsafe {
-            pg_sys::CheckRelationLockedByMe(table.as_ptr(), mode as i32, true)
-        };
-        sources.any(|source| is_locked(&source.table, pg_sys::AccessExclusiveLock))
-            && above.any(|(table, _)| is_locked(table, pg_sys::ShareUpdateExclusiveLock))
+        let own = self.sources.iter().map(|source| &source.table);
+        let mut tables = own.chain(self.partitioned.iter().map(|(table, _)| table));
+        !self.partitioned.is_empty() && tables.any(Relation::has_changed)
     }
 
     /// Returns whether partitions were attached or detached since the tables were opened, by committed transactions, or by
     /// one in progress that has rows in them.
     fn has_other_tables(&self) -> bool {
-        // SAFETY: a transaction is running.
-        unsafe { pg_sys::AcceptInvalidationMessages() };
         let mut tables = self.partitioned.iter();
-        tables.any(|(table, partitions)| table.partitions() != *partitions)
-            || !self.partitioned.is_empty() && has_hidden_partitions(self.root)
+        // In this order, because a transaction that commits holds the lock until others see its partitions.
+        !self.partitioned.is_empty() && !sees_partitions(self.root, false)
+            || tables.any(|(table, partitions)| table.partitions() != *partitions)
     }
 
     /// Searches and waits until the rows have passed. Returns the first rejection, or None if all have passed.

@@ -9,7 +9,7 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{PassState, announce, pass_one_by_one};
-use crate::guard::options::{helped, is_main, protocol_violation};
+use crate::guard::options::{guard_of_helper, is_main, protocol_violation};
 use crate::guard::pair_table::{PairTable, remove_note, removes_notes};
 use crate::guard::passing::pass;
 use crate::guard::row::WrittenRow;
@@ -232,7 +232,7 @@ unsafe fn fire(fcinfo: pg_sys::FunctionCallInfo) -> (pg_sys::Datum, bool) {
         (AFTER_ROW, pg_sys::TRIGGER_EVENT_DELETE) => [None, old()],
         (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => {
             let table = Relation::open_table((*table).rd_id);
-            if let Some(options) = helped(&table, trigger)
+            if let Some(options) = guard_of_helper(&table, trigger)
                 && let Some(notes) = &options.notes
             {
                 let columns = GuardColumns::of(&table, &options);

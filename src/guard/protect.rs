@@ -49,9 +49,9 @@ fn near_dup_protect(call: Call) {
             let name = name.unwrap_or_else(|| names::derived(&names::bare(relation), "near_dups"));
             notes.table = create_notes(&table, &name, key);
         }
-        let main = create_triggers(&call, relation, &arguments, condition, &mut rule.options);
+        let name = create_triggers(&call, relation, &arguments, condition, &mut rule.options);
         let mut triggers = table.triggers().iter();
-        let main = triggers.find(|own| CStr::from_ptr(own.tgname) == &*server_text(&main));
+        let main = triggers.find(|own| CStr::from_ptr(own.tgname) == &*server_text(&name));
         rule.options = GuardOptions::from_trigger(main.expect("it has been created"), &table);
         rule.tables(root_of(relation), Span::ALWAYS, "near_dup_guard", 0);
     }

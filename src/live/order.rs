@@ -128,24 +128,32 @@ impl Order {
         }
     }
 
-    /// Returns the `text` of every term, separated by commas.
-    fn listed(&self, text: impl Fn(&Term) -> String) -> String {
-        self.terms.iter().map(text).collect::<Vec<_>>().join(", ")
+    /// Returns the `text` of every term, numbered from 1, separated by commas.
+    fn listed(&self, text: impl Fn((usize, &Term)) -> String) -> String {
+        let numbered = (1..).zip(&self.terms);
+        numbered.map(text).collect::<Vec<_>>().join(", ")
     }
 
     /// Returns the items of ORDER BY.
     pub fn order_by_sql(&self) -> String {
-        self.listed(|term| term.expression.sql.clone() + term.direction())
+        self.listed(|(_, term)| term.expression.sql.clone() + term.direction())
     }
 
-    /// Returns the items of ORDER BY over the columns of a row `new`.
-    pub fn new_order_by_sql(&self) -> String {
-        self.listed(|term| term.expression.new_sql.clone() + term.direction())
+    /// Returns the items of ORDER BY over the columns of `place`, as in [`Self::with_place`].
+    pub fn place_order_by_sql(&self) -> String {
+        self.listed(|(number, term)| format!("place.order{number}{}", term.direction()))
     }
 
     /// Returns the values by which a row `new` is sorted.
     pub fn new_values_sql(&self) -> String {
-        self.listed(|term| term.expression.new_sql.clone())
+        self.listed(|(_, term)| term.expression.new_sql.clone())
+    }
+
+    /// Returns an item of FROM with the rows `new` of `base` and these values, in columns of `place`. They are computed
+    /// below an outer join, since a function in `keep` may reject the NULLs that it adds.
+    pub fn with_place(&self, base: &str) -> String {
+        let values = self.listed(|(n, term)| format!("{} AS order{n}", term.expression.new_sql));
+        format!("({base} new CROSS JOIN LATERAL (SELECT {values}) place)")
     }
 
     /// Returns the place in column `first` and the following columns of `tuple`, copied to the current memory context.
@@ -167,10 +175,9 @@ impl Order {
         difference.unwrap_or(Ordering::Equal)
     }
 
-    /// Returns the columns of `alias`, the canonical rows table, that hold the values by which rows are sorted.
-    pub fn canonical_values_sql(&self, alias: &str) -> String {
-        let columns = (1..=self.terms.len()).map(|number| format!("{alias}.order{number}"));
-        columns.collect::<Vec<_>>().join(", ")
+    /// Returns the columns of `alias`, such as the canonical rows table, that hold the values by which rows are sorted.
+    pub fn values_sql(&self, alias: &str) -> String {
+        self.listed(|(number, _)| format!("{alias}.order{number}"))
     }
 }
 

@@ -56,11 +56,11 @@ fn known(tracker: &Tracker, keys: &str, joins: &str, signature: &str) -> String 
     format!(
         "SELECT h.key::pg_catalog.text, m.key::pg_catalog.text, {key}::pg_catalog.text,
              m.cluster, m.canonical::pg_catalog.text, m.similarity, {joins}, {signature}, {place}
-         FROM {keys} h LEFT JOIN {clusters} m ON {same_key} LEFT JOIN {base} new ON {matches}",
-        place = tracker.order.new_values_sql(),
+         FROM {keys} h LEFT JOIN {clusters} m ON {same_key} LEFT JOIN {base} ON {matches}",
+        place = tracker.order.values_sql("place"),
         clusters = tracker.table(TrackerTable::Clusters),
         same_key = tracker.equal("m.key", "h.key"),
-        base = tracker.base(),
+        base = tracker.order.with_place(&tracker.base()),
         matches = tracker.equal(&key, "h.key"),
     )
 }
@@ -81,7 +81,7 @@ pub fn canonicals(tracker: &Tracker) -> String {
          FROM {base} new JOIN {canonical} ca ON {near}{scope}{excepted} WHERE {is_this}",
         similarity = measure.similarity("ca.kept", &value),
         base = tracker.base(),
-        place = tracker.order.canonical_values_sql("ca"),
+        place = tracker.order.values_sql("ca"),
         canonical = tracker.table(TrackerTable::Canonical),
         near = measure.near(&value, "ca.kept"),
         scope = tracker.in_scope(|number, _| format!("ca.scope{number}")),
@@ -117,7 +117,7 @@ pub fn neighbors(tracker: &Tracker) -> String {
          WHERE {is_this}",
         similarity = measure.similarity(&value, &tracker.value_of("y")),
         place = tracker.order.new_values_sql(),
-        canonical_place = tracker.order.canonical_values_sql("ca"),
+        canonical_place = tracker.order.values_sql("ca"),
         near = measure.near(&value, &tracker.value_of("y")),
         scope = tracker.in_scope(|_, column| format!("y.{}", column.sql)),
         excepted = tracker.not_excepted(&key, &tracker.key_of("y")),

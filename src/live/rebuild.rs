@@ -64,14 +64,14 @@ fn query(tracker: &Tracker) -> String {
     format!(
         "SELECT {key}::pg_catalog.text, m.key::pg_catalog.text, m.cluster, m.canonical::pg_catalog.text,
              m.similarity, {value}, {scope}
-         FROM {base} new FULL JOIN {clusters} m ON {matches}
+         FROM {base} FULL JOIN {clusters} m ON {matches}
          ORDER BY {scope_column}, {order}",
         value = tracker.value_of("new"),
-        base = tracker.base(),
+        base = tracker.order.with_place(&tracker.base()),
         clusters = tracker.table(TrackerTable::Clusters),
         matches = tracker.equal(&key, "m.key"),
         scope_column = column::SCOPE,
-        order = tracker.order.new_order_by_sql(),
+        order = tracker.order.place_order_by_sql(),
     )
 }
 
@@ -92,7 +92,7 @@ fn exceptions(
     );
     let pairs = connection.prepare(&sql, &[]);
     Some(Rc::new(Exceptions::read(pg_sys::INT8OID, |put| {
-        pairs.run(&[], &mut |tuple| {
+        pairs.read("reading exceptions", &mut |tuple| {
             if let [Some(x), Some(y)] = [1, 2].map(|column| tuple.text(column)) {
                 put([x, y].map(|key| pg_sys::Datum::from(rows.number(&key))));
             }

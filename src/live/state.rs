@@ -34,7 +34,9 @@ impl State {
         });
         state.unwrap_or_else(|| {
             let insert = format!(
-                "INSERT INTO {table} (singleton, relation, next_cluster, rows) VALUES (true, $1, 1, 0) ON CONFLICT DO NOTHING"
+                "INSERT INTO {table} (singleton, relation, next_cluster, rows)
+                 SELECT true, $1, coalesce(max(c.cluster), 0) + 1, count(*) FROM {} c ON CONFLICT DO NOTHING",
+                tracker.table(TrackerTable::Clusters)
             );
             let insert = connection.prepare(&insert, &[pg_sys::REGCLASSOID]);
             insert.execute(&[tracker.relation.into_datum()]);

@@ -1,9 +1,6 @@
 //! Trigger conditions that name tables or keep expressions over a row. PostgreSQL follows renames of these tables and
 //! columns, refuses to drop them, and dumps them.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "one entry per expression of a condition"
-)]
+#![allow(clippy::disallowed_methods, reason = "one entry per expression of a condition")]
 
 use crate::pg::names;
 use crate::pg::nodes;

@@ -1,8 +1,5 @@
 //! Bindings to PostgreSQL that any extension could use: errors, arguments and results, queries, sorting, the catalog.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "the `# Safety` sections name the callers' obligations"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "the `# Safety` sections name the callers' obligations")]
 
 pub mod aggregate;
 pub mod arrays;

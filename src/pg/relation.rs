@@ -1,7 +1,10 @@
 //! Open tables and indexes.
 
+use crate::pg::catalog::cached;
 use crate::pg::error::not_ready;
 use crate::pg::names;
+use pgrx::pg_sys::SysCacheIdentifier::RELOID;
+use pgrx::pg_sys::TransactionIdIsCurrentTransactionId;
 use pgrx::{IntoDatum, PgList, direct_function_call, pg_sys};
 use std::ffi::CStr;
 
@@ -52,6 +55,16 @@ impl Relation {
     pub fn oid(&self) -> pg_sys::Oid {
         // SAFETY: the relation is open.
         unsafe { (*self.0).rd_id }
+    }
+
+    /// Returns whether the running transaction has created the relation, or changed its row in `pg_class`.
+    pub fn has_changed(&self) -> bool {
+        let (class, xmin) = (RELOID, pg_sys::MinTransactionIdAttributeNumber as u32);
+        // SAFETY: the system column is a number of the size of an OID; a transaction is running.
+        unsafe {
+            let xmin = cached(class, xmin, [self.oid().into()]);
+            xmin.is_some_and(|xmin| TransactionIdIsCurrentTransactionId(xmin.to_u32().into()))
+        }
     }
 
     /// Returns the number of blocks of the relation's main fork.

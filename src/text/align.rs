@@ -27,10 +27,7 @@ fn comparing(bytes: [usize; 2]) -> impl FnMut() {
 /// `invalid_parameter_value` for an unknown matching or `min_words` below 1;
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] words.
 #[pg_extern(sql = false)]
-#[allow(
-    clippy::type_complexity,
-    reason = "pgrx wants the columns in the signature"
-)]
+#[allow(clippy::type_complexity, reason = "pgrx wants the columns in the signature")]
 fn common_chunks(
     a: Text<'_>,
     b: Text<'_>,

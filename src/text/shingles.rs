@@ -45,13 +45,7 @@ fn shingle_hashes(
 }
 
 /// Returns the distinct hashes of shingles that were made elsewhere, sorted.
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    strict,
-    cost = 15000,
-    name = "shingle_hashes"
-)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 15000, name = "shingle_hashes")]
 fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)) -> NewBigints {
     let key = Key::from_seed(seed);
     let hash = |shingle: Text<'_>| key.element_hash(&shingle) as i64;

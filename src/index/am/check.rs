@@ -68,7 +68,14 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
     let index = opened.index();
     let end = log::end(&index, &Meta::read(&index));
     let meta = Meta::read(&index);
-    meta.check_blocks(&index);
+    meta.check(&index);
+    let mut above = 0;
+    for segment in meta.segments() {
+        if segment.lo < above || segment.hi <= segment.lo || segment.hi > meta.log_start {
+            raise_corrupted(&index, Some(META_BLOCK), "segments whose rows overlap");
+        }
+        above = segment.hi;
+    }
     if end > RowTable::new(index, &meta).places(&meta).end * ROWS_PER_PAGE {
         raise_corrupted(&index, meta.tail(), "rows after the end of its row table");
     }
@@ -342,7 +349,6 @@ fn at(tid: &pg_sys::ItemPointerData) -> String {
 /// Subtracts the keys of the `seen` rows in the log from `sums`. Returns the number of the log's first row.
 fn subtract_log(index: &Index, seen: &Seen, sums: &mut KeySums) -> u64 {
     let (meta, mut places) = with_meta(*index, &mut |meta| {
-        check_segments(meta)?;
         let mut places: Vec<KeyAndRow> = Vec::new();
         log::for_each_page(index, meta, |start, log| {
             for (number, row) in (start..).zip(log.iter()) {
@@ -363,29 +369,6 @@ fn subtract_log(index: &Index, seen: &Seen, sums: &mut KeySums) -> u64 {
         sums.subtract(place);
     }
     meta.log_start
-}
-
-/// Returns an error if `meta` has impossible segments: with equal or future numbers, without rows, with overlapping
-/// rows, or with rows of the log.
-fn check_segments(meta: &Meta) -> Result<(), Stop> {
-    let damaged = |reason| Err(Stop::Damaged(Some(META_BLOCK), reason));
-    let outputs = meta.merges().iter().map(|merge| &merge.output);
-    let all = meta.segments().iter().chain(outputs);
-    let mut numbers: Vec<u64> = all.map(|segment| segment.number).collect();
-    numbers.sort_unstable();
-    let last = numbers.last();
-    let is_beyond = last.is_some_and(|last| *last >= meta.next_segment);
-    if is_beyond || numbers.windows(2).any(|two| two[0] == two[1]) {
-        return damaged("segments of the same number");
-    }
-    let mut end = 0;
-    for segment in meta.segments() {
-        if segment.lo < end || segment.hi <= segment.lo || segment.hi > meta.log_start {
-            return damaged("segments whose rows overlap");
-        }
-        end = segment.hi;
-    }
-    Ok(())
 }
 
 /// Subtracts the keys of the `seen` rows before `end`, which are in segments, from `sums`.

@@ -1,8 +1,5 @@
 //! Estimates the cost of a scan.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every operation on the planner's nodes is unsafe"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "every operation on the planner's nodes is unsafe")]
 
 use super::planned;
 use crate::index::bound::Bound;

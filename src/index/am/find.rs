@@ -18,6 +18,10 @@ const COUNTED: usize = 16;
 /// Minimum number of rows whose keys are counted together, however little memory there is.
 const LEAST_COUNTED: usize = 1 << 16;
 
+/// Number of attempts before a search looks at all rows. Sessions that insert can reuse pages faster than it reads the
+/// lists of a large document.
+const MOST_ATTEMPTS: usize = 16;
+
 /// The rows that a search still has to look up.
 pub enum Remaining {
     /// Candidates, and how many of the query's keys they need.
@@ -61,18 +65,20 @@ pub fn find(
     is_exact: bool,
     look: &dyn Fn(&Meta),
 ) -> (Meta, Remaining) {
+    let mut attempts = 0;
     with_meta(index, &mut |meta| {
         look(meta);
+        attempts += 1;
         match search {
             KeySearch::Nothing => Ok(Remaining::All { page: 0, end: 0 }),
-            KeySearch::Everything => Ok(Remaining::All {
-                page: rows::page_of(from),
-                end: log::end(&index, meta),
-            }),
-            KeySearch::Keys { keys, needed } => {
+            KeySearch::Keys { keys, needed } if is_exact || attempts <= MOST_ATTEMPTS => {
                 let found = candidates(&index, meta, keys, needed, from, is_exact)?;
                 Ok(Remaining::Some(found, Box::new(*needed)))
             }
+            _ => Ok(Remaining::All {
+                page: rows::page_of(from),
+                end: log::end(&index, meta),
+            }),
         }
     })
 }

@@ -62,6 +62,7 @@ fn switch_in(index: &Index, entry: &RowEntry, own: Segment) -> bool {
     let row = before.map_or(meta.log_start, |before| before.hi);
     rows::ensure_page(index, &mut meta_page, &mut meta, rows::page_of(row));
     let mut row_page = index.lock(meta.last_rows_block);
+    rows::ensure_new(index, &row_page, row);
     let freed: Vec<u32> = meta.log().to_vec();
     meta.shift_log(freed.len(), row + 1);
     if let Some(before) = before.filter(|before| before.postings > 0) {

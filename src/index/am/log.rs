@@ -27,6 +27,7 @@ pub fn append(index: &Index, meta: &Meta, entry: &RowEntry, keys: &[u32]) -> Opt
     if !row_page.is(PageType::Rows, rows::page_of(row)) {
         return None;
     }
+    rows::ensure_new(index, &row_page, row);
     let block = tail.block();
     let mut changes = PageChanges::start(index);
     let mut image = changes.change(&mut tail);

@@ -145,7 +145,7 @@ impl Meta {
     /// # Errors
     /// The errors of [`Self::lock`].
     pub fn remember(&self, index: &Index) {
-        self.check_blocks(index);
+        self.check(index);
         // SAFETY: the relation is open. The memory lives as long as its relation cache entry, and is a single chunk, as
         // PostgreSQL expects.
         unsafe {
@@ -164,7 +164,7 @@ impl Meta {
     pub fn lock<'a>(index: &Index<'a>) -> (Page<'a>, Self) {
         let page = index.lock(META_BLOCK);
         let meta = Self::parse(index, &page);
-        meta.check_blocks(index);
+        meta.check(index);
         (page, meta)
     }
 
@@ -205,18 +205,26 @@ impl Meta {
 
     /// Checks that no block is listed twice or is the metapage's own: a session that writes could wait for ever for a
     /// page that it has locked itself. Of segments, only the outputs of merges are written while other pages are locked.
+    /// Checks the numbers of segments: two with the same would be taken for each other.
     ///
     /// # Errors
-    /// ERROR `data_corrupted`.
-    pub fn check_blocks(&self, index: &Index) {
-        let outputs = self.merges().iter().map(|merge| merge.output);
+    /// ERROR `index_corrupted`.
+    pub fn check(&self, index: &Index) {
+        let damaged = |reason| raise_corrupted(index, Some(META_BLOCK), reason);
+        let outputs = self.merges().iter().map(|merge| &merge.output);
+        let all = self.segments().iter().chain(outputs.clone());
         let roots = outputs.filter_map(|output| (output.postings > 0).then_some(output.root));
         let rows = self.row_tops.iter().chain([&self.last_rows_block]);
         let used = rows.filter(|block| **block != NO_BLOCK).chain(self.log());
         let mut blocks: Vec<u32> = used.chain(self.free()).copied().chain(roots).collect();
         blocks.sort_unstable();
-        if blocks.first() == Some(&META_BLOCK) || blocks.windows(2).any(|two| two[0] == two[1]) {
-            raise_corrupted(index, Some(META_BLOCK), "the metapage lists a block twice");
+        if blocks.first() == Some(&META_BLOCK) || !blocks.is_sorted_by(|a, b| a < b) {
+            damaged("the metapage lists a block twice");
+        }
+        let mut numbers: Vec<u64> = all.map(|segment| segment.number).collect();
+        numbers.sort_unstable();
+        if numbers.last() >= Some(&self.next_segment) || !numbers.is_sorted_by(|a, b| a < b) {
+            damaged("segments of the same number");
         }
     }
 

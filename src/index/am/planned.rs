@@ -1,13 +1,7 @@
 //! Reads indexes for the planner, and makes the searches for the constants of a plan. For a plan, at most [`PAGES`]
 //! pages of all indexes of a table are read, each only once.
-#![allow(
-    unsafe_op_in_unsafe_fn,
-    reason = "every operation on the planner's nodes is unsafe"
-)]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "one entry per index or table of a query"
-)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "every operation on the planner's nodes is unsafe")]
+#![allow(clippy::disallowed_methods, reason = "one entry per index or table of a query")]
 
 use super::log;
 use super::meta::Meta;

@@ -111,6 +111,16 @@ fn live_entry(page: &Page, row: u64) -> Option<RowEntry> {
         .filter(|entry| !entry.is_blank())
 }
 
+/// Checks that `row`, which is to be inserted on `page`, has no entry yet.
+///
+/// # Errors
+/// ERROR `index_corrupted`.
+pub fn ensure_new(index: &Index, page: &Page, row: u64) {
+    if live_entry(page, row).is_some() {
+        raise_corrupted(index, Some(page.block()), "the next row is there already");
+    }
+}
+
 /// Writes the entry of `row` into `image`, the row's page.
 pub fn put(image: &mut Image, row: u64, entry: &RowEntry) {
     image.put(place_of(row) * ENTRY_LEN, &entry.write());

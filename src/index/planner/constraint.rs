@@ -72,7 +72,10 @@ pub unsafe fn as_ball_operator(
             let ball: Vec<_> = query.terms.after(query.value).collect();
             kind.call(root, key.function, BALL, &ball)?
         }
-        (None, Some(datum)) => {
+        // Another operator's constant is no key.
+        (None, Some(datum))
+            if pg_sys::exprType(other) == pg_sys::get_func_rettype(key.function) =>
+        {
             let ball = ConstraintKey::from_raw(datum).ball();
             kind.bound_of_ball(ball)?;
             let [_, ball_type] = kind.types(pg_sys::get_func_namespace(key.function));

@@ -98,7 +98,7 @@ impl TableMatches {
             let mean = Mean::default();
             return Some(Self { mean, all: 1.0 });
         }
-        let ball = BallOperand::of(ball_operator, ball);
+        let operand = BallOperand::of(ball_operator, ball);
         let of_table = |value| {
             let mut table = 0;
             let tables = pg_sys::pull_varnos(root, value);
@@ -106,10 +106,10 @@ impl TableMatches {
                 && (relation == 0 || relation == table);
             is_one.then_some((table, value))
         };
-        let sides = [Some(value), ball.center].map(|side| side.and_then(of_table));
+        let sides = [Some(value), operand.center].map(|side| side.and_then(of_table));
         let mut sides = sides.into_iter().flatten();
-        let known = |(table, value)| Self::in_table(root, table, value, &ball);
-        sides.clone().find_map(known).or_else(|| {
+        let in_table = |(table, value)| Self::in_table(root, table, value, &operand);
+        sides.clone().find_map(in_table).or_else(|| {
             let (table, _) = sides.next()?;
             let rel = *(*root).simple_rel_array.add(table as usize);
             let all = rel.as_ref().map_or(1.0, |rel| rel.tuples.max(1.0));

@@ -70,3 +70,23 @@ SELECT rows FROM near_dup_refresh('sorted_clusters');
 INSERT INTO sorted VALUES (3, 'b', 'the same letter of some words to everybody');
 SET my.swap = 'on';
 SELECT rows FROM near_dup_refresh('sorted_clusters');
+-- A function of the order rejects NULL, which the table does not have, and rows are deleted.
+CREATE TABLE ranked (id int PRIMARY KEY, source text NOT NULL, body text);
+CREATE INDEX ON ranked USING neardup (body);
+CREATE FUNCTION rank_of(source text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+    CASE source WHEN 'agency' THEN RETURN 1; WHEN 'blog' THEN RETURN 2; END CASE;
+END $$;
+INSERT INTO ranked SELECT id, CASE id WHEN 2 THEN 'agency' ELSE 'blog' END, 'the same letter of some words to everybody' FROM generate_series(1, 3) id;
+SELECT near_dup_track('ranked', 'body', keep => 'rank_of(source) DESC');
+DELETE FROM ranked WHERE id = 1;
+SELECT rows FROM near_dup_refresh('ranked_clusters');
+DELETE FROM ranked WHERE id = 3;
+SELECT rows FROM near_dup_refresh('ranked_clusters', rebuild => true);
+SELECT * FROM ranked_clusters ORDER BY key;
+-- The row of the state is deleted.
+DELETE FROM ranked_clusters_state;
+INSERT INTO ranked VALUES (4, 'blog', 'nothing here resembles any of the other texts');
+SELECT rows FROM near_dup_refresh('ranked_clusters');
+SELECT cluster, canonical FROM ranked_clusters ORDER BY key;
+SELECT rows FROM ranked_clusters_state;

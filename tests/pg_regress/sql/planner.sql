@@ -207,3 +207,8 @@ CREATE INDEX ON texts USING gin ((ARRAY[t]));
 CREATE INDEX ON texts (t);
 SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT * FROM texts WHERE like_near_dup(t, 'x', 0.85);
+
+-- An operator of keys with a value of another type, with our estimate.
+CREATE FUNCTION like_key(near_dup_key, bigint) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $2 > 0; END';
+CREATE OPERATOR @@@ (LEFTARG = near_dup_key, RIGHTARG = bigint, FUNCTION = like_key, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel);
+EXPLAIN (COSTS OFF) SELECT FROM texts WHERE near_dup_key(t, 0.8) @@@ 16::bigint;

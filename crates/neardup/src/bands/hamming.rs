@@ -10,10 +10,7 @@
 //! start with `split_mix(GOLDEN * (n * 2^16 + B * 2^8 + i))`, then `h = finish(h ^ word)`. The key
 //! of a subset starts with `split_mix` of its mask (bit i set: block i is in it) and takes in the
 //! hashes of its blocks in order by `h = split_mix(h + hash)`.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "at most MAX_KEYS keys of at most MAX_BLOCKS blocks"
-)]
+#![allow(clippy::disallowed_methods, reason = "at most MAX_KEYS keys of at most MAX_BLOCKS blocks")]
 
 use super::occurrence::Occurrence;
 use crate::hash::{GOLDEN, finish, split_mix};

@@ -9,10 +9,7 @@
 //!
 //! NEON needs no path of its own: every arm64 processor has it, so the compiler uses it for the portable path (`cmeq`,
 //! `umin`, `bic` in the assembly).
-#![allow(
-    clippy::disallowed_methods,
-    reason = "blocks of a document, or reserved by the caller"
-)]
+#![allow(clippy::disallowed_methods, reason = "blocks of a document, or reserved by the caller")]
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]

@@ -1,9 +1,5 @@
 //! New signatures from old ones (unions and packing), and from slots made elsewhere.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_macros,
-    reason = "at most MAX_SLOTS slots"
-)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "at most MAX_SLOTS slots")]
 
 use super::{Header, MAX_SLOTS, Signature, SignatureUnit, Sketch, is_slot_bits};
 use crate::hash::Key;

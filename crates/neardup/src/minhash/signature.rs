@@ -4,11 +4,7 @@
 //! `version u8 | unit u8 | k u16 | slots u16 | slot_bits u8 | flags u8 | seed_id u64 | slots...`.
 //! Flags: bits 0 and 1 the fold, bit 7 an empty document, whose slots are all unfilled. Slots of
 //! fewer than 8 bits are packed from the low end of each byte; unused bits of the last byte are 0.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_macros,
-    reason = "at most MAX_SLOTS slots"
-)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "at most MAX_SLOTS slots")]
 
 use crate::shingle::{MAX_K, Shingling};
 use crate::text::{Fold, Unit};

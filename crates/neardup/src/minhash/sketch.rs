@@ -1,9 +1,5 @@
 //! From shingle hashes to slots: the sketch of a set in progress.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_macros,
-    reason = "at most MAX_SLOTS slots"
-)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "at most MAX_SLOTS slots")]
 
 use crate::Result;
 use crate::kernels::active;

@@ -212,10 +212,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// Returns the number of postings.
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "a leaf has at least one posting"
-    )]
+    #[expect(clippy::len_without_is_empty, reason = "a leaf has at least one posting")]
     pub fn len(&self) -> usize {
         self.len
     }

@@ -71,7 +71,8 @@ pub struct KeyQuery<'q> {
 /// rows with too few keys may be included.
 ///
 /// Without long lists, reads one leaf for each key of the first minimum, and every directory page on the way once.
-/// Leaves for other keys are read only if there are candidates. Memory: 16 bytes for each of `most` rows.
+/// Leaves for other keys are read only if there are candidates. Memory: some 40 bytes for
+/// each of `most` rows and for each key.
 ///
 /// # Errors
 /// The errors of `pages` and `found`; damaged pages; `OutOfMemory`.
@@ -83,6 +84,12 @@ pub fn search<P: RowSizes>(
 ) -> Result<(), P::Error> {
     if query.keys.len() < query.needed {
         return Ok(());
+    }
+    // Each group's search has its own copy of the query's lists.
+    let at_once = (query.most as usize / query.keys.len().max(1)).max(1);
+    if groups.len() > at_once {
+        let mut parts = groups.chunks(at_once);
+        return parts.try_for_each(|groups| search(pages, groups, query, found));
     }
     let share = (query.most / groups.len().max(1) as u32).max(1);
     let mut searches = with_room(groups.len())?;

@@ -1,8 +1,5 @@
 //! Properties of code points that the folds and the word rule need, from Unicode 17.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the folded form of one code point"
-)]
+#![allow(clippy::disallowed_methods, reason = "the folded form of one code point")]
 
 use super::Fold;
 use icu_casemap::{CaseMapper, CaseMapperBorrowed};

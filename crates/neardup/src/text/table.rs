@@ -2,10 +2,7 @@
 //!
 //! Pages of 256 code points are read from the Unicode crates when first used, and kept. A text uses few pages, and a
 //! lookup then costs two loads.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the folded forms of 256 code points"
-)]
+#![allow(clippy::disallowed_methods, reason = "the folded forms of 256 code points")]
 
 use super::Fold;
 use super::cell::Cell;

@@ -1,6 +1,6 @@
 """Exact measures of texts, and MinHash and SimHash signatures, bit for bit the same as those of the extension pg_neardup.
 
-Functions take their arguments with the names and in the order that they have in SQL. ``texts`` is a
+Options have the names, the order and the defaults that they have in SQL. ``texts`` is a
 column: a list or any other iterable of texts, a NumPy array, a pandas Series, or any object that has the
 Arrow PyCapsule interface, such as arrays of pyarrow and Series of polars. None, NaN and NULL give
 None. The work is distributed over all processors, without the interpreter's lock.

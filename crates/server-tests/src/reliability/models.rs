@@ -10,7 +10,7 @@ use testbed::{shell, workspace};
 use crate::harness::{Missing, Outcome, Scale, figure};
 
 /// The models in `tests/models`, each with the mistakes that can be inserted.
-const MODELS: [(&str, &[&str]); 2] = [
+const MODELS: [(&str, &[&str]); 3] = [
     (
         "guard",
         &[
@@ -19,6 +19,16 @@ const MODELS: [(&str, &[&str]); 2] = [
             "NO_LAST_LOOK",
             "RELEASES_FIRST",
             "ANNOUNCES_LATE",
+        ],
+    ),
+    (
+        "partitions",
+        &[
+            "NO_LOCK",
+            "LOCKS_LATE",
+            "NO_SECOND_LIST",
+            "LISTS_FIRST",
+            "SKIPS_ENDED",
         ],
     ),
     (

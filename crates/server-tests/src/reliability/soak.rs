@@ -98,7 +98,7 @@ pub fn holds(server: &Server, scale: Scale) -> Result<Outcome> {
     let replica = server.scratch_cluster("soak_replica")?;
     replica.create_replica_of(&primary)?;
 
-    let rounds = scale.of(1, 180);
+    let rounds = scale.of(1, 130);
     let length = scale.of(ROUND / 4, ROUND);
     let done = Done::default();
     for round in 0..rounds {

@@ -228,7 +228,7 @@ const FETCH_IN_VAIN: &str = "DO $$ DECLARE c refcursor := 'c'; n int; BEGIN
     EXCEPTION WHEN division_by_zero THEN NULL; END $$";
 
 /// Tables, and the steps of sessions. The statement that waits is rejected in the end.
-const ODD_TRANSACTIONS: [(&str, &[OddStep]); 4] = [
+const ODD_TRANSACTIONS: [(&str, &[OddStep]); 5] = [
     // A partition that only its own transaction knows.
     (
         "CREATE TABLE docs (id int, part int, body text) PARTITION BY LIST (part);
@@ -281,6 +281,28 @@ const ODD_TRANSACTIONS: [(&str, &[OddStep]); 4] = [
             (0, "DECLARE c CURSOR FOR SELECT add(n) FROM generate_series(1, 2) n", false),
             (0, "FETCH c", false),
             (0, FETCH_IN_VAIN, false),
+            (1, "INSERT INTO docs VALUES (2, 1, 'one and the same text')", true),
+            (0, "COMMIT", false),
+        ],
+    ),
+    // A cursor that attaches the partition, and fails in a savepoint.
+    (
+        "CREATE TABLE docs (id int, part int, body text) PARTITION BY LIST (part);
+         CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
+         CREATE TABLE docs_2 (id int, part int, body text);
+         CREATE INDEX ON docs USING neardup (body);
+         SELECT near_dup_protect('docs', 'body', 0.8);
+         CREATE FUNCTION attach(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM n / (2 - n);
+             ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2);
+             RETURN n;
+         END $$",
+        &[
+            (0, "BEGIN", false),
+            (0, "DECLARE c CURSOR FOR SELECT attach(n) FROM generate_series(1, 2) n", false),
+            (0, "FETCH c", false),
+            (0, FETCH_IN_VAIN, false),
+            (0, "INSERT INTO docs VALUES (1, 2, 'one and the same text')", false),
             (1, "INSERT INTO docs VALUES (2, 1, 'one and the same text')", true),
             (0, "COMMIT", false),
         ],
