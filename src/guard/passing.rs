@@ -305,7 +305,9 @@ impl<'p> Passing<'p> {
     /// `pg_class`. Locks do not tell: those of a cursor that fails in a savepoint are released.
     fn has_attached(&self) -> bool {
         let own = self.sources.iter().map(|source| &source.table);
-        let mut tables = own.chain(self.partitioned.iter().map(|(table, _)| table));
+        // The first one is the root.
+        let above = self.partitioned.iter().skip(1).map(|(table, _)| table);
+        let mut tables = own.chain(above);
         !self.partitioned.is_empty() && tables.any(Relation::has_changed)
     }
 

@@ -31,8 +31,8 @@ pub enum Remaining {
 }
 
 impl Remaining {
-    /// Looks up the next rows. Calls `visit` with the number and entry of each that is not known to be dead and has
-    /// enough of the query's keys for its size. Returns false if there are no more rows.
+    /// Looks up the next rows. Calls `visit` with the number and entry of each that is not known to be dead. Candidates
+    /// also need enough of the query's keys for their size. Returns false if there are no more rows.
     pub fn look_up(&mut self, table: &mut RowTable, visit: &mut dyn FnMut(u64, RowEntry)) -> bool {
         let (here, needed) = match self {
             Self::Some(candidates, needed) => (candidates.take(), **needed),
@@ -71,7 +71,7 @@ pub fn find(
         attempts += 1;
         match search {
             KeySearch::Nothing => Ok(Remaining::All { page: 0, end: 0 }),
-            KeySearch::Keys { keys, needed } if is_exact || attempts <= MOST_ATTEMPTS => {
+            KeySearch::Keys { keys, needed } if attempts <= MOST_ATTEMPTS => {
                 let found = candidates(&index, meta, keys, needed, from, is_exact)?;
                 Ok(Remaining::Some(found, Box::new(*needed)))
             }

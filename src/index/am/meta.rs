@@ -160,7 +160,7 @@ impl Meta {
     /// Returns the metapage, locked exclusively, and its contents.
     ///
     /// # Errors
-    /// ERROR `data_corrupted` if it is damaged.
+    /// ERROR `index_corrupted` if it is damaged.
     pub fn lock<'a>(index: &Index<'a>) -> (Page<'a>, Self) {
         let page = index.lock(META_BLOCK);
         let meta = Self::parse(index, &page);

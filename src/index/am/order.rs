@@ -94,7 +94,7 @@ impl<'a> Ordered<'a> {
         };
         // The number of keys that candidates share bounds their distances from below.
         let has_bounds = search == KeySearch::Everything || keys_of(&search) == keys_of(&nearest);
-        let (search, tail) = match (search, &nearest) {
+        let (search, mut tail) = match (search, &nearest) {
             (KeySearch::Everything, KeySearch::Keys { needed, .. }) => {
                 let least = keys.least_distance(&ball.read(), needed.least() - 1);
                 (nearest, Some(least))
@@ -105,7 +105,12 @@ impl<'a> Ordered<'a> {
         let (meta, rows) = find(index, &search, 0, true, look);
         let mut candidates = match rows {
             Remaining::Some(candidates, _) => candidates,
-            Remaining::All { .. } => SearchCandidates::new(),
+            Remaining::All { end, .. } => {
+                if end > 0 {
+                    tail = Some(0.0);
+                }
+                SearchCandidates::new()
+            }
         };
         let (mut sort, mut least, mut place) = (RowSort::begin(), HashMap::new(), 0);
         while let Some(FoundRow { row, shared }) = candidates.get(place) {

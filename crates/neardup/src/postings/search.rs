@@ -16,8 +16,8 @@
 //! looked up a few at a time, and candidates that miss too many are dropped, until comparing the rest takes less time
 //! than looking up more lists.
 //!
-//! All groups are searched together, level by level, so that a search waits for its storage once per level, not once
-//! per page.
+//! As many groups as memory allows are searched together, level by level, so that a search waits for its storage once
+//! per level, not once per page.
 
 use super::comparison::{are_compared, comparison};
 use super::count::{CountedRow, RowCounts, RowTally, merged};

@@ -28,9 +28,9 @@ that nothing is missing.
 
 Pass arguments by position or by name (`minhash(body, slots => 256)`); a default follows its `=`. In a function that takes
 a query, the fields of the row `params` are the query's `$1`, `$2`... (`params => ROW(7, 'news')`); a literal without a
-type is text, and a driver's parameter needs its type (`params => ROW(%s::text)`). Functions are IMMUTABLE and PARALLEL
-SAFE unless noted otherwise, and return NULL for a NULL argument; those for queries, guards and trackers reject it (22004).
-A value out of range is an error with SQLSTATE 22023 and a hint that lists the valid values.
+type is text, and a driver's parameter needs its type (`params => ROW(%s::text)`). Unless noted otherwise, functions are
+IMMUTABLE and PARALLEL SAFE. They return NULL for a NULL argument; those for queries, guards and trackers reject it (22004).
+NULL is valid for `key`, and where it is the default. A value out of range is 22023, with a hint that lists the valid ones.
 
 | to | use |
 |---|---|
