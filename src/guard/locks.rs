@@ -80,9 +80,10 @@ pub fn hide_partitions(root: pg_sys::Oid) {
     });
 }
 
-/// Returns whether no other transaction hides partitions of `root`. If it `waits`, waits until none does. After that,
-/// the partitions of transactions that have committed can be listed: a transaction publishes its changes of the catalog
-/// after it has ceased to be in progress, and before it releases its locks.
+/// Returns whether no other transaction hides partitions of `root`; if `waits`, waits until none does. Then accepts the
+/// changes of the catalog that others have published, so that their partitions can be listed. A transaction publishes
+/// them before it releases its locks, but after it has ceased to be in progress. So asking for the lock's holders, which
+/// excludes transactions that have ended, does not replace taking it.
 pub fn sees_partitions(root: pg_sys::Oid, waits: bool) -> bool {
     let tag = tag(root, pg_sys::InvalidTransactionId, HIDDEN);
     let mode = pg_sys::ShareLock as i32;

@@ -21,16 +21,16 @@
 //! if they have changed, or fails if a table of its own rows is no longer among them. If A has attached a's table
 //! itself, B does not list it. Then A has taken a lock before it looked, until it ends; B waits for that lock before it
 //! lists partitions, and starts over if somebody holds it when the gate is closed: B tries to take the lock first, and
-//! lists after that, since A may commit in between. B has looked at every row number that was drawn before that: the first
-//! look covers all numbers, each later one the numbers drawn since the look before it began, and the last one is made
-//! with the gate closed. A later look searches the new numbers for each of B's rows, or searches for B's rows near each
-//! new one, whichever are fewer; both find the same pairs, since B's rows were all there before its first look. A row
-//! of B's near a new one is compared with all others again; if it was found with the gate closed, B starts over. So B
-//! has found a. If A was in progress then and had passed, B waited. If A had not passed, B checked again, with the gate
-//! closed, whether the transactions to which it had left the check have passed or ended in the meantime, and started
-//! over if one had: with a look at everything for the rows that had met such a transaction, and from where it had
-//! stopped for the others, since only rows with later numbers can change their answers. B checks the lock first, and
-//! after that whether the transaction is in progress. A transaction releases its locks after it has ceased to be in
+//! lists after that, since A may commit in between. B has looked at every row number that was drawn before that: the
+//! first look covers all numbers, each later one the numbers drawn since the look before it began, and the last one is
+//! made with the gate closed. A later look searches the new numbers for each of B's rows, or searches for B's rows near
+//! each new one, whichever are fewer; both find the same pairs, since B's rows were all there before its first look. A
+//! row of B's near a new one is compared with all others again; if it was found with the gate closed, B starts over. So
+//! B has found a. If A was in progress then and had passed, B waited. If A had not passed, B checked again, with the
+//! gate closed, whether the transactions to which it had left the check have passed or ended in the meantime, and
+//! started over if one had: with a look at everything for the rows that had met such a transaction, and from where it
+//! had stopped for the others, since only rows with later numbers can change their answers. B checks the lock first,
+//! and after that whether the transaction is in progress. A transaction releases its locks after it has ceased to be in
 //! progress, so one that is in progress now and did not hold the lock before had not passed. In the opposite order, one
 //! that commits in between would look as if it had not passed. A transaction that has passed with one row, guard or
 //! statement counts as having passed with the following ones: transactions that find their rows wait, and waiting is

@@ -3,8 +3,6 @@
 use crate::pg::catalog::cached;
 use crate::pg::error::not_ready;
 use crate::pg::names;
-use pgrx::pg_sys::SysCacheIdentifier::RELOID;
-use pgrx::pg_sys::TransactionIdIsCurrentTransactionId;
 use pgrx::{IntoDatum, PgList, direct_function_call, pg_sys};
 use std::ffi::CStr;
 
@@ -59,12 +57,15 @@ impl Relation {
 
     /// Returns whether the running transaction has created the relation, or changed its row in `pg_class`.
     pub fn has_changed(&self) -> bool {
-        let (class, xmin) = (RELOID, pg_sys::MinTransactionIdAttributeNumber as u32);
-        // SAFETY: the system column is a number of the size of an OID; a transaction is running.
-        unsafe {
-            let xmin = cached(class, xmin, [self.oid().into()]);
-            xmin.is_some_and(|xmin| TransactionIdIsCurrentTransactionId(xmin.to_u32().into()))
-        }
+        let cache = pg_sys::SysCacheIdentifier::RELOID;
+        let column = pg_sys::MinTransactionIdAttributeNumber as u32;
+        // SAFETY: the system column is a number of the size of an OID.
+        let writer = unsafe { cached(cache, column, [self.oid().into()]) };
+        writer.is_some_and(|writer| {
+            let writer = pg_sys::TransactionId::from(writer.to_u32());
+            // SAFETY: a transaction is running.
+            unsafe { pg_sys::TransactionIdIsCurrentTransactionId(writer) }
+        })
     }
 
     /// Returns the number of blocks of the relation's main fork.

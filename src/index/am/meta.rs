@@ -205,7 +205,7 @@ impl Meta {
 
     /// Checks that no block is listed twice or is the metapage's own: a session that writes could wait for ever for a
     /// page that it has locked itself. Of segments, only the outputs of merges are written while other pages are locked.
-    /// Checks the numbers of segments: two with the same would be taken for each other.
+    /// Checks that no two segments have the same number, by which a merge finds them, and that none has a future one.
     ///
     /// # Errors
     /// ERROR `index_corrupted`.

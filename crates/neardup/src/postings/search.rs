@@ -16,8 +16,8 @@
 //! looked up a few at a time, and candidates that miss too many are dropped, until comparing the rest takes less time
 //! than looking up more lists.
 //!
-//! As many groups as memory allows are searched together, level by level, so that a search waits for its storage once
-//! per level, not once per page.
+//! A search reads the groups that fit in memory together, level by level, so it waits for its storage once per level,
+//! not once per page.
 
 use super::comparison::{are_compared, comparison};
 use super::count::{CountedRow, RowCounts, RowTally, merged};
@@ -71,8 +71,8 @@ pub struct KeyQuery<'q> {
 /// rows with too few keys may be included.
 ///
 /// Without long lists, reads one leaf for each key of the first minimum, and every directory page on the way once.
-/// Leaves for other keys are read only if there are candidates. Memory: some 40 bytes for
-/// each of `most` rows and for each key.
+/// Leaves for other keys are read only if there are candidates. Memory: some 40 bytes for each of `most` rows and for
+/// each key.
 ///
 /// # Errors
 /// The errors of `pages` and `found`; damaged pages; `OutOfMemory`.

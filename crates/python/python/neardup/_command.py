@@ -38,7 +38,7 @@ def told() -> Iterator[None]:
     except psycopg.Error as error:
         said, hint = error.diag.message_primary or str(error), error.diag.message_hint
         if isinstance(error, psycopg.errors.UndefinedFunction) and "near_dup" in said:
-            hint = "If it is missing, CREATE EXTENSION pg_neardup in this database, or put its schema into search_path."
+            hint = "CREATE EXTENSION pg_neardup in this database if it is missing, or put its schema into search_path."
         raise Failure(said + (f" HINT: {hint}" if hint else "")) from error
     except UnicodeDecodeError as error:
         raise Failure(f"a text is not valid UTF-8: {error}") from error

@@ -227,15 +227,18 @@ const FETCH_IN_VAIN: &str = "DO $$ DECLARE c refcursor := 'c'; n int; BEGIN
         FETCH c INTO n;
     EXCEPTION WHEN division_by_zero THEN NULL; END $$";
 
-/// Tables, and the steps of sessions. The statement that waits is rejected in the end.
-const ODD_TRANSACTIONS: [(&str, &[OddStep]); 5] = [
+/// A guarded table with one partition, and a table to attach as another one.
+const TO_ATTACH: &str = "CREATE TABLE docs (id int, part int, body text) PARTITION BY LIST (part);
+     CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
+     CREATE TABLE docs_2 (id int, part int, body text);
+     CREATE INDEX ON docs USING neardup (body);
+     SELECT near_dup_protect('docs', 'body', 0.8)";
+
+/// Statements that create tables, and the steps of sessions. The statement that waits is rejected in the end.
+const ODD_TRANSACTIONS: [(&[&str], &[OddStep]); 5] = [
     // A partition that only its own transaction knows.
     (
-        "CREATE TABLE docs (id int, part int, body text) PARTITION BY LIST (part);
-         CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
-         CREATE TABLE docs_2 (id int, part int, body text);
-         CREATE INDEX ON docs USING neardup (body);
-         SELECT near_dup_protect('docs', 'body', 0.8)",
+        &[TO_ATTACH],
         &[
             (0, "BEGIN", false),
             (0, "ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2)", false),
@@ -246,14 +249,14 @@ const ODD_TRANSACTIONS: [(&str, &[OddStep]); 5] = [
     ),
     // A cursor of the transaction that fails in a savepoint.
     (
-        "CREATE TABLE docs (id int PRIMARY KEY, body text);
+        &["CREATE TABLE docs (id int PRIMARY KEY, body text);
          CREATE INDEX ON docs USING neardup (body);
          SELECT near_dup_protect('docs', 'body', 0.8);
          INSERT INTO docs VALUES (0, 'nothing that resembles the others');
          CREATE FUNCTION add(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
              INSERT INTO docs VALUES (n / (2 - n), 'one and the same text');
              RETURN n;
-         END $$",
+         END $$"],
         &[
             (0, "BEGIN", false),
             (0, "INSERT INTO docs VALUES (0, 'anything') ON CONFLICT DO NOTHING", false),
@@ -266,15 +269,13 @@ const ODD_TRANSACTIONS: [(&str, &[OddStep]); 5] = [
     ),
     // Both.
     (
-        "CREATE TABLE docs (id int, part int, body text) PARTITION BY LIST (part);
-         CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
-         CREATE TABLE docs_2 (id int, part int, body text);
-         CREATE INDEX ON docs USING neardup (body);
-         SELECT near_dup_protect('docs', 'body', 0.8);
-         CREATE FUNCTION add(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        &[
+            TO_ATTACH,
+            "CREATE FUNCTION add(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
              INSERT INTO docs VALUES (n / (2 - n), 2, 'one and the same text');
              RETURN n;
          END $$",
+        ],
         &[
             (0, "BEGIN", false),
             (0, "ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2)", false),
@@ -287,16 +288,14 @@ const ODD_TRANSACTIONS: [(&str, &[OddStep]); 5] = [
     ),
     // A cursor that attaches the partition, and fails in a savepoint.
     (
-        "CREATE TABLE docs (id int, part int, body text) PARTITION BY LIST (part);
-         CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
-         CREATE TABLE docs_2 (id int, part int, body text);
-         CREATE INDEX ON docs USING neardup (body);
-         SELECT near_dup_protect('docs', 'body', 0.8);
-         CREATE FUNCTION attach(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        &[
+            TO_ATTACH,
+            "CREATE FUNCTION attach(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
              PERFORM n / (2 - n);
              ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2);
              RETURN n;
          END $$",
+        ],
         &[
             (0, "BEGIN", false),
             (0, "DECLARE c CURSOR FOR SELECT attach(n) FROM generate_series(1, 2) n", false),
@@ -309,12 +308,12 @@ const ODD_TRANSACTIONS: [(&str, &[OddStep]); 5] = [
     ),
     // A row that a statement and its cascade change.
     (
-        "CREATE TABLE items (id int PRIMARY KEY);
+        &["CREATE TABLE items (id int PRIMARY KEY);
          CREATE TABLE docs (id int PRIMARY KEY REFERENCES items ON UPDATE CASCADE, body text);
          CREATE INDEX ON docs USING neardup (body);
          SELECT near_dup_protect('docs', 'body', 0.8, key => 'id');
          INSERT INTO items VALUES (1), (2), (20), (30);
-         INSERT INTO docs VALUES (1, 'a first text of its own'), (2, 'quite different words stand here')",
+         INSERT INTO docs VALUES (1, 'a first text of its own'), (2, 'quite different words stand here')"],
         &[
             (2, "BEGIN", false),
             (2, "INSERT INTO docs VALUES (30, 'the words that make a session wait')", false),
@@ -335,7 +334,7 @@ const ODD_TRANSACTIONS: [(&str, &[OddStep]); 5] = [
 pub fn odd_transactions(server: &Server) -> Result<Outcome> {
     for (tables, steps) in ODD_TRANSACTIONS {
         let database = Database::with_extension(&server.main, "guard_odd_transactions")?;
-        let mut play = Play::new(&database, tables, 3)?;
+        let mut play = Play::new(&database, &tables.join("; "), 3)?;
         let mut waiting = None;
         for &(session, statement, waits) in steps {
             let expected = match waits {
