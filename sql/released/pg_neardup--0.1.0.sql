@@ -185,7 +185,7 @@ CREATE FUNCTION near_dup_guard() RETURNS trigger
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'near_dup_guard';
 COMMENT ON FUNCTION near_dup_guard() IS
-    'AFTER ROW trigger that rejects near-duplicates, or notes them if near_dup_protect has made it so: (column, threshold [, k=..., unit=..., fold=...] [, scope=column,...] [, within=column, by=interval] [, key=column, most=...]), the columns of scope written as in SQL; without arguments, a BEFORE INSERT trigger that keeps sessions from waiting for each other';
+    'AFTER ROW trigger that rejects near-duplicates, or notes them if near_dup_protect has made it so: (column, threshold [, k=..., unit=..., fold=...] [, scope=column,...] [, within=column, by=interval] [, key=column, most=..., exceptions]), the columns of scope written as in SQL; without arguments, a BEFORE INSERT trigger that keeps sessions from waiting for each other';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -712,7 +712,7 @@ COMMENT ON FUNCTION near_dup_track() IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/live/refresh.rs:205
+-- src/live/refresh.rs:213
 CREATE FUNCTION near_dup_refresh(
     clusters regclass, rebuild boolean = false,
     OUT rows bigint, OUT created bigint, OUT joined bigint, OUT "left" bigint, OUT merged bigint,
@@ -724,19 +724,19 @@ COMMENT ON FUNCTION near_dup_refresh(regclass, boolean) IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/live/track.rs:29
+-- src/live/track.rs:31
 -- pg_neardup::live::track::near_dup_track
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/live/track.rs:160
+-- src/live/track.rs:165
 -- pg_neardup::live::track::near_dup_untrack
 -- Skipped due to `#[pgrx(sql = false)]`
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/live/track.rs:179
+-- src/live/track.rs:184
 CREATE FUNCTION near_dup_untrack(clusters regclass) RETURNS void
 VOLATILE PARALLEL UNSAFE COST 10000 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_untrack_wrapper';
@@ -745,7 +745,7 @@ COMMENT ON FUNCTION near_dup_untrack(regclass) IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/live/track.rs:181
+-- src/live/track.rs:186
 CREATE FUNCTION near_dup_track(
     relation regclass, column_name name, threshold double precision = 0.8, keep text = NULL,
     clusters name = NULL, scope name[] = '{}', key name = NULL, condition text = NULL,
@@ -2021,7 +2021,7 @@ AS 'MODULE_PATHNAME', 'jaccard_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/measures.rs:24
+-- src/text/measures.rs:18
 -- pg_neardup::text::measures::jaccard
 CREATE  FUNCTION "jaccard"(
 	"a" text[], /* Array < '_, Text < '_ > > */
@@ -2033,7 +2033,7 @@ AS 'MODULE_PATHNAME', 'jaccard_of_texts_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/measures.rs:40
+-- src/text/measures.rs:34
 -- pg_neardup::text::measures::containment
 -- requires:
 --   near_dup_support
@@ -2047,7 +2047,7 @@ AS 'MODULE_PATHNAME', 'containment_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/measures.rs:52
+-- src/text/measures.rs:40
 -- pg_neardup::text::measures::containment
 CREATE  FUNCTION "containment"(
 	"a" text[], /* Array < '_, Text < '_ > > */
@@ -2059,7 +2059,7 @@ AS 'MODULE_PATHNAME', 'containment_of_texts_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/measures.rs:61
+-- src/text/measures.rs:49
 -- pg_neardup::text::measures::near_contained
 -- requires:
 --   near_dup_support
@@ -2074,7 +2074,7 @@ AS 'MODULE_PATHNAME', 'near_contained_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/measures.rs:77
+-- src/text/measures.rs:59
 -- pg_neardup::text::measures::near_dup
 -- requires:
 --   near_dup_support
@@ -2108,7 +2108,7 @@ COMMENT ON OPERATOR FAMILY set_ops USING neardup IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/measures.rs:101
+-- src/text/measures.rs:76
 -- pg_neardup::text::measures::resemblance
 -- requires:
 --   near_dup_support
@@ -2125,7 +2125,7 @@ AS 'MODULE_PATHNAME', 'resemblance_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/measures.rs:124
+-- src/text/measures.rs:93
 -- pg_neardup::text::measures::near_dup
 -- requires:
 --   near_dup_support
@@ -2166,7 +2166,7 @@ COMMENT ON OPERATOR FAMILY text_ops USING neardup IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/measures.rs:148
+-- src/text/measures.rs:110
 -- pg_neardup::text::measures::containment
 -- requires:
 --   near_dup_support
@@ -2183,7 +2183,7 @@ AS 'MODULE_PATHNAME', 'containment_of_documents_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/text/measures.rs:172
+-- src/text/measures.rs:127
 -- pg_neardup::text::measures::near_contained
 -- requires:
 --   near_dup_support

@@ -26,10 +26,6 @@ impl Batch {
     /// Loads a batch from the records of kept items.
     pub fn load(mut records: Records, form: &Form) -> Self {
         let rows = records.len();
-        if rows > SMALLER_ONLY as usize {
-            let message = "more than 2 147 483 648 rows may have partners";
-            too_large(message, "");
-        }
         let mut tokens = Tokens::new(form.bands, form.needed, rows).or_raise();
         let (mut items, mut packed) = (with_room(rows).or_raise(), Vec::new());
         let mut buffer = Vec::new();
@@ -310,7 +306,7 @@ enum KeyKind {
 
 /// Flag of an entry: under this element, the row meets only rows with smaller sets. Flagged entries sort last in their
 /// group.
-const SMALLER_ONLY: u32 = 1 << 31;
+pub const SMALLER_ONLY: u32 = 1 << 31;
 
 /// The kept items under a key. The first `meet_any` rows meet every other row; the rest meet only the first `meet_any`.
 struct Group {

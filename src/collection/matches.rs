@@ -158,6 +158,15 @@ fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> Batch
     search::search(&mut source, outlining.plan.needed)
 }
 
+/// Checks that a search for documents at `threshold` misses no pair.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` for a threshold below 0.021.
+pub fn check_threshold(threshold: f64) {
+    let plan = VerifiedPlan::new(VerifiedPlan::slots(threshold), u32::BITS as u8, threshold);
+    check_bands(&plan, 0, threshold);
+}
+
 /// Checks that the bands miss no pair, and warns if the search may take very long.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Finds the items that may have partners by their tokens, and divides them into batches that fit into memory.
 
-use crate::collection::batch::{Batch, entry, rows, same_key};
+use crate::collection::batch::{Batch, SMALLER_ONLY, entry, rows, same_key};
 use crate::collection::documents::record_reader;
 use crate::collection::form::{Form, ITEM, Prefilter, Test};
 use crate::collection::outlines::{read_tokens, write_tokens};
@@ -71,6 +71,9 @@ pub fn search(source: &mut TokenSource<'_>, needed: usize) -> Batches {
         test: source.test,
     };
     let mut kept = keep(source, form);
+    if kept.len() > SMALLER_ONLY as usize {
+        too_large("more than 2 147 483 648 rows may have partners", "");
+    }
     let parts = if kept.is_in_memory() {
         collected([kept]).or_raise()
     } else {

@@ -100,8 +100,7 @@ impl Passing<'_> {
         let Some((notes, &first)) = self.rule.options.notes.zip(rows.first()) else {
             return;
         };
-        let Source { table, columns, .. } = source(first);
-        let notes = PairTable::notes(notes.table, table, columns, pg_sys::RowExclusiveLock);
+        let notes = source(first).notes(notes.table);
         notes.as_owner(|connection| {
             for &row in rows {
                 check_interrupts();

@@ -99,13 +99,13 @@ pub struct PairTable {
 }
 
 impl PairTable {
-    /// Opens the notes table `oid` of a guarded table with `lock`, which lasts as long as the rows being written.
+    /// Opens the notes table `oid` of a `guarded` table with keys of type `key`, with `lock`, which lasts as long as the
+    /// rows being written.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` unless the table is as [`create_notes`] created it and has the owner of
     /// the guarded table.
-    pub fn notes(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns, lock: u32) -> Self {
-        let key = columns.key_type(guarded);
+    pub fn notes(oid: pg_sys::Oid, guarded: &Relation, key: ColumnType, lock: u32) -> Self {
         let columns = columns_of_notes(key);
         let created = created(guarded, &columns, Some(&[1, 2]));
         let table = CheckedTable::open(oid, &created, lock).unwrap_or_else(|altered| {
@@ -117,12 +117,11 @@ impl PairTable {
         Self::new(table, key, ["key", "near_key"])
     }
 
-    /// Opens the exceptions table `oid` of a guarded table.
+    /// Opens the exceptions table `oid` of a `guarded` table with keys of type `key`.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if the table has a different owner, or lacks the columns.
-    pub fn exceptions(oid: pg_sys::Oid, guarded: &Relation, columns: &GuardColumns) -> Self {
-        let key = columns.key_type(guarded);
+    pub fn exceptions(oid: pg_sys::Oid, guarded: &Relation, key: ColumnType) -> Self {
         let checked = open_exceptions(oid, guarded, key);
         let table = checked.unwrap_or_else(|altered| altered.raise(VALID_EXCEPTIONS));
         Self::new(table, key, ["a", "b"])
@@ -244,15 +243,15 @@ pub unsafe fn remove_note(data: &pg_sys::TriggerData) {
     let Some(options) = options.filter(|options| options.exceptions == Some(table)) else {
         return;
     };
-    let columns = GuardColumns::of(&guarded, &options);
-    PairTable::exceptions(table, &guarded, &columns);
+    let key = GuardColumns::of(&guarded, &options).key_type(&guarded);
+    PairTable::exceptions(table, &guarded, key);
     let new = match data.tg_newslot.is_null() {
         true => data.tg_trigslot,
         false => data.tg_newslot,
     };
     let [a, b] = [c"a", c"b"].map(|name| get(new, names::column_number(table, name)));
     // The lock waits for transactions that read the exceptions earlier, and may still write the note.
-    let notes = PairTable::notes(notes, &guarded, &columns, pg_sys::ShareRowExclusiveLock);
+    let notes = PairTable::notes(notes, &guarded, key, pg_sys::ShareRowExclusiveLock);
     if let Some((a, b)) = a.zip(b) {
         let sql = format!("DELETE FROM {} WHERE {}", notes.name, notes.is_pair());
         notes.as_owner(|connection| notes.run(connection, &sql, &[a, b]));

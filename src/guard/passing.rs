@@ -192,14 +192,19 @@ impl<'p> Passing<'p> {
                 None => guard_of_helper(&table, trigger),
             };
             let Some(options) = options else { return };
-            let columns = GuardColumns::of(&table, &options);
+            let source = Source {
+                columns: GuardColumns::of(&table, &options),
+                table,
+                trigger: row.trigger,
+                name,
+            };
             let known = |guard: &Self| guard.root == row.root && guard.rule.options == options;
             let number = guards.iter().position(known).unwrap_or_else(|| {
                 let exceptions = options.exceptions;
                 guards.push(Self {
                     root: row.root,
-                    exceptions: exceptions.map(|oid| PairTable::exceptions(oid, &table, &columns)),
-                    rule: Rule::new(&table, options, function),
+                    exceptions: exceptions.map(|oid| source.exceptions(oid)),
+                    rule: Rule::new(&source.table, options, function),
                     written,
                     sources: Vec::new(),
                     order: Vec::new(),
@@ -209,12 +214,7 @@ impl<'p> Passing<'p> {
                 });
                 guards.len() - 1
             });
-            guards[number].sources.push(Source {
-                table,
-                trigger: row.trigger,
-                name,
-                columns,
-            });
+            guards[number].sources.push(source);
         }
     }
 
@@ -270,8 +270,7 @@ impl<'p> Passing<'p> {
         let notes = self.rule.options.notes;
         if let Some(notes) = notes.filter(|_| self.exceptions.is_some()) {
             // A transaction that inserts an exception waits for this lock, and then removes the notes.
-            let Source { table, columns, .. } = &self.sources[0];
-            PairTable::notes(notes.table, table, columns, pg_sys::RowExclusiveLock);
+            self.sources[0].notes(notes.table);
         }
         if self.sources[0].table.oid() != self.root {
             sees_partitions(self.root, true);

@@ -3,9 +3,9 @@
 //! Hooks in the executor and in COPY see the end of a statement. Rows wait for it in the frame of the innermost
 //! statement in progress, if that began in the same subtransaction, so that no row waits longer than its statement or
 //! its subtransaction lasts. Until then the table cannot be rewritten, because the statement has it open. If no hook
-//! sees the end, each row passes in its own trigger. These are the rows of the COPY that loads the library, rows that
-//! logical replication applies, and rows of a deferrable trigger, which may fire at the end of the transaction or in
-//! SET CONSTRAINTS, within a statement that does not have the table open.
+//! sees the end, each row passes in its own trigger. These are the rows of the COPY or of the foreign key's cascade that
+//! loads the library, rows that logical replication applies, and rows of a deferrable trigger, which may fire at the end
+//! of the transaction or in SET CONSTRAINTS, within a statement that does not have the table open.
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{PassState, announce, pass_one_by_one};
@@ -235,8 +235,8 @@ unsafe fn fire(fcinfo: pg_sys::FunctionCallInfo) -> (pg_sys::Datum, bool) {
             if let Some(options) = guard_of_helper(&table, trigger)
                 && let Some(notes) = &options.notes
             {
-                let columns = GuardColumns::of(&table, &options);
-                PairTable::notes(notes.table, &table, &columns, pg_sys::RowExclusiveLock).empty();
+                let key = GuardColumns::of(&table, &options).key_type(&table);
+                PairTable::notes(notes.table, &table, key, pg_sys::RowExclusiveLock).empty();
             }
             return done;
         }

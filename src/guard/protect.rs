@@ -41,7 +41,7 @@ fn near_dup_protect(call: Call) {
         let columns = GuardColumns::of(&table, &rule.options);
         rule.options.exceptions = call.optional(15);
         if let Some(exceptions) = rule.options.exceptions {
-            PairTable::exceptions(exceptions, &table, &columns);
+            PairTable::exceptions(exceptions, &table, columns.key_type(&table));
         }
         if let Some((notes, key)) = rule.options.notes.as_mut().zip(columns.key) {
             check_owner(relation);

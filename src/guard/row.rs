@@ -1,6 +1,7 @@
 //! Rows that a statement wrote, and versions of rows as they are compared.
 
 use crate::guard::columns::GuardColumns;
+use crate::guard::pair_table::PairTable;
 use crate::guard::table::Rule;
 use crate::guard::window::Span;
 use crate::index::ball::Ball;
@@ -43,6 +44,20 @@ pub struct Row<'r> {
 }
 
 impl Source {
+    /// Opens the notes table `oid`. It belongs to the table on which the trigger was created, because partitions may have
+    /// other owners.
+    pub fn notes(&self, oid: pg_sys::Oid) -> PairTable {
+        let guarded = self.table.of_trigger(&self.name);
+        let key = self.columns.key_type(&self.table);
+        PairTable::notes(oid, &guarded, key, pg_sys::RowExclusiveLock)
+    }
+
+    /// Opens the exceptions table `oid`, as [`Self::notes`] does.
+    pub fn exceptions(&self, oid: pg_sys::Oid) -> PairTable {
+        let guarded = self.table.of_trigger(&self.name);
+        PairTable::exceptions(oid, &guarded, self.columns.key_type(&self.table))
+    }
+
     /// Calls `work` with `row`, as it is now. Returns its result, or None if the row no longer exists.
     ///
     /// # Safety

@@ -41,7 +41,7 @@ fn near_dup_refresh(call: Call) {
     let repaired = (refresh.is_certain && !wants_rebuild).then(|| refresh.repair());
     let changes = repaired.flatten().unwrap_or_else(|| refresh.rebuild(true));
     refresh.end(changes[0]);
-    drop(own);
+    own.check_again(&tracker);
     connection.close();
     rights.resign();
     call.rows().put(changes.map(IntoDatum::into_datum));
@@ -196,7 +196,15 @@ impl<'a> Refresh<'a> {
     }
 
     /// Writes the state of a refresh that examined `looked_at` rows.
-    pub fn end(&self, looked_at: i64) {
+    pub fn end(mut self, looked_at: i64) {
+        // A partition or child that came in the meantime may have been read, and can be gone before the next refresh.
+        if self.state.noted.is_some() {
+            let noted = noted(self.connection, self.tracker);
+            self.state.noted = self
+                .state
+                .noted
+                .filter(|before| noted.as_ref() == Some(before));
+        }
         self.state
             .write(self.connection, self.tracker, self.started, looked_at);
     }

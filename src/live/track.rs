@@ -1,10 +1,12 @@
 //! `near_dup_track` starts to keep clusters up to date, and `near_dup_untrack` stops it.
 
+use crate::collection::matches::check_threshold;
 use crate::guard::options::GuardOptions;
 use crate::guard::pair_table::{VALID_EXCEPTIONS, open_exceptions};
 use crate::guard::row_condition::{RowCondition, parsed_condition};
 use crate::guard::table::Rule;
 use crate::guard::window::Span;
+use crate::index::bound::Bound;
 use crate::live::create::{create_index, renew_links, share};
 use crate::live::measure::Measure;
 use crate::live::order::{Expression, Order};
@@ -110,6 +112,9 @@ fn requested(call: &Call, connection: &Connection, relation: pg_sys::Oid) -> Tra
         note: note_function(call.function()),
         key,
     };
+    if let Bound::Resemblance(threshold, _) | Bound::Share(threshold) = rule.bound {
+        check_threshold(threshold);
+    }
     rule.tables(relation, Span::ALWAYS, "near_dup_track", scope.len());
     if let Some(exceptions) = exceptions {
         if exceptions == relation {

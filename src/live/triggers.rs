@@ -126,7 +126,10 @@ pub fn noted(connection: &Connection, tracker: &Tracker) -> Option<String> {
         triggers.extend(own.iter().map(|trigger| trigger.tgoid));
         if table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
             tables.extend(table.partitions());
-        } else if is_logged && table.persistence() == unlogged || !notes_all(&table, &own) {
+        } else if is_logged && table.persistence() == unlogged
+            || table.has_children()
+            || !notes_all(&table, &own)
+        {
             // A crash empties an unlogged partition, and not the tracker's logged tables.
             return None;
         }

@@ -67,8 +67,8 @@ impl CreatedTable<'_> {
     }
 }
 
-/// An open table that is as it was created. Nobody can alter it while it is open: other sessions wait for its lock, and
-/// this session gets the error that it is in use.
+/// An open table that is as it was created. While it is open, ALTER TABLE waits for its lock in other sessions, and fails
+/// in this one, where the table is in use. Triggers, foreign keys and children can still come until it is written.
 pub struct CheckedTable(Relation);
 
 /// The difference between a table and its definition.

@@ -112,6 +112,25 @@ impl Relation {
         !unsafe { pg_sys::find_inheritance_children(self.oid(), lock) }.is_null()
     }
 
+    /// Returns the table on which the table's trigger `name` was created: the table itself, or a partitioned table above
+    /// it, of which partitions get clones. No user can make a clone.
+    pub fn of_trigger(&self, name: &CStr) -> Relation {
+        let mut table = Relation::open_table(self.oid());
+        // SAFETY: the triggers are the table's, which is a partition if one is a clone.
+        unsafe {
+            let is_it = |own: &&pg_sys::Trigger| CStr::from_ptr(own.tgname) == name;
+            while table
+                .triggers()
+                .iter()
+                .find(is_it)
+                .is_some_and(|own| own.tgisclone)
+            {
+                table = Relation::open_table(pg_sys::get_partition_parent(table.oid(), true));
+            }
+        }
+        table
+    }
+
     /// Returns the partitions of a partitioned table, except those that are being detached.
     #[allow(clippy::disallowed_methods, reason = "one entry per partition")]
     pub fn partitions(&self) -> Vec<pg_sys::Oid> {

@@ -9,13 +9,7 @@ use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
 
 /// Returns the Jaccard similarity of two sets, |a and b| / |a or b|, or 0 if one of them is empty.
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    strict,
-    cost = 500,
-    support = near_dup_support
-)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, support = near_dup_support)]
 pub fn jaccard(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
     set::jaccard(&a.set(), &b.set(), &mut check_interrupts)
 }
@@ -37,13 +31,7 @@ fn of_texts(
 }
 
 /// Returns the share of `a` that is in `b`, |a and b| / |a|, or 0 if one of them is empty.
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    strict,
-    cost = 500,
-    support = near_dup_support
-)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, support = near_dup_support)]
 pub fn containment(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
     set::containment(&a.set(), &b.set(), &mut check_interrupts)
 }
@@ -58,13 +46,7 @@ fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    strict,
-    cost = 500,
-    support = near_dup_support
-)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, support = near_dup_support)]
 pub fn near_contained(part: Bigints<'_>, whole: Bigints<'_>, threshold: f64) -> bool {
     let threshold = options::threshold(threshold);
     is_contained(&part.set(), &whole.set(), threshold)
@@ -74,14 +56,7 @@ pub fn near_contained(part: Bigints<'_>, whole: Bigints<'_>, threshold: f64) -> 
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    strict,
-    cost = 500,
-    support = near_dup_support,
-    name = "near_dup"
-)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, support = near_dup_support, name = "near_dup")]
 pub fn near_dup_of_sets(a: Bigints<'_>, b: Bigints<'_>, threshold: default!(f64, 0.8)) -> bool {
     let threshold = options::threshold(threshold);
     is_resembling(&a.set(), &b.set(), threshold)
@@ -98,13 +73,7 @@ pub fn is_contained(part: &[i64], whole: &[i64], threshold: f64) -> bool {
 }
 
 /// Returns the exact Jaccard similarity of two documents' shingle sets, or 0 if one of them is empty.
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    strict,
-    cost = 2000,
-    support = near_dup_support
-)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000, support = near_dup_support)]
 pub fn resemblance(
     a: Document<'_>,
     b: Document<'_>,
@@ -121,14 +90,7 @@ pub fn resemblance(
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for an invalid k, unit or fold.
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    strict,
-    cost = 2000,
-    name = "near_dup",
-    support = near_dup_support
-)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "near_dup", support = near_dup_support)]
 #[allow(clippy::too_many_arguments)]
 pub fn near_dup_documents(
     a: Document<'_>,
@@ -145,14 +107,7 @@ pub fn near_dup_documents(
 }
 
 /// Returns the exact share of the shingles of `a` that are in `b`, or 0 if one of the documents is empty.
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    strict,
-    cost = 2000,
-    name = "containment",
-    support = near_dup_support
-)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "containment", support = near_dup_support)]
 pub fn containment_of_documents(
     a: Document<'_>,
     b: Document<'_>,
@@ -169,14 +124,7 @@ pub fn containment_of_documents(
 ///
 /// # Errors
 /// The errors of [`near_dup_documents`].
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    strict,
-    cost = 2000,
-    name = "near_contained",
-    support = near_dup_support
-)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "near_contained", support = near_dup_support)]
 #[allow(clippy::too_many_arguments)]
 pub fn near_contained_documents(
     part: Document<'_>,

@@ -284,7 +284,7 @@ def by_alembic():
     made.create_all(engine)
     condition = "body NOT LIKE '%:draft%' AND body <> 'it''s 12:30'"
     options = {"condition": condition, "exceptions": "different"}
-    guard = Guard("by alembic", "body", action="note", **options)
+    guard = Guard("by alembic", "body", action="note", key=None, **options)
     recent = Guard("by alembic", "body", 0.9, schema="public", trigger_name="recent", k=3)
     tracker = Tracker("by alembic", "body", keep="length(body) DESC", **options)
     for _ in range(2):

@@ -329,6 +329,7 @@ def reports():
         ("SELECT id FROM notes", "the query yields the columns id"),
         ("SELECT id, body, id FROM notes", "the query yields the columns"),
         ("SELECT id, body, 1 AS canonical FROM notes", "only one of the columns"),
+        ("SELECT (random() * 1e9)::int, body FROM notes", "other rows when it runs again"),
         ("SELECT id, body, 9999 AS canonical, 0.9::float8 AS similarity FROM notes WHERE id < 2", "the query yields no row 9999"),
     ):
         fails(lambda wrong=wrong: lab.report(conn, wrong), ValueError, message)
@@ -372,7 +373,7 @@ def commands():
         drawn = lab.sample(conn, query, 60)
         assert [(row["a_key"], row["b_key"], *map(_command.of_cell, (row["a"], row["b"]))) for row in rows] == [(str(a), str(b), x, y) for a, b, _, _, x, y in drawn]
         one_line(command("calibrate", str(place / "labels.csv")), "0 labeled pairs")
-        with open(place / "labels.csv", "w", encoding="utf-8", newline="") as file:
+        with open(place / "labels.csv", "w", encoding="utf-8-sig", newline="") as file:
             table = csv.DictWriter(file, rows[0])
             table.writeheader()
             labels = [None if i % 5 == 3 else float(row["similarity"]) >= 0.35 for i, row in enumerate(rows)]
@@ -432,7 +433,7 @@ def formulas(file):
 
 
 def without_encoding():
-    """Check that texts in a database of SQL_ASCII are read as UTF-8, and that others are an error of one line."""
+    """Check that texts in a database of SQL_ASCII are read and written as UTF-8, and that others are an error of one line."""
     name = "lab_sql_ascii"
     conn.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
     place = psycopg.conninfo.make_conninfo(dsn, dbname=name)
@@ -441,7 +442,7 @@ def without_encoding():
         inside.execute("CREATE TABLE d AS SELECT i AS id, 'eins zwei drei vier fünf sechs sieben ' || i AS body FROM generate_series(1, 4) i")
     known = "SELECT id, body, 1 AS canonical, 0.9::float8 AS similarity FROM d ORDER BY id"
     for arguments in ("sample", "TABLE d ORDER BY id", "-k", "1"), ("report", "TABLE d ORDER BY id", "-t", "0.5"), ("report", known):
-        done = command(arguments[0], place, *arguments[1:])
+        done = command(arguments[0], place, *arguments[1:], env=os.environ | {"PYTHONIOENCODING": "latin-1"})
         assert done.returncode == 0 and "fünf" in done.stdout and not done.stderr, done
     wrong = "SELECT id, body || E'\\xff', 1 AS canonical, 0.9::float8 AS similarity FROM d ORDER BY id"
     one_line(command("report", place, wrong), "invalid byte sequence")

@@ -313,6 +313,7 @@ def compare_errors():
         "SELECT chunk_similarity('x', 'y', 0)": lambda: neardup.explain("x", "y", 0),
         "SELECT 'minhash:2'::minhash_signature": lambda: neardup.Signature.parse("minhash:2"),
         "SELECT '\\x0203'::bytea::minhash_signature": lambda: neardup.Signature(b"\x02\x03"),
+        "SELECT minhash_union('\\x0203'::bytea::minhash_signature)": lambda: neardup.union(b"\x02\x03"),
     }
     for query, ours in errors.items():
         try:

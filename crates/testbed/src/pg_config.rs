@@ -18,8 +18,8 @@ pub fn supported() -> String {
 /// The user's choice of server.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct PostgresChoice {
-    /// PostgreSQL major version [default: the highest installed]; NEARDUP_PG_CONFIGS
-    /// names further installations by the paths of their pg_config, separated by colons
+    /// PostgreSQL major version [default: the highest installed with its headers, else the
+    /// highest]; NEARDUP_PG_CONFIGS names further installations by the paths of their pg_config, separated by colons
     #[arg(long, global = true, value_name = "MAJOR")]
     pub pg: Option<u16>,
     /// Path of the pg_config of the PostgreSQL to use

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use nix::sys::stat::{Mode, umask};
 use testbed::pg_config::PostgresChoice;
 
 /// Near-duplicate documents inside PostgreSQL: try it and test it.
@@ -68,6 +69,8 @@ fn run(cli: &Cli) -> Result<ExitCode> {
 }
 
 fn main() -> ExitCode {
+    // A server of another user reads the files, and packages are the same everywhere.
+    umask(Mode::S_IWGRP | Mode::S_IWOTH);
     run(&Cli::parse()).unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE

@@ -8,9 +8,9 @@ use super::page::{Index, META_BLOCK, PageChanges, PageType};
 use super::rows::{self, ROWS_PER_PAGE, RowEntry};
 use super::table::TableScan;
 use crate::index::classes::{RowKeys, ValueParameters};
-use crate::pg::error::{OrRaise, internal};
+use crate::pg::error::{OrRaise, check_interrupts, internal};
 use neardup::bands::RowSize;
-use neardup::postings::{MAX_ROWS, Posting, Segment, policy};
+use neardup::postings::{MAX_ROWS, Posting, Segment, policy, sort_distinct};
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
 use std::ops::Range;
@@ -187,6 +187,7 @@ impl<'a> Build<'a> {
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, SORT);
         if !self.postings.is_empty() {
             let (rows, postings) = (self.start..self.row, &mut self.postings);
+            sort_distinct(postings, &mut check_interrupts);
             let (page, mut meta, segment) =
                 write_segment(&self.index, rows, self.rows_with_keys, postings);
             postings.clear();

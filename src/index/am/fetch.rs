@@ -18,6 +18,8 @@ pub struct Fetch {
     context: *mut pg_sys::ExprContext,
     /// The columns of the table that the index reads.
     columns: Vec<i16>,
+    /// Number of bytes of variable length that [`Self::row_that_stays`] has read.
+    pub bytes: usize,
 }
 
 impl Fetch {
@@ -42,6 +44,7 @@ impl Fetch {
             info,
             state,
             context: pg_sys::MakePerTupleExprContext(state),
+            bytes: 0,
         }
     }
 
@@ -56,9 +59,9 @@ impl Fetch {
         Some(self.look_at(slot, look))
     }
 
-    /// Does the same as [`Self::row`], but also returns None if the row's TOAST table lacks values of the index's columns.
-    /// They may have been removed before they are read, which the snapshot of a VACUUM does not prevent. If the row is
-    /// still visible, they are lost, which a WARNING reports.
+    /// Does the same as [`Self::row`], but also returns None if values of the index's columns cannot be read. Chunks of
+    /// them may have been removed from the TOAST table before, which the snapshot of a VACUUM does not prevent. If the row
+    /// is still visible, they are lost, which a WARNING reports.
     pub fn row_that_stays<R>(
         &mut self,
         tid: pg_sys::ItemPointerData,
@@ -68,13 +71,17 @@ impl Fetch {
         hold::point("fetch_sees_row");
         // SAFETY: the slot has a row of the table.
         let fetched = unsafe { fetch_values(slot, &self.columns, self.memory()) };
-        let Err(lack) = fetched else {
-            return Some(self.look_at(slot, look));
+        let lack = match fetched {
+            Ok(bytes) => {
+                self.bytes += bytes;
+                return Some(self.look_at(slot, look));
+            }
+            Err(lack) => lack,
         };
         // Nobody removes the values of a row that is still visible.
         if self.versions.seen(tid).is_some() {
             let message = format!("the estimate of an index leaves out a row: {lack}");
-            let hint = "The TOAST table is damaged; restore the row from a backup.";
+            let hint = "The table is damaged; restore the row from a backup.";
             tell(PgLogLevel::WARNING, &message, hint);
         }
         None
@@ -121,9 +128,10 @@ impl Fetch {
     }
 }
 
-/// Replaces values of `columns` in a slot that are in the TOAST table with copies in `memory`, or returns the message of
-/// PostgreSQL's ERROR if chunks of them are missing. This error is raised between the reads of two chunks, where no page
-/// is locked or being read, so only open relations and pins must be released. Rethrows any other error.
+/// Replaces values of `columns` in a slot that are compressed or in the TOAST table with copies in `memory`, and returns
+/// the number of their bytes, or the message of PostgreSQL's ERROR if they are damaged or lack chunks. This error is
+/// raised between the reads of two chunks or after them, where no page is locked or being read, so only open relations
+/// and pins must be released. Rethrows any other error.
 ///
 /// # Safety
 /// The slot has a row with these columns.
@@ -131,13 +139,14 @@ unsafe fn fetch_values(
     slot: *mut pg_sys::TupleTableSlot,
     columns: &[i16],
     memory: pg_sys::MemoryContext,
-) -> Result<(), String> {
+) -> Result<usize, String> {
     // The owner is a child of the current one, which releases it if an error is rethrown.
     let (outer, context) = (pg_sys::CurrentResourceOwner, pg_sys::CurrentMemoryContext);
     let own = pg_sys::ResourceOwnerCreate(outer, c"pg_neardup".as_ptr());
     pg_sys::CurrentResourceOwner = own;
     pg_sys::CurrentMemoryContext = memory;
     let copy = || {
+        let mut bytes = 0;
         for &column in columns {
             let layout = Layout::of(pg_sys::SPI_gettypeid(
                 (*slot).tts_tupleDescriptor,
@@ -148,14 +157,16 @@ unsafe fn fetch_values(
             };
             // The slot has deformed the row as far as this column.
             let place = (*slot).tts_values.add(column as usize - 1);
-            *place = pg_sys::Datum::from(pg_sys::detoast_external_attr(value.cast_mut_ptr()));
+            let whole = pg_sys::pg_detoast_datum(value.cast_mut_ptr());
+            bytes += pgrx::varlena::varsize_any(whole);
+            *place = pg_sys::Datum::from(whole);
         }
-        Ok(())
+        Ok(bytes)
     };
     let done = PgTryBuilder::new(AssertUnwindSafe(copy))
         .catch_when(
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-            |error| match lacking_chunks(&error) {
+            |error| match of_one_value(&error) {
                 Some(message) => Err(message),
                 None => error.rethrow(),
             },
@@ -177,16 +188,16 @@ unsafe fn fetch_values(
     done
 }
 
-/// Returns the message of an error that reports missing chunks of a value, or None for other errors. PostgreSQL does
-/// not translate this message.
+/// Returns the message of an error that reports damage of one value, or None for other errors. PostgreSQL does not
+/// translate these messages.
 #[allow(clippy::disallowed_methods, reason = "the text of a message")]
-fn lacking_chunks(error: &CaughtError) -> Option<String> {
+fn of_one_value(error: &CaughtError) -> Option<String> {
     let CaughtError::PostgresError(report) = error else {
         return None;
     };
     let message = report.message();
-    let is_lack = ["missing chunk number", "unexpected chunk number"]
+    let is_of_value = ["missing chunk", "unexpected chunk", "compressed "]
         .iter()
         .any(|start| message.starts_with(start));
-    is_lack.then(|| message.to_owned())
+    is_of_value.then(|| message.to_owned())
 }

@@ -18,21 +18,22 @@ const TRIES: usize = SEGMENTS_WITH_ROW - 2;
 
 /// Inserts a row, and does the share of merging that is due for the leaves of the row's segment.
 pub fn insert(index: &Index, entry: &RowEntry, keys: &[u32]) {
-    while !try_insert(index, entry, keys) {
+    // The row's number is not known yet.
+    let posting = |&key: &u32| u64::from(Posting { key, offset: 0 });
+    let mut postings = collected(keys.iter().map(posting)).or_raise();
+    sort_distinct(&mut postings, &mut check_interrupts);
+    while !try_insert(index, entry, &postings) {
         check_interrupts();
     }
 }
 
-fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
+fn try_insert(index: &Index, entry: &RowEntry, postings: &[u64]) -> bool {
     let merging = Merging::wait(index);
     if Meta::read(index).segments().len() + SEGMENTS_WITH_ROW > MAX_SEGMENTS {
         merging.share(1);
         return false;
     }
-    // The row's number is not known yet.
-    let posting = |&key: &u32| u64::from(Posting { key, offset: 0 });
-    let mut postings = collected(keys.iter().map(posting)).or_raise();
-    let (_, _, own) = write_segment(index, 0..1, 1, &mut postings);
+    let (_, _, own) = write_segment(index, 0..1, 1, postings);
     for _ in 0..TRIES {
         merging.flush(1);
         hold::point("large_row_written");

@@ -26,6 +26,9 @@ const ROWS: usize = 256;
 /// Maximum number of row numbers drawn for a sample; the rows of some are dead.
 const DRAWN: u64 = 4096;
 
+/// A sample is complete once it has read this number of bytes, about a second of cutting documents.
+const BYTES: usize = 64 << 20;
+
 /// Number of pages read to estimate the matches of one row, over all searched groups.
 const PAGES: f64 = 16.0;
 
@@ -35,14 +38,25 @@ const LEAVES: usize = 2;
 /// Groups with a smaller share of all rows are not searched, and are assumed to be like the searched ones.
 const SEARCHED: f64 = 1.0 / 16.0;
 
-/// Returns whether an inserting session should measure: whether the index has twice as many rows in segments as when it
-/// was last measured, and no expressions, whose functions would run with this session's rights on other users' rows.
-pub fn is_due(index: &Index, meta: &Meta) -> bool {
+/// Returns whether this inserting session should measure: whether the index has twice as many rows in segments as when
+/// it was last measured, and no expressions, whose functions would run with this session's rights on other users' rows.
+/// If so, no other session will, not even after this one is canceled, which would otherwise happen at every insert.
+pub fn claim(index: &Index) -> bool {
     // SAFETY: the index is open.
     let expressions = unsafe { pg_sys::RelationGetIndexExpressions(index.as_ptr()) };
-    expressions.is_null()
-        && !meta.segments().is_empty()
-        && meta.log_start >= meta.matches.end.saturating_mul(2)
+    let is_due = |meta: &Meta| {
+        !meta.segments().is_empty() && meta.log_start >= meta.matches.end.saturating_mul(2)
+    };
+    if !expressions.is_null() || !is_due(&Meta::read(index)) {
+        return false;
+    }
+    let (mut page, mut meta) = Meta::lock(index);
+    let is_first = is_due(&meta);
+    if is_first {
+        meta.matches.end = meta.log_start;
+        meta.store(index, &mut page);
+    }
+    is_first
 }
 
 /// Returns whether the expressions of the index, if any, call only functions in C. VACUUM and ANALYZE must not call
@@ -146,7 +160,7 @@ fn means(
             mean.rows += others;
             mean.any += if others >= 0.5 { 1.0 } else { 0.0 };
         }
-        if seen == ROWS {
+        if seen == ROWS || rows.fetch.bytes >= BYTES {
             break;
         }
     }

@@ -37,7 +37,7 @@ impl<'a> Merging<'a> {
     }
 
     /// Waits for the right, and returns it. Ignores `lock_timeout`, which is for locks that others hold until their
-    /// transactions end: nobody holds this one for more than a few leaves.
+    /// transactions end: this one is held at most while the segment of the log or of a large row is written.
     pub fn wait(index: &Index<'a>) -> Self {
         Self::attempt(index).unwrap_or_else(|| {
             let settings = Settings::begin();
@@ -63,7 +63,7 @@ impl Drop for Merging<'_> {
 pub fn help(index: &Index) {
     if let Some(merging) = Merging::attempt(index) {
         merging.share(1);
-        if matches::is_due(index, &Meta::read(index)) {
+        if matches::claim(index) {
             matches::sample(index);
         }
     }
@@ -128,7 +128,8 @@ impl Merging<'_> {
         read.unwrap_or_else(|stop| stop.raise(index));
         hold::point("flush_reads_log");
         let lo = meta.log_start;
-        let (page, mut meta, segment) = write_segment(index, lo..end, rows, &mut postings);
+        postings::sort_distinct(&mut postings, &mut check_interrupts);
+        let (page, mut meta, segment) = write_segment(index, lo..end, rows, &postings);
         let freed = meta.log[..full].to_vec();
         meta.shift_log(full, end);
         if segment.postings > 0 {
@@ -319,15 +320,14 @@ pub fn store(index: &Index, mut page: Page, meta: &mut Meta, freed: &[u32]) {
     meta::release(index, &rest);
 }
 
-/// Sorts the postings of `rows` and writes them as a segment that nothing refers to yet. `with_keys` is the number of
-/// rows that have keys. Returns the metapage, locked so that the caller can add the segment, and the segment.
+/// Writes the sorted postings of `rows` as a segment that nothing refers to yet. `with_keys` is the number of rows that
+/// have keys. Returns the metapage, locked so that the caller can add the segment, and the segment.
 pub fn write_segment<'a>(
     index: &Index<'a>,
     rows: std::ops::Range<u64>,
     with_keys: u64,
-    postings: &mut Vec<u64>,
+    postings: &[u64],
 ) -> (Page<'a>, Meta, Segment) {
-    postings::sort_distinct(postings, &mut check_interrupts);
     let (mut page, mut meta) = Meta::lock(index);
     let mut segment = meta.new_segment(rows.start, rows.end, with_keys);
     meta.store(index, &mut page);

@@ -228,3 +228,25 @@ ALTER TABLE docs OWNER TO notes_owner;
 INSERT INTO docs VALUES (4, 'a b c d e');
 DROP TABLE docs, docs_near_dups;
 DROP ROLE notes_writer, notes_owner;
+
+-- Notes and exceptions belong to the table on which the trigger was created, not to its partitions.
+CREATE ROLE notes_owner;
+CREATE TABLE parts (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (1) TO (10);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10) TO (30) PARTITION BY RANGE (id);
+CREATE UNLOGGED TABLE parts_3 PARTITION OF parts_2 FOR VALUES FROM (10) TO (20);
+CREATE INDEX ON parts USING neardup (body);
+CREATE TABLE distinct_parts (a int, b int);
+SELECT near_dup_protect('parts', 'body', 0.8, action => 'note', exceptions => 'distinct_parts');
+ALTER TABLE parts_1 OWNER TO notes_owner;
+ALTER TABLE parts_2 OWNER TO notes_owner;
+INSERT INTO parts VALUES (11, 'a b c d e'), (1, 'a b c d e'), (2, 'a b c d e');
+SELECT key, near_key FROM parts_near_dups ORDER BY key, near_key;
+UPDATE parts SET body = 'f g h i' WHERE id = 11;
+DELETE FROM parts WHERE id = 1;
+INSERT INTO distinct_parts VALUES (2, 3);
+INSERT INTO parts VALUES (3, 'a b c d e');
+SELECT key, near_key FROM parts_near_dups ORDER BY key, near_key;
+TRUNCATE parts;
+DROP TABLE parts, parts_near_dups, distinct_parts;
+DROP ROLE notes_owner;

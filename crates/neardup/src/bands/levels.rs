@@ -107,7 +107,8 @@ impl Levels {
                 level if level == first => 0.0,
                 level => fewest_elements(level, most),
             };
-            if fewest > all / threshold {
+            // The quotient may be rounded down.
+            if fewest > all / threshold * (1.0 + 1e-9) {
                 break;
             }
             let share = threshold / (1.0 + threshold) * (1.0 + fewest / all);
@@ -167,12 +168,28 @@ fn fewest_elements(level: u32, most: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Tail;
+    use super::{Levels, Tail};
+    use crate::bands::RowSize;
 
     #[test]
     fn no_tail_begins_above_its_least_share() {
         for share in (1..=1000).map(|step| f64::from(step) / 1000.0) {
             assert!(f64::from(Tail::new(64, share).lowest) <= share, "{share}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_sampled_row_at_the_threshold_is_found() {
+        let mut at = [0; RowSize::LEVELS as usize];
+        for most in 64..=1024 {
+            // A row of one element more than `most` contains a query of `members` elements.
+            for members in most / 2..=most {
+                (at[0], at[1]) = (members / 2, members - members / 2);
+                let threshold = members as f64 / (most + 1) as f64;
+                let levels = Levels::new(threshold, members, most, 0, &at);
+                let shared = levels.map(|levels| levels.shared(1, members, members));
+                assert_ne!(shared, Some(None), "{members} of {most}");
+            }
         }
     }
 }

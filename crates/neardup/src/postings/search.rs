@@ -131,11 +131,15 @@ fn count<P: RowSizes>(
         search.find_candidates(pages, first)?;
     }
     if query.by_size.is_none() {
-        look_up(pages, searches, |search| search.further_lists(second.of))?;
+        look_up(
+            pages,
+            searches,
+            |search| Ok(search.further_lists(second.of)),
+        )?;
         for search in searches.iter_mut() {
             search.keep_candidates(second);
         }
-        return look_up(pages, searches, |search| search.further_lists(u32::MAX));
+        return look_up(pages, searches, |search| Ok(search.further_lists(u32::MAX)));
     }
     let mut further = FURTHER;
     loop {
@@ -150,7 +154,9 @@ fn count<P: RowSizes>(
         if is_decided {
             return Ok(());
         }
-        look_up(pages, searches, |search| search.further_lists(search.goal))?;
+        look_up(pages, searches, |search| {
+            Ok(search.further_lists(search.goal))
+        })?;
         further = further.saturating_mul(2);
     }
 }
@@ -160,7 +166,7 @@ fn count<P: RowSizes>(
 fn look_up<P: Pages>(
     pages: &mut P,
     searches: &mut [GroupSearch],
-    next: impl Fn(&mut GroupSearch) -> Range<usize>,
+    next: impl Fn(&mut GroupSearch) -> crate::Result<Range<usize>>,
 ) -> Result<(), P::Error> {
     let mut levels: [Vec<PageVisit>; MAX_DEPTH as usize + 1] = Default::default();
     loop {
@@ -168,7 +174,7 @@ fn look_up<P: Pages>(
         loop {
             let mut is_done = true;
             for (number, search) in searches.iter_mut().enumerate() {
-                let lists = next(search);
+                let lists = next(search)?;
                 is_done &= lists.is_empty();
                 search.push_roots(number, &lists, &mut levels)?;
             }
@@ -264,9 +270,9 @@ impl<'g> GroupSearch<'g> {
 
     /// Takes lists to look up until the short ones cover `of` of the query's keys, or reading long ones takes less
     /// time.
-    fn first_lists(&mut self, of: u32) -> Range<usize> {
+    fn first_lists(&mut self, of: u32) -> crate::Result<Range<usize>> {
         if self.counts.is_full() {
-            return self.end..self.end;
+            return Ok(self.end..self.end);
         }
         let looked_up = self.lists[..self.end].iter();
         let short = looked_up.filter(|list| !list.is_long());
@@ -277,19 +283,17 @@ impl<'g> GroupSearch<'g> {
         let all_to_short = self.end.max(1) as f64 / f64::from(lists.max(1));
         let wanted = (f64::from(missing) * all_to_short).ceil() as u32;
         let looked_up = u64::from(wanted.min(self.weight(self.end..)));
-        match self.postings_instead(missing) {
+        Ok(match self.postings_instead(missing)? {
             Some(postings) if postings <= looked_up * INSTEAD => self.end..self.end,
             _ => self.take_lists(wanted),
-        }
+        })
     }
 
     /// Returns the number of postings in the shortest long lists that together cover `missing` of the query's keys.
     /// Returns None if the long lists cover too few keys.
-    fn postings_instead(&self, mut missing: u32) -> Option<u64> {
+    fn postings_instead(&self, mut missing: u32) -> crate::Result<Option<u64>> {
         let long = self.lists[..self.end].iter().filter(|list| list.is_long());
-        let mut long: Vec<(u64, u32)> = long
-            .map(|list| (list.long_postings.get(), list.weight))
-            .collect();
+        let mut long = collected(long.map(|list| (list.long_postings.get(), list.weight)))?;
         long.sort_unstable();
         let mut postings = 0;
         for (length, weight) in long {
@@ -299,7 +303,7 @@ impl<'g> GroupSearch<'g> {
             postings += length;
             missing = missing.saturating_sub(weight);
         }
-        (missing == 0).then_some(postings)
+        Ok((missing == 0).then_some(postings))
     }
 
     /// Takes lists to look up until all lists taken cover `of` of the query's keys. Takes none if no candidate needs
@@ -344,7 +348,7 @@ impl<'g> GroupSearch<'g> {
         self.sort_long();
         let short = self.lists[..self.end].iter().filter(|list| !list.is_long());
         let mut read: u32 = short.map(|list| list.weight).sum();
-        let postings = self.postings_instead(first.of.saturating_sub(read));
+        let postings = self.postings_instead(first.of.saturating_sub(read))?;
         if let Some(by_size) = self.by_size
             && !self.counts.is_full()
             && let Some(postings) = postings

@@ -80,7 +80,7 @@ def signatures(
 
     Shingles are of ``k`` (1 to 256) units, ``'word'``, ``'char'`` or ``'stop'``; ``fold`` is
     ``'none'``, ``'case'`` or ``'marks'``; a signature has ``slots`` (1 to 1024) of 32 bits. Linear
-    time, about 3 microseconds for a text of 260 words.
+    time, about 2 microseconds for a text of 1.6 kB.
     """
     return _native.signatures(texts, k, unit, fold, slots, seed, made)
 
@@ -194,6 +194,7 @@ def union(a: bytes, *others: bytes) -> Signature:
 
     Raises ValueError for packed signatures, and for signatures made with different parameters.
     """
+    _native.check(a)
     return made(reduce(_native.union, others, a))
 
 

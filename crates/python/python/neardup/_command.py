@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import pathlib
 import re
@@ -12,13 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
+from . import __version__, diff_html
+from ._html import missing
+
 try:
     import click
     import psycopg
 except ImportError as error:  # pragma: no cover
-    sys.exit(f'neardup: {error}: pip install "pg-neardup[lab]"')
-
-from . import __version__, diff_html
+    sys.exit(f"neardup: {missing(error)}")
 
 
 class Failure(click.ClickException):
@@ -207,7 +209,8 @@ def labeled(path: str) -> list[tuple[Any, ...]]:
     Raises ValueError for a file that is not a sample, and for a label other than yes or no.
     """
     csv.field_size_limit(1 << 30)
-    with open(path, encoding="utf-8", newline="") as file:
+    # Spreadsheets begin a file with a byte order mark.
+    with open(path, encoding="utf-8-sig", newline="") as file:
         rows = csv.DictReader(file)
         lacking = {"a", "b", "same"} - set(rows.fieldnames or ())
         if lacking:
@@ -263,6 +266,9 @@ def diff(a: str, b: str, min_words: int, output: str) -> None:
 
 def main() -> None:
     """Run the command."""
+    # Pages and samples do not depend on the locale.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="")
     try:
         commands.main(standalone_mode=False)
     except click.Abort:

@@ -1,4 +1,4 @@
-"""HTML pages from templates: nothing in a document acts as markup, and nothing stays invisible."""
+"""HTML pages from templates: nothing in a document acts as markup, and control characters are shown."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def rounded(value: float, whole: float, decimals: int) -> str:
 
 def missing(error: ImportError) -> ImportError:
     """Return the error that names the extra that provides a missing library."""
-    return ImportError(f'{error}: pip install "pg-neardup[lab]"')
+    return ImportError(f"{error}. Install the extra lab of this package; psycopg also needs libpq, or psycopg[binary].")
 
 
 @cache

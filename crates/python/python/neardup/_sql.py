@@ -50,7 +50,7 @@ def _drop_beside(place: str, name: str) -> str:
 
 def _call(function: str, table: str, column: str, threshold: float, named: dict[str, Any]) -> str:
     arguments = [literal(table), literal(column), literal(threshold)]
-    arguments += [f"{name} => {literal(value)}" for name, value in named.items()]
+    arguments += [f"{name} => {literal(value)}" for name, value in named.items() if value is not None]
     return f"SELECT {function}({', '.join(arguments)})"
 
 

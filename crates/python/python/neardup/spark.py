@@ -56,7 +56,7 @@ def pairs(
     ``key`` and ``text`` name columns; keys are unique and not NULL. ``a`` is the smaller key. NULL and empty texts are
     similar to nothing. With ``base``, return the pairs of a document of ``docs`` and one of ``base`` instead, as
     ``near_dup_join``. ``exceptions`` is a DataFrame of two columns: pairs of keys that count as not similar. With
-    ``most``, each document has at most this many partners, identical ones first; it has more only if others need it.
+    ``most``, each document has up to this many partners, identical ones first, besides the documents that list it.
 
     The search runs during the call, except for its last step.
     """

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
+use postgres::error::SqlState;
 use testbed::server::cluster::Cluster;
 use testbed::server::{ScratchCluster, Server};
 use testbed::workspace;
@@ -366,5 +367,24 @@ pub fn sample_beside_merges(server: &Server, _: Scale) -> Result<Outcome> {
     holds.check()?;
     let log = fs::read_to_string(cluster.log_file())?;
     ensure!(!log.contains(" leak: "), "{log}");
+    Ok(Outcome::Passed)
+}
+
+/// Checks that after a sample is canceled, the next insert does not draw it again.
+pub fn sample_canceled(server: &Server, _: Scale) -> Result<Outcome> {
+    let (_cluster, mut holds) = started(server, "holds_canceled")?;
+    for session in [0, 1] {
+        File::create(holds.file(session, "sample_draws_rows"))?;
+    }
+    let step = holds.sessions.step(0, &INSERT.replace("20)", "2000)"))?;
+    ensure!(step == Step::Waits, "no sample is drawn: {step:?}");
+    let cancel = "SELECT pg_cancel_backend($1)";
+    holds.client.execute(cancel, &[&holds.sessions.pid(0)])?;
+    holds.sessions.finish()?;
+    let failures = holds.sessions.take_failures();
+    ensure!(failures == [SqlState::QUERY_CANCELED], "{failures:?}");
+    let step = holds.sessions.step(1, &INSERT.replace("20)", "200)"))?;
+    ensure!(step == Step::Done, "another sample is drawn: {step:?}");
+    holds.check()?;
     Ok(Outcome::Passed)
 }

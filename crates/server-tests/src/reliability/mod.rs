@@ -70,6 +70,7 @@ const ALL: &[Test] = &[
     ("holds_check_beside_writers", holds::check_beside_writers),
     ("holds_writers_beside_merges", holds::writers_beside_merges),
     ("holds_sample_beside_merges", holds::sample_beside_merges),
+    ("holds_sample_canceled", holds::sample_canceled),
     ("index_on_every_kind_of_table", index::every_kind_of_table),
     ("index_on_a_full_disk", index::disk_full),
     ("index_built_within_memory", index::build_within_memory),

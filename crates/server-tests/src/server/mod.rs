@@ -116,6 +116,10 @@ const ALL: &[Test] = &[
         planning::beside_another_hook,
     ),
     ("planning_sampled_value_lost", planning::sampled_value_lost),
+    (
+        "planning_sampled_value_damaged",
+        planning::sampled_value_damaged,
+    ),
     ("planning_sampled_rows_go", planning::sampled_rows_go),
     ("planning_late_groups", planning::late_groups),
     ("containment_equals_scan", containment::equals_scan),
@@ -197,6 +201,7 @@ const ALL: &[Test] = &[
     ("live_altered", live::altered),
     ("live_forged", live::forged),
     ("live_unnoted", live::unnoted),
+    ("live_between", live::altered_while_refreshed),
     (
         "live_untracked_while_refreshed",
         live::untracked_while_refreshed,

@@ -351,6 +351,43 @@ pub fn sampled_value_lost(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Checks that VACUUM measures an index when a compressed value of its table is damaged, and warns.
+pub fn sampled_value_damaged(server: &Server) -> Result<Outcome> {
+    let cluster = server.quiet_cluster("sampled_damaged", &[])?;
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute(
+        "CREATE EXTENSION pg_neardup;
+         CREATE TABLE docs AS SELECT repeat('some words again ', 500) || i AS body FROM generate_series(1, 9) i;
+         CREATE INDEX docs_body ON docs USING neardup (body)",
+    )?;
+    client.batch_execute("VACUUM docs")?;
+    let path = client.query_one("SELECT pg_relation_filepath('docs')", &[])?;
+    let path = cluster.data_dir().join(path.get::<_, String>(0));
+    drop(client);
+    cluster.stop()?;
+    let mut table = fs::read(&path)?;
+    let start = table.windows(8).position(|part| part == b"some wor");
+    // A control byte for eight copies follows the eight letters, then their offsets, which reach before the start.
+    let start = start.context("the value is not compressed")? + 8;
+    table[start..start + 8].fill(0xFF);
+    fs::write(&path, table)?;
+    cluster.start()?;
+    let mut psql = cluster.psql("postgres");
+    psql.args(["--command", "SET ignore_checksum_failure = on"]);
+    psql.args([
+        "--command",
+        "VACUUM docs",
+        "--command",
+        "SELECT count(*) FROM docs",
+    ]);
+    let output = psql.output()?;
+    let output = [output.stdout, output.stderr].concat();
+    let output = String::from_utf8_lossy(&output);
+    let is_told = ["leaves out a row: compressed", " 9"].map(|part| output.contains(part));
+    ensure!(is_told == [true; 2], "{output}");
+    Ok(Outcome::Passed)
+}
+
 /// Checks that a path which another extension has added before is preserved.
 pub fn beside_another_hook(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "another_hook")?;

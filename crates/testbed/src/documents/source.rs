@@ -29,6 +29,23 @@ pub struct LeftOut {
     pub unreadable: usize,
 }
 
+impl fmt::Display for LeftOut {
+    /// Writes the reasons, or nothing if there are none.
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let reasons = [
+            (self.not_text, "not UTF-8 text"),
+            (self.too_large, "too large"),
+            (self.unreadable, "unreadable"),
+        ];
+        let reasons = reasons.iter().filter(|(number, _)| *number > 0);
+        for (place, (number, reason)) in reasons.enumerate() {
+            let separator = if place == 0 { "; left out: " } else { ", " };
+            write!(formatter, "{separator}{number} {reason}")?;
+        }
+        Ok(())
+    }
+}
+
 impl Source {
     /// Returns the user's own documents, or documents that every machine has.
     pub fn choose(docs: Option<&Path>, csv: Option<&Path>) -> Result<Source> {

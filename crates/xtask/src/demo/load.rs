@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use postgres::Client;
 use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::types::Type;
@@ -49,6 +49,9 @@ pub fn load(client: &mut Client, source: &Source) -> Result<Loaded> {
     })?;
     let documents = writer.finish()?;
     progress.finish_and_clear();
+    if documents == 0 {
+        bail!("{source} has no documents{left_out}");
+    }
     let time = start.elapsed();
     let start = Instant::now();
     client.batch_execute(INDEX)?;

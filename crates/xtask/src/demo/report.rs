@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use testbed::documents::source::LeftOut;
-
 use super::keep::Kept;
 use super::load::Loaded;
 use super::reject::Rejected;
@@ -80,8 +78,7 @@ pub fn summary(loaded: &Loaded, found: &Found, socket_dir: &Path) {
     println!();
     println!(
         "Documents        {} ({megabytes:.1} MB){}",
-        loaded.documents,
-        left_out(&loaded.left_out)
+        loaded.documents, loaded.left_out
     );
     println!(
         "Loading          {seconds:.2} s = {:.1} MB/s",
@@ -139,21 +136,5 @@ fn rejected(rejected: &Rejected) {
         rejected.accepted,
         rejected.time.as_secs_f64()
     );
-    println!("                 ERROR: {}", rejected.message);
-}
-
-fn left_out(left_out: &LeftOut) -> String {
-    let reasons = [
-        (left_out.not_text, "not UTF-8 text"),
-        (left_out.too_large, "too large"),
-        (left_out.unreadable, "unreadable"),
-    ];
-    let reasons = reasons.iter().filter(|(number, _)| *number > 0);
-    let reasons: Vec<String> = reasons
-        .map(|(number, reason)| format!("{number} {reason}"))
-        .collect();
-    match reasons.is_empty() {
-        true => String::new(),
-        false => format!("; left out: {}", reasons.join(", ")),
-    }
+    println!("                 {}", rejected.outcome);
 }

@@ -115,7 +115,7 @@ pub fn find(client: &mut Client) -> Result<Found> {
         lookup_time: time_warm(client, LOOKUP, first)?,
         order_time: time_warm(client, NEAREST, first)?,
         kept: keep(client, first)?,
-        rejected: reject(client, first)?,
+        rejected: reject(client)?,
     })
 }
 

@@ -13,9 +13,8 @@ use super::{EPOCH, VERSION, add_documents, copy_tree, doc_dir, epoch, libraries,
 
 const DESCRIPTION: &str = "near-duplicate documents inside PostgreSQL
  Finds near-duplicate documents where they already live: MinHash and SimHash
- signatures, an index whose answers are exactly those of a sequential scan,
- exclusion constraints that keep near-duplicates out, pairs and clusters of
- whole collections.";
+ signatures, an index on the text itself, exclusion constraints that keep
+ near-duplicates out, pairs and clusters of whole collections.";
 
 const MAINTAINER: &str = "the pg_neardup authors <pg_neardup@localhost>";
 

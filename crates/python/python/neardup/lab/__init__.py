@@ -1,6 +1,6 @@
 """Tools for analysts of near-duplicates: a report, samples to label, and calibration.
 
-Needs the extra ``lab``: ``pip install "pg-neardup[lab]"``. The command ``neardup`` offers the same.
+Needs the extra ``lab`` of the package. The command ``neardup`` offers the same.
 """
 
 from .._html import missing

@@ -180,10 +180,10 @@ def _rows(asked: UserQuery, names: list[str], threshold: float) -> list[Row]:
         sql.SQL(DAY if "day" in names else "NULL"),
     ]
     if "canonical" in names:
-        facts.append(sql.SQL("CASE WHEN q.similarity IS NOT NULL THEN q.canonical::text END, q.similarity"))
+        facts.append(sql.SQL("CASE WHEN q.similarity IS NOT NULL THEN q.canonical::text END, q.similarity, true"))
         clusters: sql.Composable = sql.SQL("")
     else:
-        facts.append(sql.SQL("CASE WHEN c.similarity IS NOT NULL THEN c.cluster::text END, c.similarity"))
+        facts.append(sql.SQL("CASE WHEN c.similarity IS NOT NULL THEN c.cluster::text END, c.similarity, c.key IS NOT NULL"))
         compared = sql.SQL(", ").join(map(sql.Identifier, [name for name in names if name in ("key", "signature", "document")]))
         clusters = sql.SQL(" LEFT JOIN near_dup_clusters({}, {}, {}) AS c ON c.key = q.key").format(
             sql.SQL("NULL::" + asked.type_of(0)),
@@ -191,8 +191,10 @@ def _rows(asked: UserQuery, names: list[str], threshold: float) -> list[Row]:
             sql.Literal(threshold),
         )
     numbered = sql.SQL("(SELECT row_number() OVER () AS number, q.* FROM {}) AS q").format(source)
-    found = asked.run("SELECT {} FROM {}{} ORDER BY q.number", sql.SQL(", ").join(facts), numbered, clusters)
-    return [Row(*values) for values in found.fetchall()]
+    found = asked.run("SELECT {} FROM {}{} ORDER BY q.number", sql.SQL(", ").join(facts), numbered, clusters).fetchall()
+    if not all(is_clustered for *_, is_clustered in found):
+        raise ValueError("the query yields other rows when it runs again\nHINT:  Store its rows in a table first.")
+    return [Row(*values) for *values, _ in found]
 
 
 def _sizes(groups: list[tuple[str, list[Row]]]) -> Chart:
@@ -351,7 +353,7 @@ def _member(canonical: Shown, row: Row, texts: dict[str, str], group: int, place
         cut = [doc[:VIEWED_TEXT] for doc in docs]
         is_whole = cut == list(docs)
         explanation = member.explanation if is_whole and member.explanation else explain(cut[0], cut[1], min_words=MIN_WORDS)
-        first, second = (f" in the first {VIEWED_TEXT >> 10} kB" if len(doc) > VIEWED_TEXT else "" for doc in docs)
+        first, second = (f" in the first {VIEWED_TEXT} characters" if len(doc) > VIEWED_TEXT else "" for doc in docs)
         names = canonical.key[:120], member.key[:120]
         member.view = Pair(explanation, names, f"v{group}-{place}", 5, (first, second))
     return member

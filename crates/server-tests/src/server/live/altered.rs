@@ -317,18 +317,7 @@ pub fn unnoted(server: &Server) -> Result<Outcome> {
     cluster.start()?;
     for (name, changes) in made.iter().zip(UNNOTED) {
         let mut client = cluster.connect(name)?;
-        client.batch_execute("SELECT near_dup_refresh('docs_clusters')")?;
-        let row = client.query_one(
-            "SELECT count(*), count(c.key) FROM docs_clusters k FULL JOIN near_dup_clusters(NULL::int,
-                 'SELECT id, body FROM docs ORDER BY day DESC, id', 0.8) c ON c.key = k.key AND c.cluster = k.canonical",
-            &[],
-        )?;
-        let [all, kept]: [i64; 2] = [row.get(0), row.get(1)];
-        let anew: i64 = client.query_one("SELECT count(*) FROM docs", &[])?.get(0);
-        ensure!(
-            [all, kept] == [anew, anew],
-            "{changes}: {all}, {kept}, {anew}"
-        );
+        is_as_computed(&mut client).context(*changes)?;
         client.batch_execute(
             "CREATE TABLE child (LIKE docs); CREATE TABLE other () INHERITS (child)",
         )?;
@@ -341,6 +330,58 @@ pub fn unnoted(server: &Server) -> Result<Outcome> {
                 "{error:?}"
             );
         }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Checks that a refresh keeps the clusters that are computed anew.
+fn is_as_computed(client: &mut Client) -> Result<()> {
+    client.batch_execute("SELECT near_dup_refresh('docs_clusters')")?;
+    let row = client.query_one(
+        "SELECT count(*), count(c.key) FROM docs_clusters k FULL JOIN near_dup_clusters(NULL::int,
+             'SELECT id, body FROM docs ORDER BY day DESC, id', 0.8) c ON c.key = k.key AND c.cluster = k.canonical",
+        &[],
+    )?;
+    let [all, kept]: [i64; 2] = [row.get(0), row.get(1)];
+    let anew: i64 = client.query_one("SELECT count(*) FROM docs", &[])?.get(0);
+    ensure!([all, kept] == [anew, anew], "{all}, {kept}, {anew}");
+    Ok(())
+}
+
+/// Changes that do not wait for a refresh, each with its end, and whether the refresh succeeds.
+const BETWEEN: [(&str, &str, bool); 2] = [
+    (
+        "CREATE TABLE child () INHERITS (docs);
+         INSERT INTO child VALUES (99, '2024-01-02', 'one text of several words, number 3')",
+        "DROP TABLE child",
+        true,
+    ),
+    (
+        "CREATE TRIGGER t BEFORE INSERT ON docs_clusters FOR EACH ROW EXECUTE FUNCTION nothing()",
+        "DROP TRIGGER t ON docs_clusters",
+        false,
+    ),
+];
+
+/// Checks that a child or a trigger which comes after a refresh has begun, and goes before the next one, leaves nothing
+/// in the clusters.
+pub fn altered_while_refreshed(server: &Server) -> Result<Outcome> {
+    for (number, (change, end, succeeds)) in BETWEEN.into_iter().enumerate() {
+        let database = Database::with_extension(&server.main, &format!("live_between_{number}"))?;
+        let mut client = database.connect()?;
+        client.batch_execute(TABLES)?;
+        let mut sessions = Sessions::open(|| database.connect(), 2)?;
+        sessions.step(0, "BEGIN; SELECT FROM docs_clusters_state FOR UPDATE")?;
+        client.batch_execute("INSERT INTO docs VALUES (98, '2024-01-01', 'a text of its own')")?;
+        let step = sessions.step(1, "SELECT near_dup_refresh('docs_clusters', true)")?;
+        ensure!(step == Step::Waits, "the refresh does not wait");
+        client.batch_execute(change)?;
+        sessions.step(0, "COMMIT")?;
+        sessions.finish()?;
+        let step = sessions.state(1);
+        ensure!((step == Step::Done) == succeeds, "{change}: {step:?}");
+        client.batch_execute(end)?;
+        is_as_computed(&mut client).context(change)?;
     }
     Ok(Outcome::Passed)
 }

@@ -4,6 +4,6 @@ mod altered;
 mod dump;
 mod histories;
 
-pub use altered::{altered, forged, unnoted, untracked_while_refreshed};
+pub use altered::{altered, altered_while_refreshed, forged, unnoted, untracked_while_refreshed};
 pub use dump::restored;
 pub use histories::random;
