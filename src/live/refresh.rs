@@ -196,15 +196,11 @@ impl<'a> Refresh<'a> {
     }
 
     /// Writes the state of a refresh that examined `looked_at` rows.
-    pub fn end(mut self, looked_at: i64) {
+    pub fn end(&mut self, looked_at: i64) {
         // A partition or child that came in the meantime may have been read, and can be gone before the next refresh.
-        if self.state.noted.is_some() {
-            let noted = noted(self.connection, self.tracker);
-            self.state.noted = self
-                .state
-                .noted
-                .filter(|before| noted.as_ref() == Some(before));
-        }
+        let now = || noted(self.connection, self.tracker);
+        let is_other = |before: &mut String| now().as_ref() != Some(&*before);
+        self.state.noted.take_if(is_other);
         self.state
             .write(self.connection, self.tracker, self.started, looked_at);
     }

@@ -131,12 +131,13 @@ impl OpenTables {
         opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&tracker.tables)))
     }
 
-    /// Checks that no trigger or child has come to a table since it was opened: these do not wait until it is written.
+    /// Checks that the tables are still unaltered: creating a trigger or a child does not wait for the lock under which they
+    /// are open.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if a table was altered.
     pub fn check_again(self, tracker: &Tracker) {
-        drop((Self::open_unaltered(tracker), self));
+        Self::open_unaltered(tracker);
     }
 
     /// Opens the tables, as [`Self::open`] does.

@@ -68,7 +68,8 @@ impl CreatedTable<'_> {
 }
 
 /// An open table that is as it was created. While it is open, ALTER TABLE waits for its lock in other sessions, and fails
-/// in this one, where the table is in use. Triggers, foreign keys and children can still come until it is written.
+/// in this one, where the table is in use. Others can still create triggers and foreign keys until it is written, and
+/// children at any time.
 pub struct CheckedTable(Relation);
 
 /// The difference between a table and its definition.

@@ -80,10 +80,16 @@ impl Relation {
         unsafe { (*(*self.0).rd_rel).relkind as u8 }
     }
 
-    /// Returns the persistence of the relation, as in `pg_class.relpersistence`.
+    /// Returns the persistence of the relation, as in `pg_class.relpersistence`. A partitioned table is never unlogged: where
+    /// it can be, before PostgreSQL 18, that means nothing for its partitions.
     pub fn persistence(&self) -> u8 {
         // SAFETY: the relation is open.
-        unsafe { (*(*self.0).rd_rel).relpersistence as u8 }
+        match unsafe { (*(*self.0).rd_rel).relpersistence as u8 } {
+            pg_sys::RELPERSISTENCE_UNLOGGED if self.kind() == pg_sys::RELKIND_PARTITIONED_TABLE => {
+                pg_sys::RELPERSISTENCE_PERMANENT
+            }
+            persistence => persistence,
+        }
     }
 
     /// Returns the role that owns the relation.
@@ -113,7 +119,7 @@ impl Relation {
     }
 
     /// Returns the table on which the table's trigger `name` was created: the table itself, or a partitioned table above
-    /// it, of which partitions get clones. No user can make a clone.
+    /// it, whose partitions have clones of the trigger, with its name. Only PostgreSQL makes clones.
     pub fn of_trigger(&self, name: &CStr) -> Relation {
         let mut table = Relation::open_table(self.oid());
         // SAFETY: the triggers are the table's, which is a partition if one is a clone.

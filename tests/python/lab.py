@@ -325,6 +325,7 @@ def reports():
     assert "There are no documents." in read(empty) and "<nav" not in empty
     fails(lambda: lab.report(conn, query, 0.6, max_bytes=10_000), ValueError, "max_bytes = 10000 is too small")
     assert "No two documents are near-duplicates." in read(lab.report(conn, "SELECT id, body FROM notes WHERE id % 4 = 0"))
+    assert "Not compared" in read(lab.report(conn, "SELECT nullif(id, 3), body FROM notes ORDER BY id"))
     for wrong, message in (
         ("SELECT id FROM notes", "the query yields the columns id"),
         ("SELECT id, body, id FROM notes", "the query yields the columns"),

@@ -314,6 +314,7 @@ def compare_errors():
         "SELECT 'minhash:2'::minhash_signature": lambda: neardup.Signature.parse("minhash:2"),
         "SELECT '\\x0203'::bytea::minhash_signature": lambda: neardup.Signature(b"\x02\x03"),
         "SELECT minhash_union('\\x0203'::bytea::minhash_signature)": lambda: neardup.union(b"\x02\x03"),
+        f"SELECT minhash_union('{packed}'::minhash_signature)": lambda: neardup.union(packed),
     }
     for query, ours in errors.items():
         try:

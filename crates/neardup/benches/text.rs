@@ -18,7 +18,7 @@ const ROUNDS: usize = 501;
 const TEXTS: [(&str, &str); 14] = [
     (
         "English",
-        "The harbour authority said on Monday that the new pier will open in March, two months later than planned. ",
+        "The harbor authority said on Monday that the new pier will open in March, two months later than planned. ",
     ),
     (
         "German",

@@ -128,8 +128,8 @@ impl Fetch {
     }
 }
 
-/// Replaces values of `columns` in a slot that are compressed or in the TOAST table with copies in `memory`, and returns
-/// the number of their bytes, or the message of PostgreSQL's ERROR if they are damaged or lack chunks. This error is
+/// Replaces values of `columns` in a slot with whole ones, which are in `memory` if they are copies, and returns the
+/// number of their bytes, or the message of PostgreSQL's ERROR if they are damaged or lack chunks. This error is
 /// raised between the reads of two chunks or after them, where no page is locked or being read, so only open relations
 /// and pins must be released. Rethrows any other error.
 ///

@@ -105,12 +105,13 @@ pub fn sample(index: &Index) {
     let means = means(index, &meta, &mut rows);
     rows.fetch.close();
     let mut matches = meta.matches;
+    matches.end = meta.log_start;
     match means {
         Ok(means) => means.into_iter().for_each(|means| matches.set(means)),
-        Err(Stop::Restart(_)) => return,
+        // It is due again.
+        Err(Stop::Restart(_)) => matches.end = 0,
         Err(stop) => stop.raise(index),
     }
-    matches.end = meta.log_start;
     if matches != meta.matches {
         let (mut page, mut meta) = Meta::lock(index);
         meta.matches = matches;
@@ -139,6 +140,9 @@ fn means(
     // The same rows each time, so that an estimate changes only if the table does.
     for row in (0..DRAWN).map(|number| first + split_mix(number) % all) {
         vacuum_delay();
+        if seen == ROWS || rows.fetch.bytes >= BYTES {
+            break;
+        }
         if !drawn.insert(row) {
             continue;
         }
@@ -159,9 +163,6 @@ fn means(
             let others = (found - 1.0).max(0.0) * all_rows / searched_rows;
             mean.rows += others;
             mean.any += if others >= 0.5 { 1.0 } else { 0.0 };
-        }
-        if seen == ROWS || rows.fetch.bytes >= BYTES {
-            break;
         }
     }
     for mean in &mut means {

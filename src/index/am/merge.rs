@@ -37,7 +37,7 @@ impl<'a> Merging<'a> {
     }
 
     /// Waits for the right, and returns it. Ignores `lock_timeout`, which is for locks that others hold until their
-    /// transactions end: this one is held at most while the segment of the log or of a large row is written.
+    /// transactions end: this one is held for a few leaves, or while segments of the log and of a large row are written.
     pub fn wait(index: &Index<'a>) -> Self {
         Self::attempt(index).unwrap_or_else(|| {
             let settings = Settings::begin();

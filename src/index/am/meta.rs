@@ -46,7 +46,7 @@ pub const SHARES: [f64; 8] = [0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0];
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowMatches {
-    /// The end of the range of rows from which the last sample was drawn.
+    /// The end of the range of rows from which the last sample was drawn, or begun.
     pub end: u64,
     /// A [`Mean`] for each of [`SHARES`]: the bits of two f32, so that they compare as plain bytes.
     levels: [[u32; 2]; SHARES.len()],

@@ -90,9 +90,3 @@ INSERT INTO ranked VALUES (4, 'blog', 'nothing here resembles any of the other t
 SELECT rows FROM near_dup_refresh('ranked_clusters');
 SELECT cluster, canonical FROM ranked_clusters ORDER BY key;
 SELECT rows FROM ranked_clusters_state;
-
--- A threshold at which clusters cannot be computed is rejected before there are rows.
-CREATE TABLE low (id int PRIMARY KEY, body text);
-CREATE INDEX ON low USING neardup (body);
-SELECT near_dup_track('low', 'body', 0.02);
-DROP TABLE low;

@@ -157,3 +157,9 @@ BEGIN
     END LOOP;
     RAISE EXCEPTION 'compared: %', accepted;
 END $$;
+
+-- A threshold at which clusters cannot be computed is rejected before there are rows.
+CREATE TABLE low (id int PRIMARY KEY, body text);
+CREATE INDEX ON low USING neardup (body);
+SELECT near_dup_track('low', 'body', 0.02);
+DROP TABLE low;

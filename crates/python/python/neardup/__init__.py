@@ -195,7 +195,7 @@ def union(a: bytes, *others: bytes) -> Signature:
     Raises ValueError for packed signatures, and for signatures made with different parameters.
     """
     _native.check(a)
-    return made(reduce(_native.union, others, a))
+    return made(reduce(_native.union, (a, *others), a))
 
 
 def pack(signature: bytes, bits: int) -> Signature:

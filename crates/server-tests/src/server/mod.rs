@@ -201,7 +201,10 @@ const ALL: &[Test] = &[
     ("live_altered", live::altered),
     ("live_forged", live::forged),
     ("live_unnoted", live::unnoted),
-    ("live_between", live::altered_while_refreshed),
+    (
+        "live_altered_while_refreshed",
+        live::altered_while_refreshed,
+    ),
     (
         "live_untracked_while_refreshed",
         live::untracked_while_refreshed,

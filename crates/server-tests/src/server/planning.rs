@@ -353,7 +353,8 @@ pub fn sampled_value_lost(server: &Server) -> Result<Outcome> {
 
 /// Checks that VACUUM measures an index when a compressed value of its table is damaged, and warns.
 pub fn sampled_value_damaged(server: &Server) -> Result<Outcome> {
-    let cluster = server.quiet_cluster("sampled_damaged", &[])?;
+    let cluster =
+        server.quiet_cluster("sampled_damaged", &[("default_toast_compression", "pglz")])?;
     let mut client = cluster.connect("postgres")?;
     client.batch_execute(
         "CREATE EXTENSION pg_neardup;

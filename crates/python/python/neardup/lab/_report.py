@@ -183,7 +183,7 @@ def _rows(asked: UserQuery, names: list[str], threshold: float) -> list[Row]:
         facts.append(sql.SQL("CASE WHEN q.similarity IS NOT NULL THEN q.canonical::text END, q.similarity, true"))
         clusters: sql.Composable = sql.SQL("")
     else:
-        facts.append(sql.SQL("CASE WHEN c.similarity IS NOT NULL THEN c.cluster::text END, c.similarity, c.key IS NOT NULL"))
+        facts.append(sql.SQL("CASE WHEN c.similarity IS NOT NULL THEN c.cluster::text END, c.similarity, c.key IS NOT NULL OR q.key IS NULL"))
         compared = sql.SQL(", ").join(map(sql.Identifier, [name for name in names if name in ("key", "signature", "document")]))
         clusters = sql.SQL(" LEFT JOIN near_dup_clusters({}, {}, {}) AS c ON c.key = q.key").format(
             sql.SQL("NULL::" + asked.type_of(0)),

@@ -317,7 +317,7 @@ pub fn unnoted(server: &Server) -> Result<Outcome> {
     cluster.start()?;
     for (name, changes) in made.iter().zip(UNNOTED) {
         let mut client = cluster.connect(name)?;
-        is_as_computed(&mut client).context(*changes)?;
+        check_clusters(&mut client).context(*changes)?;
         client.batch_execute(
             "CREATE TABLE child (LIKE docs); CREATE TABLE other () INHERITS (child)",
         )?;
@@ -335,7 +335,7 @@ pub fn unnoted(server: &Server) -> Result<Outcome> {
 }
 
 /// Checks that a refresh keeps the clusters that are computed anew.
-fn is_as_computed(client: &mut Client) -> Result<()> {
+fn check_clusters(client: &mut Client) -> Result<()> {
     client.batch_execute("SELECT near_dup_refresh('docs_clusters')")?;
     let row = client.query_one(
         "SELECT count(*), count(c.key) FROM docs_clusters k FULL JOIN near_dup_clusters(NULL::int,
@@ -348,7 +348,7 @@ fn is_as_computed(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Changes that do not wait for a refresh, each with its end, and whether the refresh succeeds.
+/// Changes that do not wait for a refresh, each with the statement that undoes it, and whether the refresh succeeds.
 const BETWEEN: [(&str, &str, bool); 2] = [
     (
         "CREATE TABLE child () INHERITS (docs);
@@ -367,7 +367,7 @@ const BETWEEN: [(&str, &str, bool); 2] = [
 /// in the clusters.
 pub fn altered_while_refreshed(server: &Server) -> Result<Outcome> {
     for (number, (change, end, succeeds)) in BETWEEN.into_iter().enumerate() {
-        let database = Database::with_extension(&server.main, &format!("live_between_{number}"))?;
+        let database = Database::with_extension(&server.main, &format!("live_altered_{number}"))?;
         let mut client = database.connect()?;
         client.batch_execute(TABLES)?;
         let mut sessions = Sessions::open(|| database.connect(), 2)?;
@@ -381,7 +381,7 @@ pub fn altered_while_refreshed(server: &Server) -> Result<Outcome> {
         let step = sessions.state(1);
         ensure!((step == Step::Done) == succeeds, "{change}: {step:?}");
         client.batch_execute(end)?;
-        is_as_computed(&mut client).context(change)?;
+        check_clusters(&mut client).context(change)?;
     }
     Ok(Outcome::Passed)
 }
