@@ -43,7 +43,10 @@ pub fn reject(client: &mut Client) -> Result<Rejected> {
     let rejected = copied.as_ref().err().and_then(|error| error.as_db_error());
     let outcome = match rejected {
         Some(error) => format!("ERROR: {}", error.message()),
-        None => copied.map(|rows| format!("{rows} rows are inserted"))?,
+        None => match copied? {
+            0 => "no document is long enough".into(),
+            rows => format!("{rows} rows are inserted"),
+        },
     };
     Ok(Rejected {
         accepted,
