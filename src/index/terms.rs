@@ -53,8 +53,12 @@ impl Terms {
     ) -> Option<(*mut pg_sys::Node, Self)> {
         match &all_elements(call(ball)?.1)[..] {
             &[center, bound, ref more @ ..] if pg_sys::exprType(bound) == kind.bound_type() => {
-                let cut = more.get(..kind.cut_types().len())?;
-                Some((center, Self::new(kind, bound, cut)?))
+                let types = kind.cut_types();
+                let cut = more.get(..types.len())?;
+                // Users' functions may return balls, too.
+                let mut typed = cut.iter().zip(types);
+                let is_cut = typed.all(|(&node, &type_)| pg_sys::exprType(node) == type_);
+                Some((center, Self::new(kind, bound, cut).filter(|_| is_cut)?))
             }
             _ => None,
         }

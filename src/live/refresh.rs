@@ -41,7 +41,9 @@ fn near_dup_refresh(call: Call) {
     let repaired = (refresh.is_certain && !wants_rebuild).then(|| refresh.repair());
     let changes = repaired.flatten().unwrap_or_else(|| refresh.rebuild(true));
     refresh.end(changes[0]);
-    own.check_again(&tracker);
+    // A trigger or a child may have come to them: creating one does not wait for the lock under which they are open.
+    drop(own);
+    drop(OpenTables::open_for_refresh(&tracker));
     connection.close();
     rights.resign();
     call.rows().put(changes.map(IntoDatum::into_datum));

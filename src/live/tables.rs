@@ -126,27 +126,14 @@ impl OpenTables {
         })
     }
 
-    fn open_unaltered(tracker: &Tracker) -> Self {
-        let opened = Self::open(tracker);
-        opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&tracker.tables)))
-    }
-
-    /// Checks that the tables are still unaltered: creating a trigger or a child does not wait for the lock under which they
-    /// are open.
-    ///
-    /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if a table was altered.
-    pub fn check_again(self, tracker: &Tracker) {
-        Self::open_unaltered(tracker);
-    }
-
     /// Opens the tables, as [`Self::open`] does.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if a table was altered; `object_in_use` in a trigger that a refresh of
     /// the same tracker fires: that refresh has read the rows already, and has not written its state.
     pub fn open_for_refresh(tracker: &Tracker) -> Self {
-        let opened = Self::open_unaltered(tracker);
+        let opened = Self::open(tracker);
+        let opened = opened.unwrap_or_else(|altered| altered.raise(&altered_hint(&tracker.tables)));
         let state = opened.tables[0].relation().as_ptr();
         // SAFETY: the table is open, once in each refresh.
         unsafe { pg_sys::CheckTableNotInUse(state, c"near_dup_refresh".as_ptr()) };

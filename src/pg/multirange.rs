@@ -1,5 +1,6 @@
 //! Multiranges of integers.
 
+use crate::pg::arrays::beating;
 use crate::pg::error::OrRaise;
 use neardup::memory::Grow;
 use pgrx::pg_sys;
@@ -34,7 +35,7 @@ pub unsafe fn integer_ranges(datum: pg_sys::Datum) -> Vec<Range<i32>> {
     let wanted = pg_sys::TYPECACHE_RANGE_INFO as i32;
     let range_type = pg_sys::lookup_type_cache(pg_sys::INT4RANGEOID, wanted);
     let mut ranges = Vec::new();
-    for number in 0..(*multirange).ranges {
+    for number in beating(0..(*multirange).ranges) {
         let [mut lower, mut upper] = [pg_sys::RangeBound::default(); 2];
         multirange_get_bounds(range_type, multirange, number, &mut lower, &mut upper);
         let bound = |bound: pg_sys::RangeBound, infinite| match bound.infinite {

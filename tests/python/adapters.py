@@ -308,6 +308,24 @@ def by_alembic():
     engine.dispose()
 
 
+def migration_of_a_long_name():
+    """Check that a migration's reverse drops what it created for a table whose name has 63 bytes."""
+    name = "é" * 31 + "x"
+    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(dsn))
+    parts = Guard(name, "body", action="note", notes=None, trigger_name=None), Tracker(name, "body", clusters=None)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(f'CREATE TABLE "{name}" (id int PRIMARY KEY, body text)')
+        conn.execute(f'CREATE INDEX ON "{name}" USING neardup (body)')
+        for step, count in ("create", 7), ("drop", 1):
+            with engine.begin() as connection:
+                operations = alembic.operations.Operations(alembic.migration.MigrationContext.configure(connection))
+                for part in parts:
+                    getattr(part, step)(operations)
+            tables = conn.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ^@ 'é'").fetchall()
+            assert len(tables) == count, tables
+        conn.execute(f'DROP TABLE "{name}"')
+
+
 def archives():
     """Check that a migration's reverse drops what it created, and no table of the same name in an earlier schema."""
     engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(dsn, options="-c search_path=app,public"))
@@ -726,6 +744,7 @@ asyncio.run(by_asyncpg())
 sqlalchemy_and_alembic()
 by_alembic()
 archives()
+migration_of_a_long_name()
 asyncio.run(sqlalchemy_asyncpg())
 by_django()
 constraints_of_django()

@@ -100,6 +100,18 @@ def raises(words, call):
         raise AssertionError(f"no error: {words}")
 
 
+def check_excepted_selves():
+    """Test that an exception of a key with itself counts for two documents only, in a group that is not compared whole."""
+    connection.execute("CREATE TABLE selves AS SELECT i::bigint AS id, 'one text that all of them have' AS body FROM generate_series(1, 1100) i")
+    docs = frame("selves")
+    same = docs.selectExpr("id AS x").crossJoin(docs.selectExpr("id AS y")).where("x % 3 = y % 3")
+    more = ", exceptions => 'SELECT x.id, y.id FROM selves x JOIN selves y ON x.id % 3 = y.id % 3'"
+    assert found_clusters(docs, threshold=0.8, exceptions=same) == clusters_of("selves", 0.8, more)
+    one = docs.where("id = 5")
+    assert pairs(one, one, key="id", text="body").count() == 1
+    assert pairs(one, one, key="id", text="body", exceptions=same).count() == 0
+
+
 def check_arguments():
     """Test NULL and empty texts, exceptions, text keys, an increment, a limited number of partners, and errors."""
     connection.execute(
@@ -174,6 +186,7 @@ def check_copies(number):
 count = 0
 spark = session("local[2]")
 check_arguments()
+check_excepted_selves()
 check_page()
 check_copies(100_000)
 for table in tables:

@@ -71,12 +71,8 @@ impl Fetch {
         hold::point("fetch_sees_row");
         // SAFETY: the slot has a row of the table.
         let fetched = unsafe { fetch_values(slot, &self.columns, self.memory()) };
-        let lack = match fetched {
-            Ok(bytes) => {
-                self.bytes += bytes;
-                return Some(self.look_at(slot, look));
-            }
-            Err(lack) => lack,
+        let Err(lack) = fetched.map(|bytes| self.bytes += bytes) else {
+            return Some(self.look_at(slot, look));
         };
         // Nobody removes the values of a row that is still visible.
         if self.versions.seen(tid).is_some() {

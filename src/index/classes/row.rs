@@ -40,8 +40,8 @@ impl RowKeys {
         let class = class_of(&compared).unwrap_or_else(|| {
             raise(
                 PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-                "the options of a neardup index are out of range",
-                "Drop the index and create it again.",
+                "the options of a neardup index are out of range, or the function of its class was altered",
+                "Undo ALTER FUNCTION, or drop the index and create it again.",
             )
         });
         Self { scope, class }

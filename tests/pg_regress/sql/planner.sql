@@ -212,3 +212,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM texts WHERE like_near_dup(t, 'x', 0.85);
 CREATE FUNCTION like_key(near_dup_key, bigint) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $2 > 0; END';
 CREATE OPERATOR @@@ (LEFTARG = near_dup_key, RIGHTARG = bigint, FUNCTION = like_key, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel);
 EXPLAIN (COSTS OFF) SELECT FROM texts WHERE near_dup_key(t, 0.8) @@@ 16::bigint;
+
+-- A user's function may return a ball; its arguments are not taken for ours.
+CREATE FUNCTION pg_temp.made(text, float8, int, int, int) RETURNS _ball LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+EXPLAIN (COSTS OFF) SELECT FROM pg_class WHERE relname::text <@ pg_temp.made('x', 0.8, 3, 1, 2);

@@ -95,16 +95,25 @@ impl Meeting {
         }
     }
 
-    /// Visits the partners of member `i` among the members with later labels.
+    /// Visits the partners of member `i` that are larger, or as large and later, among the members with other labels.
+    /// Few members of a template can be the smaller one of a pair: that takes more elements than the template has.
     fn visit_labels(&self, group: &[Member], i: usize, visit: &mut dyn FnMut(usize)) {
-        let run_end = |start: usize| {
-            let label = group[start].label;
-            start + group[start..].partition_point(|other| other.label == label)
-        };
-        let mut start = run_end(i);
+        let (member, t) = (&group[i], self.threshold);
+        let least = 2.0 * t / (1.0 + t) * f64::from(member.size) - ROUNDING;
+        if f64::from(member.rest) < least {
+            return;
+        }
+        let mut start = 0;
         while start < group.len() {
-            let end = run_end(start);
-            self.visit_sizes(group, i, start..end, visit);
+            let label = group[start].label;
+            let end = start + group[start..].partition_point(|other| other.label == label);
+            if label != member.label {
+                self.visit_sizes(group, i, start..end, &mut |j| {
+                    if (group[j].size, j) > (member.size, i) {
+                        visit(j);
+                    }
+                });
+            }
             start = end;
         }
     }

@@ -87,7 +87,7 @@ def edit_distance(
 ) -> Any:
     """Return the least cost of the edits of characters that turn ``a`` into ``b``; None if it is above ``max``.
 
-    ``a`` and ``b`` may be columns of the same length; the result is a list then.
+    ``a`` and ``b`` may be columns of the same length; the result is a list then. Ctrl-C takes effect between two pairs.
     """
     if _is_single(a) and _is_single(b):
         return _native.edit_distances([a], [b], ins_cost, del_cost, sub_cost, max)[0]

@@ -18,9 +18,9 @@ def guard(
     schema: str | None, table: str, column: str, threshold: float, options: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
     """Return the statements that create a guard with arguments of near_dup_protect, and those that drop it with its notes."""
-    named = {"trigger_name": f"{table}_guard", **options}
+    named = {"trigger_name": _derived(table, "guard"), **_given(options)}
     if named.get("action") == "note":
-        named.setdefault("notes", f"{table}_near_dups")
+        named.setdefault("notes", _derived(table, "near_dups"))
     place = identifier(schema, table)
     drop = [f"SELECT near_dup_unprotect({literal(place)}, {literal(named['trigger_name'])})"]
     if "notes" in named:
@@ -32,9 +32,18 @@ def tracker(
     schema: str | None, table: str, column: str, threshold: float, options: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
     """Return the statements that create a tracker with arguments of near_dup_track, and those that drop it completely."""
-    named = {"clusters": f"{table}_clusters", **options}
+    named = {"clusters": _derived(table, "clusters"), **_given(options)}
     place = identifier(schema, table)
     return [_call("near_dup_track", place, column, threshold, named)], [_drop_beside(place, named["clusters"])]
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _derived(table: str, suffix: str) -> str:
+    """Return the server's name for an object of a table: at most 63 bytes, of which ``suffix`` keeps its own."""
+    return table.encode()[: 62 - len(suffix)].decode(errors="ignore") + f"_{suffix}"
 
 
 def _drop_beside(place: str, name: str) -> str:
@@ -50,7 +59,7 @@ def _drop_beside(place: str, name: str) -> str:
 
 def _call(function: str, table: str, column: str, threshold: float, named: dict[str, Any]) -> str:
     arguments = [literal(table), literal(column), literal(threshold)]
-    arguments += [f"{name} => {literal(value)}" for name, value in named.items() if value is not None]
+    arguments += [f"{name} => {literal(value)}" for name, value in named.items()]
     return f"SELECT {function}({', '.join(arguments)})"
 
 

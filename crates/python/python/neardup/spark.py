@@ -31,6 +31,9 @@ COUNTERS_IN_A_ROW = 1 << 14
 MEMBERS_IN_A_PART = 1 << 20
 """Number of members that a worker sorts at a time: 33 MB."""
 
+SLICE_BYTES = 16 << 20
+"""Number of bytes of texts or sets that become one batch of sets or members, which take up to five times as many."""
+
 HOT = 1000
 """In groups of more than this many sets, `clusters` first compares one of them with the others."""
 
@@ -149,7 +152,7 @@ class _Search:
         if exceptions is not None:
             ids = self.items.select("key", "id")
             x, y = (ids.toDF(name, f"id_{name}") for name in "xy")
-            found = exceptions.join(x, "x").join(y, "y")
+            found = exceptions.join(x, "x").join(y, "y").where("id_x != id_y")
             self.exceptions = found.select(F.least("id_x", "id_y").alias("a"), F.greatest("id_x", "id_y").alias("b"))
 
     def _frequencies(self) -> bytes:
@@ -222,21 +225,31 @@ def _cut(
     shingling: tuple[int, str, str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Return the set of each document and its number, a hash of the set; NULL for an empty one."""
-    for batch in batches:
+    for batch in _sliced(batches):
         key, side, own, text = batch.columns
         sets = [of_row or None for of_row in _native.sets(text, *shingling)]
-        ids = [_id(of_row, key[row].as_py() if own[row].as_py() else None) for row, of_row in enumerate(sets)]
+        ids = [
+            _id(of_row, (side[row].as_py(), key[row].as_py()) if own[row].as_py() else None)
+            for row, of_row in enumerate(sets)
+        ]
         columns = [key, side, pa.array(ids, pa.int64()), pa.array(sets, pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, ["key", "side", "id", "set"])
 
 
-def _id(found: bytes | None, key: object) -> int | None:
+def _id(found: bytes | None, owner: object) -> int | None:
     if found is None:
         return None
     digest = hashlib.blake2b(found, digest_size=8)
-    if key is not None:
-        digest.update(repr(key).encode())
+    if owner is not None:
+        digest.update(repr(owner).encode())
     return int.from_bytes(digest.digest(), "little", signed=True)
+
+
+def _sliced(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the batches in slices of which an array can hold the sets and members: it has at most 2 GiB."""
+    for batch in batches:
+        rows = max(SLICE_BYTES * batch.num_rows // max(batch.nbytes, 1), 1)
+        yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
 
 
 def _count(counters: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -265,7 +278,7 @@ def _members(
     prefixes: tuple[float, bytes, int, int], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Return every set under the shingles of its prefix, packed by parts of all shingles."""
-    for batch in batches:
+    for batch in _sliced(batches):
         ids, sets, *others = batch.columns
         columns = [column.to_numpy().tobytes() for column in (ids, *others)]
         packed = _native.members(sets, columns, *prefixes)

@@ -128,7 +128,8 @@ def near_dup_constraint(
     key = func.near_dup_key(column(document) if isinstance(document, str) else document, *arguments)
     # Alembic writes the expression of an element, but not its operator class.
     quote = dialect().identifier_preparer.quote  # type: ignore[no-untyped-call]
-    elements = [*((literal_column(f"{quote(_key(part))} scope_ops"), "=") for part in scope), (key, "%")]
+    names = [part if isinstance(part, str) else part.name for part in scope]
+    elements = [*((literal_column(f"{quote(name)} scope_ops"), "=") for name in names), (key, "%")]
     return ExcludeConstraint(*elements, name=name, using="neardup", **options)
 
 
