@@ -17,14 +17,26 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Returns the terms of `kind`, or None if `kind` does not take the arguments `cut` after the bound.
-    pub fn new(kind: Kind, bound: *mut pg_sys::Node, cut: &[*mut pg_sys::Node]) -> Option<Self> {
-        let cut = match (kind.cut_types().len(), cut) {
-            (0, []) => None,
-            (3, &[k, unit, fold]) => Some([k, unit, fold]),
-            _ => return None,
-        };
-        Some(Self { kind, bound, cut })
+    /// Returns the terms of `kind`, or None if the arguments `bound` and `cut` have other types than the ones of its
+    /// functions: users' functions may return balls, too.
+    ///
+    /// # Safety
+    /// The nodes are valid.
+    pub unsafe fn new(
+        kind: Kind,
+        bound: *mut pg_sys::Node,
+        cut: &[*mut pg_sys::Node],
+    ) -> Option<Self> {
+        let are_typed = pg_sys::exprType(bound) == kind.bound_type()
+            && cut
+                .iter()
+                .map(|&node| pg_sys::exprType(node))
+                .eq(kind.cut_types().iter().copied());
+        are_typed.then(|| Self {
+            kind,
+            bound,
+            cut: cut.first_chunk().copied(),
+        })
     }
 
     /// Returns the two values compared by a call with the arguments (a, b, bound...), and its terms. Returns None if
@@ -52,13 +64,9 @@ impl Terms {
         kind: Kind,
     ) -> Option<(*mut pg_sys::Node, Self)> {
         match &all_elements(call(ball)?.1)[..] {
-            &[center, bound, ref more @ ..] if pg_sys::exprType(bound) == kind.bound_type() => {
-                let types = kind.cut_types();
-                let cut = more.get(..types.len())?;
-                // Users' functions may return balls, too.
-                let mut typed = cut.iter().zip(types);
-                let is_cut = typed.all(|(&node, &type_)| pg_sys::exprType(node) == type_);
-                Some((center, Self::new(kind, bound, cut).filter(|_| is_cut)?))
+            &[center, bound, ref more @ ..] => {
+                let cut = more.get(..kind.cut_types().len())?;
+                Some((center, Self::new(kind, bound, cut)?))
             }
             _ => None,
         }
@@ -141,7 +149,7 @@ impl Terms {
     /// Returns the bound, or None unless the terms are constants in range.
     ///
     /// # Safety
-    /// The nodes are valid and of the kind's types.
+    /// The nodes are valid.
     pub unsafe fn bound(&self) -> Option<Bound> {
         self.kind.bound(self.number()?, self.shingling())
     }

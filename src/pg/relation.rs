@@ -124,13 +124,9 @@ impl Relation {
         let mut table = Relation::open_table(self.oid());
         // SAFETY: the triggers are the table's, which is a partition if one is a clone.
         unsafe {
-            let is_it = |own: &&pg_sys::Trigger| CStr::from_ptr(own.tgname) == name;
-            while table
-                .triggers()
-                .iter()
-                .find(is_it)
-                .is_some_and(|own| own.tgisclone)
-            {
+            let is_clone =
+                |own: &pg_sys::Trigger| own.tgisclone && CStr::from_ptr(own.tgname) == name;
+            while table.triggers().iter().any(is_clone) {
                 table = Relation::open_table(pg_sys::get_partition_parent(table.oid(), true));
             }
         }

@@ -18,7 +18,7 @@ def guard(
     schema: str | None, table: str, column: str, threshold: float, options: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
     """Return the statements that create a guard with arguments of near_dup_protect, and those that drop it with its notes."""
-    named = {"trigger_name": _derived(table, "guard"), **_given(options)}
+    named = {"trigger_name": _derived(table, "guard"), **chosen(options)}
     if named.get("action") == "note":
         named.setdefault("notes", _derived(table, "near_dups"))
     place = identifier(schema, table)
@@ -32,13 +32,14 @@ def tracker(
     schema: str | None, table: str, column: str, threshold: float, options: dict[str, Any]
 ) -> tuple[list[str], list[str]]:
     """Return the statements that create a tracker with arguments of near_dup_track, and those that drop it completely."""
-    named = {"clusters": _derived(table, "clusters"), **_given(options)}
+    named = {"clusters": _derived(table, "clusters"), **chosen(options)}
     place = identifier(schema, table)
     return [_call("near_dup_track", place, column, threshold, named)], [_drop_beside(place, named["clusters"])]
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+def chosen(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options whose values are not None or (), which stand for the server's defaults."""
+    return {name: value for name, value in options.items() if value not in (None, ())}
 
 
 def _derived(table: str, suffix: str) -> str:

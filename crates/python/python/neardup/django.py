@@ -315,7 +315,7 @@ class _Made(Operation):
         def column(field: str) -> str:
             return str(model._meta.get_field(field).column)
 
-        options = {name: value for name, value in self.options.items() if value not in (None, ())}
+        options = _sql.chosen(self.options)
         for name in "within", "key":
             if name in options:
                 options[name] = column(options[name])

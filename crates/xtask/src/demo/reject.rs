@@ -39,13 +39,12 @@ pub fn reject(client: &mut Client) -> Result<Rejected> {
     let start = Instant::now();
     let accepted = client.execute(INSERT, &[&DOCUMENTS])?;
     let time = start.elapsed();
-    let copied = client.execute(COPY, &[]);
-    let rejected = copied.as_ref().err().and_then(|error| error.as_db_error());
-    let outcome = match rejected {
-        Some(error) => format!("ERROR: {}", error.message()),
-        None => match copied? {
-            0 => "no document is long enough".into(),
-            rows => format!("{rows} rows are inserted"),
+    let outcome = match client.execute(COPY, &[]) {
+        Ok(0) => "no document is long enough".into(),
+        Ok(rows) => format!("{rows} rows are inserted"),
+        Err(error) => match error.as_db_error() {
+            Some(error) => format!("ERROR: {}", error.message()),
+            None => return Err(error.into()),
         },
     };
     Ok(Rejected {
