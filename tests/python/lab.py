@@ -4,6 +4,7 @@ Argument: connection string of a database with a table docs (id bigint, body tex
 """
 
 import collections
+import contextlib
 import csv
 import html.parser
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 import xml.etree.ElementTree
 
 import neardup
@@ -416,6 +418,17 @@ def commands():
     until(running, 0)
 
 
+def interrupted():
+    """Check that an interrupt while psycopg does not wait for the server ends the query, without a further message."""
+    query = "SELECT pg_sleep(1000)"
+    running = f"SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = '{query}'"
+    with unittest.TestCase().assertNoLogs("psycopg"), contextlib.suppress(KeyboardInterrupt), _command.connected(dsn) as connection:
+        connection.pgconn.send_query(query.encode())
+        until(running, 1)
+        raise KeyboardInterrupt
+    until(running, 0)
+
+
 def formulas(file):
     """Check that no document is a formula in a spreadsheet, and that calibration reads what was sampled."""
     texts = [f"{begin}one two three {i}" for i, begin in enumerate(("=", "+", "-", "@", "\t=", "\r", "\n", "\uff1d", "'=", "''-", "'", "''", ""))]
@@ -495,6 +508,7 @@ contrasts()
 reports()
 long_documents()
 commands()
+interrupted()
 without_encoding()
 progress()
 print(f"{recorded} recorded calibrations equal; intervals cover {min(covered)} to {max(covered)}")

@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import IO, Any
 
 from . import __version__, diff_html
@@ -118,9 +118,14 @@ def connection_to(dsn: str, **options: Any) -> psycopg.Connection[Any]:
 @contextmanager
 def connected(dsn: str) -> Iterator[psycopg.Connection[Any]]:
     """Connect, and read under one snapshot."""
-    with connection_to(dsn, application_name="neardup") as connection:
+    with closing(connection_to(dsn, application_name="neardup")) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        yield connection
+        try:
+            yield connection
+        except KeyboardInterrupt:
+            # It can come where psycopg does not wait for the server, and does not cancel the query itself.
+            connection.cancel()
+            raise
 
 
 def write(output: str, text: str) -> None:
